@@ -1,0 +1,71 @@
+"""What a knob is: one thing that can be turned, with everything known of it in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+Value = bool | int | str
+Config = Mapping[str, Value]
+
+
+class Semantics(StrEnum):
+    """What a knob may change about the training, mildest first."""
+
+    IDENTICAL = "identical"  # the same numbers
+    EQUIVALENT = "equivalent"  # other rounding, or another random stream of the same distribution
+    DIFFERENT = "different"  # another training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """The values worth trying, the program's own among them; `own` is the one it has now."""
+
+    own: Value
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if self.own not in self.values:
+            raise ValueError(f"the program's own value {self.own!r} is not among {self.values!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Why a knob is left out of this search, in one sentence."""
+
+    reason: str
+
+
+class Knob(Protocol):
+    """One file in `knobs/`; its docstring has the headings What it does, When it helps, What it costs, What it changes.
+
+    Attributes:
+        name: as in `tuned.toml` and `--knob NAME=...`.
+        relieves: the bottlenecks (names of `diagnosis.Bottleneck`) that make it worth a trial.
+        semantics: what it may change about the training.
+    """
+
+    name: str
+    relieves: frozenset[str]
+    semantics: Semantics
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        """The values that could gain something on this machine and program, or why there are none."""
+
+    def active(self, chosen: Config) -> bool:
+        """Whether the knob means anything beside the other values chosen (prefetch needs workers)."""
+
+    def read(self, seen: Seen) -> Value:
+        """The value that an observed run really had."""
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        """Make a run have `value`."""
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        """What the user's source must say to have `value`, given what the program was seen to do."""
+

@@ -1,0 +1,43 @@
+"""What one timed run gave: a measurement with its doubts, or a failure with its reason."""
+
+from dataclasses import dataclass
+
+from autotune.workload.seen import Seen
+from autotune.workload.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A reason not to trust a measurement ("unstable", "processors taken"), with advice."""
+
+    name: str
+    evidence: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A timed run: samples per second over its windows, with a 95 % interval and all that it was computed from."""
+
+    samples_per_second: float
+    interval: tuple[float, float]
+    windows: tuple[Window, ...]
+    seen: Seen
+    startup_seconds: float
+    peak_bytes: int | None
+    losses: tuple[float, ...]
+    doubts: tuple[Doubt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run that gave no measurement. `kind` is one of the names below, `reason` one sentence.
+
+    "out_of_memory", "crashed", "hung", "not_finite", "void" (a setting was asked for and not observed), "killed",
+    "ended" (the program finished before anything could be measured), "busy" (the machine did not give it its
+    processors three times running).
+    """
+
+    kind: str
+    reason: str
+    output: str = ""

@@ -1,0 +1,82 @@
+"""Where a step's time and memory went, and the most that each class of changes could gain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autotune.machine import Machine
+from autotune.workload.seen import Seen
+from autotune.workload.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """The throughput that the loop would reach if one thing cost nothing, from an ablation.
+
+    `name` is "compute" (a batch replayed on the device: data and copies are free), "host" (a batch on the host,
+    copied each step: only data is free) or "data" (the loader drained with no model: training is free).
+    `samples_per_second` and `max_gain` (its ratio to the program as it is) are None where it was not measured, and
+    `reason` says why.
+    """
+
+    name: str
+    samples_per_second: float | None
+    max_gain: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes at the peak, by what holds them; None is "not measured"."""
+
+    peak_bytes: int | None
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    activation_bytes: int | None
+    capacity_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One profiled program on one machine.
+
+    Attributes:
+        samples_per_second: the program as it is, samples over wall of its training loop.
+        interval: 95 % interval of `samples_per_second`.
+        step_seconds: mean wall of one optimizer step.
+        phases: share of the step by phase name, "other" included; they sum to 1.
+        not_measured: phase or figure that was not seen, with the reason.
+        ceilings: the three ablations.
+        data_processor_share: processor seconds per wall second of the drained loader in the process that runs it:
+            near 1 decoding keeps a core busy, near 0 it waits (disk, network); None without a loader.
+        processors_used: processor seconds per wall second of the training process, as it is.
+        validation_share: wall outside training, as a share of the whole.
+        startup_seconds: from the program's start to its first step.
+        overhead_share: what watching cost, as a share of a step.
+        windows: the raw windows that all of this is computed from.
+        ended_early: the program came to its own end while it was profiled.
+        probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2).
+    """
+
+    machine: Machine
+    seen: Seen
+    samples_per_second: float
+    interval: tuple[float, float]
+    step_seconds: float
+    phases: Mapping[str, float]
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    ceilings: tuple[Ceiling, ...] = ()
+    memory: Memory
+    data_processor_share: float | None = None
+    processors_used: float = 1.0
+    validation_share: float = 0.0
+    startup_seconds: float = 0.0
+    overhead_share: float = 0.0
+    windows: tuple[Window, ...] = ()
+    ended_early: bool = False
+    probes: Mapping[str, float] = field(default_factory=dict)
+    budget_seconds: float = 300.0
+
+    def ceiling(self, name: str) -> Ceiling | None:
+        """The ceiling called `name`, None where the profile has none."""
+        return next((ceiling for ceiling in self.ceilings if ceiling.name == name), None)

@@ -1,0 +1,119 @@
+"""What a knob asks of the user's source: a closed list of edits, each said without knowing the source."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderArgument:
+    """The training `DataLoader` is built with `name=code`."""
+
+    name: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerArgument:
+    """The optimizer is built with `name=code`."""
+
+    name: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStatement:
+    """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`)."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatement:
+    """Statements on the model, run before its optimizer is built; `{model}` stands for its expression."""
+
+    code: str
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autocast:
+    """Forward and loss run inside `with torch.autocast(device_type=..., dtype=...)`.
+
+    `device_type` is "cpu" or "cuda", `dtype` a torch dtype's name ("bfloat16", "float16"); `scaled` adds a
+    `torch.amp.GradScaler` round backward and optimizer step, as float16 needs.
+    """
+
+    device_type: str
+    dtype: str
+    scaled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accumulate:
+    """Each batch of the user's is trained as `steps` micro-batches with one optimizer step at their end.
+
+    The loader's batch size is divided by `steps`, the loss too, and the optimizer steps and clears its
+    gradients after every `steps` micro-batches and at the end of an epoch's incomplete group.
+    """
+
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonBlockingCopies:
+    """Copies of the batch to the device say `non_blocking=True`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroGradToNone:
+    """`zero_grad` frees the gradients (torch's default since 2.0) instead of filling them with zeros."""
+
+
+Edit = (
+    LoaderArgument
+    | OptimizerArgument
+    | ProcessStatement
+    | ModelStatement
+    | Autocast
+    | Accumulate
+    | NonBlockingCopies
+    | ZeroGradToNone
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One line of a file, as seen at run time: an absolute path and a line counted from 1."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the training program does what the edits change; None where it was not seen to.
+
+    A call that spans several lines is placed on any one of them.
+    """
+
+    loader: Place | None = None  # DataLoader(...)
+    optimizer: Place | None = None  # SGD(...), AdamW(...)
+    forward: Place | None = None  # model(x), in the training loop
+    backward: Place | None = None  # loss.backward()
+    step: Place | None = None  # optimizer.step()
+    zero_grad: Place | None = None  # optimizer.zero_grad() or model.zero_grad()
+    copies: tuple[Place, ...] = ()  # x.to(device), x.cuda() that copied a batch to the device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditOutcome:
+    """What became of one edit.
+
+    `status` is "done", "already" (the source says so already), or "refused" with a `reason`; a refused edit
+    that a person could make has `hand_step`: file, line and the exact code.
+    """
+
+    knob: str
+    edit: Edit
+    status: str
+    reason: str = ""
+    hand_step: str = ""

@@ -1,0 +1,92 @@
+"""What an observed run was made of: plain data that crosses processes, and what knobs read."""
+
+from dataclasses import dataclass, field
+
+from autotune.source.edits import Places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenLoader:
+    """The training DataLoader, as it was built. `length` is in batches, None where it has none.
+
+    `ordinal` counts the loaders built at the same place, from 0. `augmented_in_place` is not known here.
+    """
+
+    dataset: str
+    batch_size: int | None
+    num_workers: int
+    prefetch_factor: int | None
+    persistent_workers: bool
+    pin_memory: bool
+    shuffle: bool
+    drop_last: bool
+    iterable: bool
+    custom_batches: bool  # a batch_sampler of the user's, or no automatic batching
+    length: int | None
+    dataset_length: int | None
+    ordinal: int = 0
+    shared_place: bool = False  # other loaders, not for training, were built by the same line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenModel:
+    """An outermost module that was called in training. Sizes in bytes and elements."""
+
+    name: str
+    parameters: int
+    parameter_bytes: int
+    buffer_bytes: int
+    dtype: str
+    device: str
+    convolutions: int  # Conv2d modules: what channels_last and cudnn.benchmark act on
+    batch_norms: int
+    dropouts: int
+    channels_last: bool
+    compiled: str  # "off", or the mode it was compiled with
+    checkpointed: bool
+    blocks: tuple[str, ...] = ()  # qualified names of the repeated blocks that could be checkpointed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenOptimizer:
+    """The optimizer that led (the first that stepped). `fused` and `foreach` are None where left to torch."""
+
+    name: str
+    fused: bool | None
+    foreach: bool | None
+    takes_fused: bool
+    takes_foreach: bool
+    closure: bool  # step() was called with a closure, as LBFGS is
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One observed run; every field is what was seen, never what was asked for.
+
+    `backwards_per_step` counts backward passes between two steps of the leading optimizer. `scaler` says that
+    a GradScaler was at work, `autocast` is the dtype name that forward ran under ("" without autocast).
+    """
+
+    loader: SeenLoader | None
+    models: tuple[SeenModel, ...]
+    optimizer: SeenOptimizer | None
+    optimizers: int
+    backwards_per_step: float
+    samples_per_step: float
+    batch: tuple[str, ...] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
+    batch_bytes: int = 0
+    shapes: int = 1  # distinct shapes of what the outermost module was called with
+    autocast: str = ""
+    scaler: bool = False
+    micro_batches: int = 1
+    non_blocking: bool = False
+    copies_to_device: int = 0
+    set_to_none: bool = True
+    threads: int = 1
+    interop_threads: int = 1
+    matmul_precision: str = "highest"
+    cudnn_benchmark: bool = False
+    cudnn_tf32: bool = True
+    deterministic: bool = False
+    places: Places = field(default_factory=Places)

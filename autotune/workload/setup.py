@@ -1,0 +1,59 @@
+"""A run before its first step: the only thing that knobs change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Autocast for forward and loss: device type ("cpu", "cuda") and dtype name ("bfloat16", "float16").
+
+    `scaled` adds a `torch.amp.GradScaler`, as float16 needs.
+    """
+
+    device_type: str
+    dtype: str
+    scaled: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Setup:
+    """What a run does differently from the program as it is; an empty Setup changes nothing.
+
+    Attributes:
+        process: switches thrown once, before the program starts (threads, cuDNN, matmul precision).
+        loader: keyword arguments of the training `DataLoader` that replace the program's own.
+        model: changes made to a model in place, in order, before its first training forward.
+        optimizer: keyword arguments of the optimizer that replace the program's own.
+        precision: autocast round forward and loss; None leaves the program's own.
+        micro_batches: micro-batches that one batch of the program's is split into.
+        non_blocking: copies of batches to the device do not wait for them.
+        set_to_none: `zero_grad` frees gradients, whatever the program passes; None leaves it be.
+    """
+
+    process: list[Callable[[], None]] = field(default_factory=list)
+    loader: dict[str, object] = field(default_factory=dict)
+    model: list[Callable[["torch.nn.Module"], None]] = field(default_factory=list)
+    optimizer: dict[str, object] = field(default_factory=dict)
+    precision: Precision | None = None
+    micro_batches: int = 1
+    non_blocking: bool = False
+    set_to_none: bool | None = None
+
+
+def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:
+    """`own` DataLoader arguments with `changes`, made consistent as DataLoader demands.
+
+    Without workers there is no prefetch factor and nothing persists.
+    """
+    merged = {**own, **changes}
+    if not merged.get("num_workers"):
+        merged.pop("prefetch_factor", None)
+        merged.pop("persistent_workers", None)
+        merged.pop("multiprocessing_context", None)
+        merged["timeout"] = 0
+    return merged

@@ -1,0 +1,68 @@
+"""A stretch of a live run, timed: what the running program reports to who measures it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from autotune.workload.seen import Seen
+
+# How the program's loop is fed during a window: its own way; one batch kept on the device, replayed (the compute
+# ceiling); one batch kept on the host, copied each step; or the loader alone, drained with no model.
+AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
+
+# What a step's time is split into; the rest of the wall is "other". All in seconds of the training loop's own time.
+PHASES = ("data", "copy", "forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Consecutive optimizer steps of one live run, edges drained. All times in seconds.
+
+    Attributes:
+        mode: how the loop was fed, one of the four above.
+        steps: optimizer steps taken (batches drawn, for `DRAIN`).
+        samples: samples trained on (drawn, for `DRAIN`).
+        seconds: wall from edge to edge, without `validation_seconds`.
+        validation_seconds: wall spent outside training (forward without gradients between steps).
+        step_seconds: each step's wall, in order.
+        phases: seconds by phase, over the whole window; a phase that was not seen is absent.
+        cpu_seconds: processor time of the training process, all threads.
+        worker_cpu_seconds: processor time of its loader workers.
+        delayed_seconds: time in which the process's threads were ready to run and got no processor.
+        losses: each optimizer step's loss since the window before; nan where it is not a number.
+        peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if not measured.
+    """
+
+    mode: str
+    steps: int
+    samples: int
+    seconds: float
+    validation_seconds: float = 0.0
+    step_seconds: tuple[float, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+    worker_cpu_seconds: float = 0.0
+    delayed_seconds: float = 0.0
+    losses: tuple[float, ...] = ()
+    peak_bytes: int | None = None
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples over wall; 0.0 for an empty window."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+
+class LiveRun(Protocol):
+    """A program that is running and waits, between its steps, for what to do next."""
+
+    startup_seconds: float
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        """Run for at least `seconds` and `steps` optimizer steps, and report.
+
+        Raises:
+            RunEnded: the program came to its own end, crashed, hung or was killed.
+        """
+
+    def seen(self) -> Seen:
+        """What the run has been made of so far."""
