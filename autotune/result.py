@@ -7,27 +7,11 @@ from autotune.diagnosis import Finding
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import EditOutcome
+from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 from autotune.verdict import Verdict
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedKnob:
-    """A knob that was left out of the search, and why."""
-
-    knob: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
-    """What was searched: the values of each knob, the program's own values, and what was left out and why."""
-
-    choices: Mapping[str, tuple[Value, ...]]
-    own: Mapping[str, Value]
-    skipped: tuple[SkippedKnob, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

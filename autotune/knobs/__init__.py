@@ -1,1 +1,119 @@
-"""TODO"""
+"""The things that can be turned: one file each, and the tuple that names them all."""
+
+from collections.abc import Mapping
+
+from autotune.errors import UsageError
+from autotune.knobs.channels_last import ChannelsLast
+from autotune.knobs.checkpointing import Checkpointing
+from autotune.knobs.compile import Compile
+from autotune.knobs.cudnn_benchmark import CudnnBenchmark
+from autotune.knobs.knob import Config, Knob, Value
+from autotune.knobs.micro_batches import MicroBatches
+from autotune.knobs.non_blocking import NonBlocking
+from autotune.knobs.num_workers import NumWorkers
+from autotune.knobs.optimizer import Optimizer
+from autotune.knobs.persistent_workers import PersistentWorkers
+from autotune.knobs.pin_memory import PinMemory
+from autotune.knobs.precision import Precision
+from autotune.knobs.prefetch_factor import PrefetchFactor
+from autotune.knobs.set_to_none import SetToNone
+from autotune.knobs.threads import Threads
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+# In order of application: the process, its loader, the model from its layout to its compiler, the
+# loop, the optimizer.
+KNOBS: tuple[Knob, ...] = (
+    Threads(),
+    CudnnBenchmark(),
+    NumWorkers(),
+    PrefetchFactor(),
+    PersistentWorkers(),
+    PinMemory(),
+    NonBlocking(),
+    Precision(),
+    ChannelsLast(),
+    Checkpointing(),
+    Compile(),
+    MicroBatches(),
+    Optimizer(),
+    SetToNone(),
+)
+
+
+def by_name(name: str) -> Knob:
+    """The knob called `name`.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for knob in KNOBS:
+        if knob.name == name:
+            return knob
+    raise UsageError(
+        f"there is no knob called {name!r}",
+        f"the knobs are {', '.join(knob.name for knob in KNOBS)}",
+    )
+
+
+def setup_for(config: Config) -> Setup:
+    """The Setup of a run that has the values in `config`.
+
+    Raises:
+        UsageError: a name or a value in `config` is not known.
+    """
+    for name, value in config.items():
+        check(by_name(name), value)
+    setup = Setup()
+    for knob in KNOBS:
+        if knob.name in config:
+            knob.apply(setup, config[knob.name])
+    return setup
+
+
+def check(knob: Knob, value: Value) -> None:
+    """Refuse a value that `knob` cannot take on any machine.
+
+    Raises:
+        UsageError: it is such a value.
+    """
+    if type(value) is type(knob.admits[0]) and value in knob.admits:
+        return
+    admitted = knob.admits
+    if isinstance(admitted, range):
+        known = f"a whole number from {admitted[0]} to {admitted[-1]}"
+    else:
+        known = " or ".join(_as_toml(each) for each in admitted)
+    raise UsageError(f"{knob.name} cannot be {_as_toml(value)}", f"it can be {known}")
+
+
+def read_all(seen: Seen) -> dict[str, Value]:
+    """The value of every knob that an observed run had."""
+    return {knob.name: knob.read(seen) for knob in KNOBS}
+
+
+def differing(config: Config, seen: Seen) -> dict[str, Value]:
+    """What of `config` an observed run did not have, whether or not it means anything beside the
+    rest.
+    """
+    return {name: value for name, value in config.items() if by_name(name).read(seen) != value}
+
+
+def unobserved(config: Config, seen: Seen) -> list[str]:
+    """Each setting of `config` that the run did not have, in a sentence; any of them makes the run
+    void.
+
+    A setting that means nothing beside the others (prefetching without workers) is not missed.
+    """
+    chosen: Mapping[str, Value] = {**read_all(seen), **config}
+    missed = (by_name(name) for name in differing(config, seen))
+    return [
+        f"{knob.name} = {_as_toml(config[knob.name])} was asked for, "
+        f"and the run had {_as_toml(knob.read(seen))}"
+        for knob in missed
+        if knob.active(chosen)
+    ]
+
+
+def _as_toml(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

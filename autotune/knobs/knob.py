@@ -1,6 +1,6 @@
 """What a knob is: one thing that can be turned, with everything known of it in one place."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -36,29 +36,43 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Why a knob is left out of this search, in one sentence."""
+    """Why a knob is left out of this search, in one sentence.
+
+    `impossible` says that it cannot be had here or would be another training, so that asking for it
+    by name does not help; otherwise it is only not worth a trial.
+    """
 
     reason: str
+    impossible: bool = False
 
 
 class Knob(Protocol):
-    """One file in `knobs/`; its docstring has the headings What it does, When it helps, What it costs, What it changes.
+    """One file in `knobs/`.
+
+    Its docstring has the headings What it does, When it helps, What it costs, What it changes.
 
     Attributes:
         name: as in `tuned.toml` and `--knob NAME=...`.
         relieves: the bottlenecks (names of `diagnosis.Bottleneck`) that make it worth a trial.
         semantics: what it may change about the training.
+        admits: every value it can take, on some machine and program.
     """
 
     name: str
     relieves: frozenset[str]
     semantics: Semantics
+    admits: Sequence[Value]
 
     def domain(self, profile: Profile) -> Choices | Skip:
-        """The values that could gain something on this machine and program, or why there are none."""
+        """The values that could gain something on this machine and program, or why there are
+        none.
+        """
 
     def active(self, chosen: Config) -> bool:
-        """Whether the knob means anything beside the other values chosen (prefetch needs workers)."""
+        """Whether the knob means anything beside the other values chosen (prefetch needs
+        workers).
+        """
+        return True
 
     def read(self, seen: Seen) -> Value:
         """The value that an observed run really had."""
@@ -67,5 +81,6 @@ class Knob(Protocol):
         """Make a run have `value`."""
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        """What the user's source must say to have `value`, given what the program was seen to do."""
-
+        """What the user's source must say to have `value`, given what the program was seen to
+        do.
+        """

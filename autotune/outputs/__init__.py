@@ -1,1 +1,35 @@
-"""TODO"""
+"""What is handed back, as files: the result, its report, the settings, the patch and the tuned program."""
+
+from pathlib import Path
+
+from autotune.outputs.config import write_config
+from autotune.outputs.document import write_document
+from autotune.outputs.patch import Emission, write_patch
+from autotune.outputs.report import write_report
+from autotune.result import Result
+from autotune.workload.target import Target
+
+
+def write_outputs(result: Result, emission: Emission, target: Target, out: Path) -> tuple[Path, ...]:
+    """Write all that `result` gives below `out`, and remove what an earlier run left there and this one does not give.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    document, report = out / "result.json", out / "report.html"
+    settings, patch, program = out / "tuned.toml", out / "tuned.patch", out / f"{target.name}_tuned.py"
+    written = [document, report]
+    write_document(result, document)
+    write_report(result, report)
+    if result.verdict is not None and result.verdict.outcome == "faster":
+        write_config(result, settings)
+        written.append(settings)
+        if emission.patch:
+            write_patch(emission, patch, program)
+            written += [patch, program]
+    for stale in {settings, patch, program} - set(written) if result.verdict is not None else ():
+        stale.unlink(missing_ok=True)
+    return tuple(written)

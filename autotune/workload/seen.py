@@ -6,6 +6,18 @@ from autotune.source.edits import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderKey:
+    """Which DataLoader of a program: the line that builds it, and its place among those built there.
+
+    `ordinal` is None where all loaders built by that line are meant (made anew every epoch).
+    """
+
+    path: str
+    line: int
+    ordinal: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLoader:
     """The training DataLoader, as it was built. `length` is in batches, None where it has none.
 
@@ -90,3 +102,10 @@ class Seen:
     cudnn_tf32: bool = True
     deterministic: bool = False
     places: Places = field(default_factory=Places)
+
+    def training_loader(self) -> LoaderKey | None:
+        """The key by which another run of the same program finds its training loader."""
+        if self.loader is None or self.places.loader is None:
+            return None
+        ordinal = self.loader.ordinal if self.loader.shared_place else None
+        return LoaderKey(path=self.places.loader.path, line=self.places.loader.line, ordinal=ordinal)

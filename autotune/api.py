@@ -1,0 +1,198 @@
+"""autotune from Python: `profile`, `search` and `tune`."""
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autotune import flow
+from autotune.durations import parse_duration
+from autotune.errors import UsageError
+from autotune.knobs.knob import Config, Semantics, Value
+from autotune.listener import Listener
+from autotune.result import Result
+from autotune.trainer import Trainer
+from autotune.workload.target import OBJECTS, Target
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.utils.data import Dataset
+
+# Epochs that a measured run may train; it is ended long before.
+_MANY_EPOCHS = 1_000_000
+
+
+def profile(
+    target: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    out: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    listener: Listener | None = None,
+) -> Result:
+    """Measure where a training program spends its time, and the most that could be gained.
+
+    Args:
+        target: file of a training script or of a recipe module.
+        arguments: what the program is called with.
+        out: directory for `result.json` and `report.html`; None writes nothing.
+        device: "cpu" or "cuda"; the best there is by default.
+        seed: of every random stream that the program leaves unseeded.
+        listener: is told how it goes.
+
+    Raises:
+        UsageError: the target is none.
+        ProgramError: the program itself failed.
+        MeasurementError: nothing could be measured.
+    """
+    options = flow.Options(out=Path(out) if out else None, device=device, seed=seed)
+    return flow.profile(target, arguments, listener=listener, options=options)
+
+
+def search(
+    target: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    budget: str | float = "5m",
+    trials: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    allow: str = "equivalent",
+    knobs: Mapping[str, Sequence[Value] | None] | None = None,
+    storage: str | None = None,
+    listener: Listener | None = None,
+) -> Result:
+    """Find faster settings for a training program, and judge them against the program as it is, in turns.
+
+    Args:
+        target: file of a training script or of a recipe module.
+        arguments: what the program is called with.
+        budget: time for all of it, "60s", "5m", or seconds.
+        trials: trials at most.
+        out: directory for the result, the report, the settings, the patch and the tuned program; None writes nothing.
+        device: "cpu" or "cuda"; the best there is by default.
+        seed: of the search, and of every random stream that the program leaves unseeded.
+        allow: the most that may change about the training: "identical", "equivalent" or "different".
+        knobs: values to search for a knob, by its name, instead of those it offers itself; None leaves it out.
+        storage: an Optuna storage URL; a journal file in `out` by default.
+        listener: is told how it goes.
+
+    Raises:
+        UsageError: an argument cannot be taken.
+        ProgramError: the program itself failed.
+        MeasurementError: nothing could be measured.
+    """
+    options = flow.Options(
+        budget_seconds=parse_duration(budget),
+        trials=trials,
+        out=Path(out) if out else None,
+        device=device,
+        seed=seed,
+        allow=_semantics(allow),
+        knobs={name: tuple(values) if values is not None else None for name, values in (knobs or {}).items()},
+        storage=storage,
+    )
+    return flow.search(target, arguments, listener=listener, options=options)
+
+
+def tune(
+    model: "nn.Module",
+    dataset: "Dataset[Any]",
+    *,
+    training_step: "Callable[[nn.Module, Any], torch.Tensor] | None" = None,
+    optimizer: "torch.optim.Optimizer | Callable[[nn.Module], torch.optim.Optimizer] | None" = None,
+    batch_size: int = 32,
+    validation_dataset: "Dataset[Any] | None" = None,
+    collate: Callable[[list[Any]], Any] | None = None,
+    budget: str | float = "60s",
+    allow: str = "equivalent",
+    out: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    listener: Listener | None = None,
+    **trainer_options: Any,
+) -> Trainer:
+    """Find fast settings for training `model` on `dataset`, and give a Trainer that has them.
+
+    The search trains copies in other processes: the model comes back with the weights, buffers and mode that it came
+    with, and so do the random streams. Objects defined in `__main__` or a notebook travel too.
+
+    Args:
+        model: the module to train.
+        dataset: map-style or iterable, of samples that `collate` (torch's own by default) makes batches of.
+        training_step: the loss of (model, batch), a scalar tensor; by default cross entropy for (x, integer y), mean
+            squared error for (x, float y), and `.loss` of a model that returns one.
+        optimizer: one built on the model, or a function that builds it; AdamW by default.
+        batch_size: samples per optimizer step; the search keeps it.
+        validation_dataset: what `evaluate()` takes.
+        collate: makes a batch of a list of samples.
+        budget: time for the search, "60s", "5m", or seconds.
+        allow: the most that may change about the training: "identical", "equivalent" or "different".
+        out: directory for the result, the report and the settings; None writes nothing.
+        device: "cpu" or "cuda"; the best there is by default.
+        seed: of the training, and of the search.
+        listener: is told how it goes.
+        trainer_options: passed on to `Trainer` (`scheduler`, `clip_norm`, `callbacks`, ...).
+
+    Returns:
+        A Trainer of the objects given, with the settings that won; `trainer.tuning` is the search's Result.
+
+    Raises:
+        UsageError: an argument cannot be taken, or an object cannot be sent to another process.
+        ProgramError: the training itself failed.
+        MeasurementError: nothing could be measured.
+    """
+    build = functools.partial(
+        Trainer,
+        model,
+        dataset,
+        training_step=training_step,
+        optimizer=optimizer,
+        batch_size=batch_size,
+        validation_dataset=validation_dataset,
+        collate=collate,
+        device=device,
+        seed=seed,
+        **trainer_options,
+    )
+    options = flow.Options(
+        budget_seconds=parse_duration(budget),
+        out=Path(out) if out else None,
+        device=device,
+        seed=seed,
+        allow=_semantics(allow),
+    )
+    target = Target(kind=OBJECTS, path="", directory=os.getcwd(), objects=_pickled(functools.partial(_train, build)))
+    result = flow.search_target(target, listener or Listener(), options)
+    verdict = result.verdict
+    trainer = build(config=verdict.config if verdict and verdict.outcome == "faster" else {})
+    trainer.tuning = result
+    return trainer
+
+
+def _train(build: Callable[..., Trainer], config: Config) -> None:
+    """What a measured process does in the place of a script."""
+    build(config=config).fit(_MANY_EPOCHS)
+
+
+def _pickled(function: Callable[..., Any]) -> bytes:
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(function))
+    except Exception as error:  # whatever the user's own objects raise
+        raise UsageError(
+            f"the model, the dataset or a function of the training cannot be sent to another process: {error}",
+            "Open files, locks and connections when they are first used, not when the object is made.",
+        ) from error
+
+
+def _semantics(allow: str) -> Semantics:
+    try:
+        return Semantics(allow)
+    except ValueError:
+        raise UsageError(f"allow={allow!r} is not a level of change", "say identical, equivalent or different") from None

@@ -1,0 +1,64 @@
+"""Convolution weights and images stored with their channels last in memory.
+
+What it does
+    Converts the model's 4-dimensional weights in place with
+    `model.to(memory_format=torch.channels_last)`. The activations follow from the first convolution
+    on.
+
+When it helps
+    For convolutional networks: 1.24x to 1.36x on the CPUs it was measured on, and on GPUs mostly
+    together with bf16 or fp16, whose tensor cores want this order.
+
+What it costs
+    A conversion of the first input in every step. Layers that know only the usual order convert
+    back and forth.
+
+What it changes
+    Rounding, and which elements dropout zeroes. Weights that are saved and loaded are the same.
+"""
+
+from typing import TYPE_CHECKING
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_computing
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, ModelStatement
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class ChannelsLast(Knob):
+    name = "channels_last"
+    relieves = frozenset({Bottleneck.COMPUTE})
+    semantics = Semantics.EQUIVALENT
+    admits = (False, True)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        if not any(model.convolutions for model in profile.seen.models):
+            return Skip(reason="the model has no 2-D convolutions", impossible=True)
+        if self.read(profile.seen):
+            return Skip(reason="the model lies channels last already")
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        return Choices(own=False, values=(False, True))
+
+    def read(self, seen: Seen) -> Value:
+        convolutional = [model for model in seen.models if model.convolutions]
+        return bool(convolutional) and all(model.channels_last for model in convolutional)
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        def convert(model: "nn.Module") -> None:
+            import torch
+
+            model.to(memory_format=torch.channels_last if value else torch.contiguous_format)  # type: ignore[call-overload]
+
+        setup.model.append(convert)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        order = "channels_last" if value else "contiguous_format"
+        code = f"{{model}}.to(memory_format=torch.{order})"
+        return (ModelStatement(code=code, imports=("import torch",)),)

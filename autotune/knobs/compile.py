@@ -1,0 +1,86 @@
+"""torch.compile: the model's operations fused into kernels made for it.
+
+What it does
+    Calls `model.compile()` in place; `reduce-overhead` also records each step's kernels as one CUDA
+    graph.
+
+When it helps
+    For models of many small operations, whose launching or memory traffic takes the time, when
+    training is long enough to earn the compiling back.
+
+What it costs
+    21 to 68 s of compiling where it was measured, for 0.68x to 1.30x on a CPU; more on every new
+    input shape. `reduce-overhead` also keeps memory for its graphs.
+
+What it changes
+    Rounding, and the random numbers of dropout.
+"""
+
+from typing import TYPE_CHECKING
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_computing, on_cuda
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, ModelStatement
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+if TYPE_CHECKING:
+    from torch import nn
+
+# Seconds of compiling with empty caches: 21 to 68 on two CPU cores, for models from an MLP to a
+# small GPT.
+_COLD_COMPILE_SECONDS = (21, 68)
+# Distinct input shapes: the batch and an incomplete last one. Every other shape would be compiled
+# anew.
+_MOST_SHAPES = 2
+
+
+class Compile(Knob):
+    name = "compile"
+    relieves = frozenset({Bottleneck.COMPUTE, Bottleneck.OVERHEAD})
+    semantics = Semantics.EQUIVALENT
+    admits = ("off", "default", "reduce-overhead")
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        seen, (least, most) = profile.seen, _COLD_COMPILE_SECONDS
+        if not seen.models:
+            return Skip(reason="no module was called in training", impossible=True)
+        if self.read(seen) != "off":
+            return Skip(
+                reason=f"the model is compiled already ({self.read(seen)})", impossible=True
+            )
+        if not on_cuda(profile) and not profile.machine.compiler:
+            return Skip(
+                reason="it needs a C++ compiler on a CPU, and there is none", impossible=True
+            )
+        if seen.shapes > _MOST_SHAPES:
+            return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
+        if profile.budget_seconds < most:
+            return Skip(
+                reason=f"compiling takes {least} to {most} s before the first step, "
+                f"and the whole budget is {profile.budget_seconds:.0f} s"
+            )
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        # CUDA graphs are all that reduce-overhead adds: on a CPU it is the same as default.
+        return Choices(
+            own="off", values=("off", "default", "reduce-overhead")[: 3 if on_cuda(profile) else 2]
+        )
+
+    def read(self, seen: Seen) -> Value:
+        return seen.models[0].compiled if seen.models else "off"
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        def compile_in_place(model: "nn.Module") -> None:
+            model.compile(mode=str(value))
+
+        if value != "off":
+            setup.model.append(compile_in_place)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        if value == "off":
+            return ()
+        mode = "" if value == "default" else f'mode="{value}"'
+        return (ModelStatement(code=f"{{model}}.compile({mode})"),)

@@ -1,0 +1,67 @@
+"""cuDNN times its convolution algorithms and keeps the fastest.
+
+What it does
+    Sets `torch.backends.cudnn.benchmark`: the first call with each shape tries every algorithm.
+
+When it helps
+    On a GPU, for convolutions whose inputs keep to a few shapes.
+
+What it costs
+    A slow first step for every new shape, and workspace memory. With ever new shapes it costs more
+    than it gains.
+
+What it changes
+    Another algorithm rounds differently, and the choice can differ from run to run.
+"""
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_computing, on_cuda
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.switches import switch_for_good
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, ProcessStatement
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+# Distinct input shapes up to which trying every algorithm pays off: a batch, the last batch, and
+# validation's two.
+_MOST_SHAPES = 4
+
+
+class CudnnBenchmark(Knob):
+    name = "cudnn_benchmark"
+    relieves = frozenset({Bottleneck.COMPUTE})
+    semantics = Semantics.EQUIVALENT
+    admits = (False, True)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        seen = profile.seen
+        if not on_cuda(profile):
+            return Skip(reason="cuDNN runs on NVIDIA GPUs only", impossible=True)
+        if not any(model.convolutions for model in seen.models):
+            return Skip(reason="the model has no convolutions")
+        if seen.deterministic:
+            return Skip(reason="the program asks for deterministic algorithms", impossible=True)
+        if seen.shapes > _MOST_SHAPES and not seen.cudnn_benchmark:
+            return Skip(
+                reason=f"inputs came in {seen.shapes} shapes: each new one would be timed anew"
+            )
+        if seen.shapes <= _MOST_SHAPES and seen.cudnn_benchmark:
+            return Skip(reason="the program has it on already, and its inputs keep to few shapes")
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        return Choices(own=self.read(seen), values=(False, True))
+
+    def read(self, seen: Seen) -> Value:
+        return seen.cudnn_benchmark
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        def switch() -> None:
+            import torch
+
+            torch.backends.cudnn.benchmark = bool(value)
+
+        switch_for_good(setup, switch)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        return (ProcessStatement(code=f"torch.backends.cudnn.benchmark = {value}"),)

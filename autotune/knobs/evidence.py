@@ -1,0 +1,140 @@
+"""What a profile says that a class of knobs could gain: each question answers with a reason to skip
+them, or "".
+"""
+
+import math
+
+from autotune.profiling.profile import Profile
+
+# A class of knobs that can gain less is not searched. Telling 5 % takes about 105 s of interleaved
+# runs on a machine with neighbours (measured: log-ratios of 2-3 s windows have a deviation of
+# 0.04-0.07); 3 % is beyond a search's budget.
+SMALLEST_GAIN = 0.03
+
+# Loaders that wait (disk, network) gain from more workers than cores: 16 gave 18x on 2 cores.
+# Beyond 32 the memory of the workers themselves weighs more than what is left to gain.
+MOST_WORKERS = 32
+
+# Peak over capacity from which memory counts as scarce (torch-tb-profiler 90 %, TraceML 92 % and 97
+# %).
+SCARCE_MEMORY = 0.92
+
+
+def percent(share: float) -> str:
+    """A share as text: "12 %", "0.4 %", and never less than nothing."""
+    value = max(0.0, 100 * share)
+    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
+
+
+def on_cuda(profile: Profile) -> bool:
+    """Whether the program trains on a GPU."""
+    return profile.machine.device == "cuda"
+
+
+def little_from_loading(profile: Profile) -> str:
+    """Why faster loading is not worth a trial, by the ceiling with a batch at hand, or by the share
+    of the waits.
+    """
+    gain = _ceiling_gain(profile, "host", "compute")
+    if gain is None and "data" in profile.phases:
+        gain = _amdahl(profile.phases["data"])
+    if gain is None or gain >= SMALLEST_GAIN:
+        return ""
+    return f"training hardly waits for data: loading faster can gain at most {percent(gain)}"
+
+
+def little_from_computing(profile: Profile) -> str:
+    """Why a faster forward and backward pass is not worth a trial, even once loading is as fast as
+    it can be.
+    """
+    data = _ceiling_gain(profile, "data")
+    if data is not None:
+        gain = (1 + data) * most_workers(profile) / max(1, _own_workers(profile)) - 1
+        if gain < SMALLEST_GAIN:
+            return f"loading holds training back: computing faster can gain at most {percent(gain)}"
+    phases = profile.phases
+    if "forward" not in phases or "backward" not in phases:
+        return ""
+    share = without_waits(profile, phases["forward"] + phases["backward"])
+    if _amdahl(share) >= SMALLEST_GAIN:
+        return ""
+    return f"forward and backward are {percent(share)} of a step: there is too little to gain"
+
+
+def little_from_copying(profile: Profile) -> str:
+    """Why faster copies to the device are not worth a trial."""
+    host, compute = _ceiling_gain(profile, "host"), _ceiling_gain(profile, "compute")
+    if host is not None and compute is not None:
+        gain = (1 + compute) / (1 + host) - 1
+    elif "copy" in profile.phases:
+        gain = _amdahl(profile.phases["copy"])
+    else:
+        return ""
+    if gain >= SMALLEST_GAIN:
+        return ""
+    return f"copying batches to the GPU costs little: doing it faster gains at most {percent(gain)}"
+
+
+def little_from_stepping(profile: Profile) -> str:
+    """Why a faster optimizer step is not worth a trial."""
+    share = profile.phases.get("optimizer")
+    if share is None or _amdahl(without_waits(profile, share)) >= SMALLEST_GAIN:
+        return ""
+    return f"the optimizer takes {percent(share)} of a step: there is too little to gain"
+
+
+def plenty_of_memory(profile: Profile) -> str:
+    """Why saving memory is not worth a trial; "" where memory is scarce."""
+    memory = profile.memory
+    if memory.peak_bytes is None or memory.capacity_bytes <= 0:
+        return "how much memory the program needs was not measured"
+    share = memory.peak_bytes / memory.capacity_bytes
+    if share >= SCARCE_MEMORY:
+        return ""
+    return f"memory is {percent(share)} full at its peak: there is none to save"
+
+
+def without_waits(profile: Profile, share: float) -> float:
+    """`share` of a step as its share of what is left of the step once nothing waits for data."""
+    waits = profile.phases.get("data", 0.0)
+    return min(1.0, share / (1 - waits)) if waits < 1 else 1.0
+
+
+def most_workers(profile: Profile) -> int:
+    """The most loader workers that could still help, by where loading spends its time; 0 without a
+    loader.
+
+    Decoding that keeps a core busy can use the cores there are; waiting can be done many times at
+    once.
+    """
+    loader = profile.seen.loader
+    if loader is None or loader.iterable:
+        return _own_workers(profile)
+    share, cores = profile.data_processor_share, profile.machine.cores
+    if share is None or share >= 1:
+        return cores
+    by_waiting = math.ceil(cores / share) if share > 0 else MOST_WORKERS
+    return max(cores, min(MOST_WORKERS, by_waiting))
+
+
+def loader_waits(profile: Profile) -> bool:
+    """Whether loading waits (disk, network) more than it computes."""
+    return profile.data_processor_share is not None and profile.data_processor_share < 0.5
+
+
+def _own_workers(profile: Profile) -> int:
+    return profile.seen.loader.num_workers if profile.seen.loader else 0
+
+
+def _ceiling_gain(profile: Profile, *names: str) -> float | None:
+    """What the first of these ceilings that was measured could gain, as a share."""
+    for name in names:
+        ceiling = profile.ceiling(name)
+        if ceiling is not None and ceiling.max_gain is not None:
+            return ceiling.max_gain - 1
+    return None
+
+
+def _amdahl(share: float) -> float:
+    """The most that speeding up `share` of a step can gain."""
+    return share / (1 - share) if share < 1 else math.inf

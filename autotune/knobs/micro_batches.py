@@ -1,0 +1,87 @@
+"""Each batch is trained in parts, whose gradients add up to one optimizer step.
+
+What it does
+    Splits every batch into k micro-batches, divides the loss by k, and steps the optimizer after
+    the k-th. The effective batch is the same.
+
+When it helps
+    When a whole batch's activations do not fit in memory, or in a CPU's caches.
+
+What it costs
+    k times as many operations to launch, each on fewer samples: on a GPU with memory to spare it is
+    slower.
+
+What it changes
+    The order of a sum, and dropout's random numbers; the loss must be a mean over its batch. Layers
+    that look across the batch (batch norm) would see other batches: it is never offered for them.
+"""
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_computing, on_cuda, plenty_of_memory
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Accumulate, Edit
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+_PARTS = (2, 4)
+# Samples that a micro-batch keeps at least: below, operations cost more to launch than to compute.
+_FEWEST_SAMPLES = 8
+
+
+class MicroBatches(Knob):
+    name = "micro_batches"
+    relieves = frozenset({Bottleneck.MEMORY, Bottleneck.COMPUTE})
+    semantics = Semantics.EQUIVALENT
+    admits = range(1, 1025)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        seen = profile.seen
+        if reason := _another_training(seen):
+            return Skip(reason=reason, impossible=True)
+        if on_cuda(profile) and (reason := plenty_of_memory(profile)):
+            return Skip(reason=f"{reason}, and smaller batches only keep the GPU less busy")
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        size = seen.loader.batch_size if seen.loader else None
+        values = tuple(k for k in _PARTS if size and size % k == 0 and size // k >= _FEWEST_SAMPLES)
+        if not values:
+            return Skip(
+                reason=f"a batch of {size} cannot be split into equal parts of at least "
+                f"{_FEWEST_SAMPLES} samples"
+            )
+        return Choices(own=1, values=(1, *values))
+
+    def read(self, seen: Seen) -> Value:
+        return seen.micro_batches
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        setup.micro_batches = int(value)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        return (Accumulate(steps=int(value)),) if int(value) > 1 else ()
+
+
+def _another_training(seen: Seen) -> str:
+    """Why micro-batches would be another training here, or could not be had; "" where they can."""
+    if seen.loader is None:
+        return "the program has no DataLoader whose batches could be split"
+    if seen.loader.batch_size is None or seen.loader.custom_batches or seen.loader.iterable:
+        return (
+            "the program puts its batches together in a way of its own: they cannot be split safely"
+        )
+    if seen.optimizers != 1:
+        return f"the program has {seen.optimizers} optimizers: which loss is whose cannot be told"
+    if seen.optimizer is not None and seen.optimizer.closure:
+        return "the optimizer calls the program's closure, which computes a whole batch"
+    if seen.micro_batches != 1 or seen.backwards_per_step > 1:
+        return "the program adds up gradients of several backward passes already"
+    if seen.backwards_per_step != 1:
+        return (
+            f"a step had {seen.backwards_per_step:.2f} backward passes on average, instead of one"
+        )
+    if seen.scaler:
+        return "the program's own GradScaler would unscale the gradients of each part again"
+    if any(model.batch_norms for model in seen.models):
+        return "the model has batch norm: over smaller batches it would be another training"
+    return ""

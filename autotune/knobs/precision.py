@@ -1,0 +1,117 @@
+"""The number format of matrix products and convolutions: fp32, tf32, bf16 or fp16.
+
+What it does
+    tf32 shortens the factors of float32 products inside the GPU's tensor cores. bf16 and fp16 run
+    forward and loss under `torch.autocast`; the weights stay float32. fp16 adds a `GradScaler`,
+    since small gradients would vanish.
+
+When it helps
+    On GPUs with units for the format, when large products take the time: often 2x and more, and
+    activations take half the memory. On a CPU only where bf16 was measured to be faster, which most
+    CPUs are not.
+
+What it costs
+    Casting at every boundary, which small models do not earn back. fp16 skips a step whenever its
+    scale overflows.
+
+What it changes
+    Rounding: 10 bits of mantissa (tf32, fp16) or 7 (bf16) instead of 23 in products. The loss curve
+    must stay within its own noise, and is checked to.
+"""
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_computing, on_cuda
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.switches import switch_for_good
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Autocast, Edit, ProcessStatement
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Precision as Autocasting
+from autotune.workload.setup import Setup
+
+_FORMATS = {"bfloat16": "bf16", "float16": "fp16"}
+_DTYPES = {name: dtype for dtype, name in _FORMATS.items()}
+# NVIDIA Ampere, the first with tensor cores for tf32 and bf16.
+_AMPERE = (8, 0)
+# Volta, the first with tensor cores for fp16.
+_VOLTA = (7, 0)
+
+
+class Precision(Knob):
+    name = "precision"
+    relieves = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
+    semantics = Semantics.EQUIVALENT
+    admits = ("fp32", "tf32", "bf16", "fp16")
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        own, seen = self.read(profile.seen), profile.seen
+        if seen.autocast:
+            return Skip(
+                reason=f"the program runs under autocast ({seen.autocast}) already", impossible=True
+            )
+        if own in _DTYPES:
+            return Skip(
+                reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
+            )
+        if not on_cuda(profile):
+            return self._domain_on_a_cpu(profile)
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        values = [own, *(each for each in _offered_by_the_gpu(profile) if each != own)]
+        if len(values) == 1:
+            return Skip(reason="the GPU has no units for a shorter number format")
+        return Choices(own=own, values=tuple(values))
+
+    def _domain_on_a_cpu(self, profile: Profile) -> Choices | Skip:
+        speedup = profile.probes.get("bf16_speedup")
+        if speedup is None:
+            return Skip(reason="whether this CPU is faster in bf16 was not measured")
+        if speedup <= 1:
+            return Skip(
+                reason=f"this CPU multiplies in bf16 at {speedup:.2f} times the speed of fp32"
+            )
+        if reason := little_from_computing(profile):
+            return Skip(reason=reason)
+        return Choices(own="fp32", values=("fp32", "bf16"))
+
+    def read(self, seen: Seen) -> Value:
+        if seen.autocast:
+            return _FORMATS.get(seen.autocast, "fp32")
+        if seen.models and seen.models[0].dtype in _FORMATS:
+            return _FORMATS[seen.models[0].dtype]
+        on_gpu = any(model.device == "cuda" for model in seen.models)
+        return "tf32" if on_gpu and seen.matmul_precision != "highest" else "fp32"
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        import torch
+
+        if value in _DTYPES:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            setup.precision = Autocasting(
+                device_type=device, dtype=_DTYPES[str(value)], scaled=value == "fp16"
+            )
+            return
+        setup.precision = None
+        matmul = "high" if value == "tf32" else "highest"
+        switch_for_good(setup, lambda: torch.set_float32_matmul_precision(matmul))
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        if value not in _DTYPES:
+            matmul = "high" if value == "tf32" else "highest"
+            return (ProcessStatement(code=f'torch.set_float32_matmul_precision("{matmul}")'),)
+        device = seen.models[0].device if seen.models else "cpu"
+        scaled = value == "fp16" and not seen.scaler
+        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=scaled),)
+
+
+def _offered_by_the_gpu(profile: Profile) -> list[Value]:
+    capability, seen = profile.machine.capability or (0, 0), profile.seen
+    offered: list[Value] = []
+    if capability >= _AMPERE:
+        offered += ["tf32", "bf16"] if seen.cudnn_tf32 else ["bf16"]
+    closure = seen.optimizer is not None and seen.optimizer.closure
+    if capability >= _VOLTA and seen.optimizers == 1 and not closure:
+        offered.append(
+            "fp16"
+        )  # a GradScaler serves one optimizer here, and none that takes a closure
+    return offered

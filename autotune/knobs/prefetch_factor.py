@@ -1,0 +1,70 @@
+"""Batches that each loader worker has ready in advance.
+
+What it does
+    Sets `DataLoader(prefetch_factor=...)`; torch's own is 2.
+
+When it helps
+    When workers wait for an uneven store: a longer queue bridges a slow read. It cannot make
+    loading faster.
+
+What it costs
+    Memory: workers x prefetch_factor batches wait in shared memory.
+
+What it changes
+    Nothing: the same batches come in the same order.
+"""
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.evidence import little_from_loading, loader_waits
+from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
+from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, LoaderArgument
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+_LONGER = 4
+
+
+class PrefetchFactor(Knob):
+    name = "prefetch_factor"
+    relieves = frozenset({Bottleneck.DATA})
+    semantics = Semantics.IDENTICAL
+    admits = range(1, 257)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        loader, own = profile.seen.loader, int(self.read(profile.seen))
+        if loader is None:
+            return Skip(
+                reason="the program has no DataLoader: nothing is fetched ahead", impossible=True
+            )
+        if loader.iterable and loader.num_workers == 0:
+            return Skip(
+                reason="its loader can have no workers, so that nothing is fetched ahead",
+                impossible=True,
+            )
+        if reason := little_from_loading(profile):
+            return Skip(reason=reason)
+        if not loader_waits(profile):
+            return Skip(
+                reason="loading computes rather than waits: a longer queue would stay as empty"
+            )
+        if own >= _LONGER:
+            return Skip(reason=f"the queue is long already: {own} batches for each worker")
+        if most_queued_batches(profile) < _LONGER * max(1, loader.num_workers):
+            return Skip(
+                reason="a longer queue of batches would not fit in shared memory", impossible=True
+            )
+        return Choices(own=own, values=(own, _LONGER))
+
+    def active(self, chosen: Config) -> bool:
+        return chosen.get("num_workers") != 0
+
+    def read(self, seen: Seen) -> Value:
+        return queued_by_a_worker(seen)
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        setup.loader["prefetch_factor"] = value
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        return (LoaderArgument(name="prefetch_factor", code=str(value)),)

@@ -1,0 +1,45 @@
+"""Clearing gradients frees them instead of filling them with zeros.
+
+What it does
+    Makes `zero_grad` set gradients to None, torch's default since 2.0, where the program asks for
+    zeros.
+
+When it helps
+    When the program says `zero_grad(set_to_none=False)`: it saves writing zeros, and reading them
+    to add to.
+
+What it costs
+    Nothing; memory is freed between steps.
+
+What it changes
+    Nothing for parameters that get a gradient in every step. One that gets none in some step is
+    left alone by the optimizer, instead of being moved by its momentum and weight decay.
+"""
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, ZeroGradToNone
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+
+class SetToNone(Knob):
+    name = "set_to_none"
+    relieves = frozenset({Bottleneck.OVERHEAD, Bottleneck.MEMORY})
+    semantics = Semantics.IDENTICAL
+    admits = (False, True)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        if self.read(profile.seen):
+            return Skip(reason="the program frees its gradients already")
+        return Choices(own=False, values=(False, True))
+
+    def read(self, seen: Seen) -> Value:
+        return seen.set_to_none
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        setup.set_to_none = bool(value)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        return (ZeroGradToNone(),) if value else ()

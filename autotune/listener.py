@@ -1,0 +1,29 @@
+"""Who wants to know how a run goes: every method does nothing, and `cli` overrides what it shows."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autotune.diagnosis import Finding
+    from autotune.knobs.knob import Config
+    from autotune.profiling.profile import Profile
+    from autotune.trials.space import Space
+    from autotune.trials.trial import Trial
+
+
+class Listener:
+    """Told of each stage of the flow as it happens."""
+
+    def stage(self, name: str) -> None:
+        """A new stage begins ("profiling")."""
+
+    def profiled(self, profile: "Profile", diagnosis: "tuple[Finding, ...]") -> None:
+        """The profile is there."""
+
+    def space(self, space: "Space") -> None:
+        """What will be searched, and what not."""
+
+    def trial_begins(self, number: int, config: "Config", seconds_left: float, best: "Trial | None") -> None:
+        """A trial is started; `seconds_left` are for trials."""
+
+    def trial_ended(self, trial: "Trial", best: "Trial | None") -> None:
+        """A trial is over."""

@@ -1,0 +1,32 @@
+"""What a forked process can be asked to do: plain data that crosses processes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from autotune.knobs.knob import Value
+from autotune.measurement.sandbox import Layer
+from autotune.workload.script import Program
+from autotune.workload.seen import LoaderKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run: a program, set up by a Config, in a sandbox (`layer`; None leaves the files open).
+
+    `objects` is a pickled function (by cloudpickle) that is called with the config in the place of a script.
+    """
+
+    program: Program
+    config: Mapping[str, Value] = field(default_factory=dict)
+    training_loader: LoaderKey | None = None
+    seed: int = 0
+    layer: Layer | None = None
+    objects: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function to be called in a fresh process, with its arguments; what it returns comes back as an Answer."""
+
+    function: Callable[..., object]
+    arguments: tuple[object, ...] = ()

@@ -1,0 +1,28 @@
+"""Keeps the user's files untouched while their program is measured.
+
+A run's process enters a layer: what it writes, renames or removes below protected directories goes
+to a scratch directory and is thrown away, and it reads back what it wrote. Linux does it with a
+mount namespace and overlays; where those are forbidden, writes are redirected in Python and the
+kernel refuses, if it can, what went round Python.
+
+Real in every run are the directories for temporary files and shared memory, unless one is itself
+protected: a program that writes to `/tmp` leaves its files there.
+"""
+
+from autotune.measurement.sandbox.entry import enter
+from autotune.measurement.sandbox.environment import environment, quiet_environment
+from autotune.measurement.sandbox.layer import Layer, Way
+from autotune.measurement.sandbox.sandbox import Sandbox
+from autotune.measurement.sandbox.territory import protected_directories
+from autotune.measurement.sandbox.tree import tree_hash
+
+__all__ = [
+    "Layer",
+    "Sandbox",
+    "Way",
+    "enter",
+    "environment",
+    "protected_directories",
+    "quiet_environment",
+    "tree_hash",
+]

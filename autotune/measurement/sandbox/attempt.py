@@ -1,0 +1,97 @@
+"""Which way of protection this machine permits, found by trying it in a process of its own.
+
+Run as a module: a pickled list of layers comes on standard input, the answer of each goes out as a
+line of JSON.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.measurement.sandbox.layer import Layer
+
+# Made in the layer's root, and protected: what the attempt changes, and must find unchanged
+# outside.
+GROUND = "ground"
+TIME_LIMIT_SECONDS = 60.0
+
+
+def attempt(layers: Sequence[Layer]) -> list[str]:
+    """Try `layers` one after the other up to the first that works.
+
+    Returns:
+        For each that was tried why it does not work, "" for the one that does.
+    """
+    package_parent = str(Path(__file__).resolve().parents[3])
+    search_path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        [sys.executable, "-m", __name__],
+        input=pickle.dumps(list(layers)),
+        env={**os.environ, "PYTHONPATH": search_path},
+        capture_output=True,
+        timeout=TIME_LIMIT_SECONDS,
+        check=False,
+    )
+    answers = [str(json.loads(line)) for line in done.stdout.splitlines()]
+    return answers or [done.stderr.decode(errors="replace").strip()[-500:] or "the attempt died"]
+
+
+def _try_in_child(layer: Layer) -> str:
+    """Why `layer` does not work, "" if it does."""
+    ground = layer.root / GROUND
+    (ground / "full" / "inner").mkdir(parents=True)
+    for name in ("changed", "removed", "full/inner/file"):
+        (ground / name).write_text("before")
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read_end)
+        os.write(write_end, (_use(layer, ground) or "works").encode())
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as answer:
+        reason = answer.read()
+    os.waitpid(child, 0)
+    if reason != "works":
+        return reason or "the process was killed"
+    files = sorted(path for path in ground.rglob("*") if path.is_file())
+    names = [str(path.relative_to(ground)) for path in files]
+    intact = names == ["changed", "full/inner/file", "removed"]
+    return (
+        ""
+        if intact and all(path.read_text() == "before" for path in files)
+        else "a write came through"
+    )
+
+
+def _use(layer: Layer, ground: Path) -> str:
+    """Enter `layer` and change files of every kind; returns what went wrong, "" if nothing."""
+    from autotune.measurement.sandbox.entry import enter
+
+    try:
+        enter(layer)
+        with (ground / "changed").open("a") as file:
+            file.write(", after")
+        (ground / "removed").unlink()
+        shutil.rmtree(ground / "full")
+        (ground / "full").mkdir()
+        (ground / "changed").rename(ground / "full" / "renamed")
+        read_back = (ground / "full" / "renamed").read_text()
+        shown = sorted(path.name for path in ground.rglob("*"))
+    except OSError as error:
+        return error.strerror or repr(error)
+    good = read_back == "before, after" and shown == ["full", "renamed"]
+    return "" if good else "what was written does not read back"
+
+
+if __name__ == "__main__":
+    for candidate in pickle.load(sys.stdin.buffer):  # noqa: S301  # from `attempt`
+        outcome = _try_in_child(candidate)
+        sys.stdout.write(json.dumps(outcome) + "\n")
+        if not outcome:
+            break

@@ -1,0 +1,24 @@
+"""The door into a layer, for the process that is going to run the user's program."""
+
+from autotune.measurement.sandbox import guard, landlock, overlay, redirect
+from autotune.measurement.sandbox.layer import Layer, Way
+
+
+def enter(layer: Layer) -> None:
+    """From now on, what this process and its children write to protected directories goes to
+    `layer`.
+
+    Call it right after the fork, while the process has a single thread, before anything of the
+    user's is run.
+
+    Raises:
+        OSError: the machine does not permit it; nothing of the user's may be run then.
+    """
+    if layer.way is Way.OVERLAY:
+        overlay.enter(layer)
+        return
+    view, inside = redirect.enter(layer)
+    guard.watch(view, inside)
+    if layer.kernel_guard:
+        with inside:
+            landlock.forbid_writes(layer.territory, allowed=[str(layer.root)])

@@ -1,0 +1,41 @@
+"""Environment variables of a measured run: caches that outlive it, loggers that stay at home."""
+
+from pathlib import Path
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """Where a run keeps compiled kernels: in the search's scratch directory, so that its runs share
+    them.
+
+    Their usual place is the home directory, where each run's writes are thrown away.
+    """
+    caches = scratch / "caches"
+    names = {
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TRITON_CACHE_DIR": "triton",
+        "PYTORCH_KERNEL_CACHE_PATH": "torch",
+        "CUDA_CACHE_PATH": "cuda",
+    }
+    return {variable: str(caches / name) for variable, name in names.items()}
+
+
+def quiet_environment(scratch: Path) -> dict[str, str]:
+    """Turns off loggers and statistics that would send something away; local log files go to
+    `scratch`.
+
+    What a program sets in its own code, after it has started, wins over these.
+    """
+    return {
+        "WANDB_MODE": "disabled",
+        "WANDB_SILENT": "true",
+        "MLFLOW_TRACKING_URI": (scratch / "mlflow").as_uri(),
+        "COMET_MODE": "disabled",
+        "NEPTUNE_MODE": "debug",
+        "CLEARML_OFFLINE_MODE": "1",
+        "SWANLAB_MODE": "disabled",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DO_NOT_TRACK": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "GRADIO_ANALYTICS_ENABLED": "False",
+    }

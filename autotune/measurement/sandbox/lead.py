@@ -1,0 +1,93 @@
+"""Where a redirected call is led to."""
+
+import errno
+import os
+import threading
+from typing import Any
+
+from autotune.measurement.sandbox.view import View
+
+
+class Inside(threading.local):
+    """Whether this thread is in the redirection's own code, for which paths are what they are."""
+
+    on = False
+
+    def __enter__(self) -> None:
+        self.on = True
+
+    def __exit__(self, *_error: object) -> None:
+        self.on = False
+
+
+class Lead:
+    """Physical paths for what a program names, for reading and for writing."""
+
+    def __init__(self, view: View, inside: Inside) -> None:
+        self.view = view
+        self.inside = inside
+
+    def name(self, path: Any, dir_fd: int | None = None) -> str:
+        """A path argument as text, made absolute if it is relative to an open directory."""
+        name = os.fsdecode(path)
+        if dir_fd is not None and not name.startswith("/"):
+            name = os.path.join(os.readlink(f"/proc/self/fd/{dir_fd}"), name)
+        return name
+
+    def read(self, path: Any, *, follow: bool = True, dir_fd: int | None = None) -> str:
+        """The physical path to read what the program calls `path`."""
+        with self.inside:
+            name = self.name(path, dir_fd)
+            found = self.view.find(self.view.canonical(name, follow=follow))
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return found
+
+    def write(
+        self,
+        path: Any,
+        *,
+        create: bool = False,
+        empty: bool = False,
+        exclusive: bool = False,
+        follow: bool = True,
+        dir_fd: int | None = None,
+    ) -> str:
+        """The physical path to change what the program calls `path`.
+
+        Args:
+            path: file name, of any type that `os` takes.
+            create: it may be made where there is nothing.
+            empty: its bytes are about to be cut off, and need not be copied.
+            exclusive: it must not be there yet.
+            follow: links at its end are followed.
+            dir_fd: open directory that it is relative to.
+        """
+        with self.inside:
+            name = self.name(path, dir_fd)
+            place = self.view.canonical(name, follow=follow)
+            if not self.view.territory.protects(place):
+                return place
+            if self.view.find(place) is None and create:
+                return self.view.new(place)
+            if exclusive:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            return self.view.changed(place, empty=empty)
+
+    def entry(self, path: Any, dir_fd: int | None) -> tuple[str, str]:
+        """The place that `path` names and what is there, links not followed."""
+        place = self.view.canonical(self.name(path, dir_fd), follow=False)
+        found = self.view.find(place)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+        return place, found
+
+    def directory(self, path: Any) -> str:
+        """The place of a directory that can be listed."""
+        place = self.view.canonical(self.name("." if path is None else path))
+        found = self.view.find(place)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+        if not os.path.isdir(found):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
+        return place

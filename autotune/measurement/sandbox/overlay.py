@@ -1,0 +1,152 @@
+"""Protection by the kernel: overlays over protected directories, seen by one run alone."""
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autotune.measurement.sandbox.layer import Layer
+from autotune.measurement.sandbox.namespace import (
+    bind,
+    drop_capabilities,
+    enter_own_namespace,
+    mount,
+    mount_points,
+)
+from autotune.measurement.sandbox.territory import Cover
+
+# What one run mounted, for `prepared.capture`: [process id, [[directory, its upper directory],
+# ...]].
+MOUNTED = "mounted.json"
+
+
+def enter(layer: Layer) -> None:
+    """Put this process, and all that it will start, above its own overlays.
+
+    Call it right after the fork, while the process has a single thread.
+
+    Raises:
+        OSError: this machine does not permit it.
+    """
+    working_directory = os.getcwd()
+    enter_own_namespace(user=layer.user_namespace)
+    store = layer.root / "store"
+    store.mkdir()
+    if layer.in_memory:
+        mount("autotune", str(store), kind="tmpfs", options="mode=0700")
+    plan = layer.territory.plan(mount_points())
+    if any(path == "/" for path, _ in plan):
+        raise OSError(errno.EBUSY, "the root of all files cannot be overlaid")
+    with contextlib.ExitStack() as handles:
+        # Taken before anything is mounted: afterwards the overlays hide what these lead to.
+        below = [_handle(path, handles) for path, _ in plan]
+        mounted = [
+            _cover(layer, path, cover, handle, handles)
+            for (path, cover), handle in zip(plan, below, strict=True)
+        ]
+    if layer.user_namespace:
+        drop_capabilities()
+    uppers = [(path, upper) for (path, _), upper in zip(plan, mounted, strict=True) if upper]
+    (layer.root / MOUNTED).write_text(json.dumps([os.getpid(), uppers]))
+    os.chdir(working_directory)  # the old one is the directory below the overlay
+    _remove_deleted(layer)
+    _move_across_mounts()
+
+
+def _handle(path: str | Path, handles: contextlib.ExitStack) -> str:
+    """A name without special characters, valid whatever is mounted over `path`."""
+    handle = os.open(path, os.O_PATH)
+    handles.callback(os.close, handle)
+    return f"/proc/self/fd/{handle}"
+
+
+def _cover(layer: Layer, path: str, cover: Cover, below: str, handles: contextlib.ExitStack) -> str:
+    """Carry out one line of the plan; returns the overlay's upper directory, if it is one."""
+    if cover is Cover.OVERLAY:
+        try:
+            return _overlay(layer, path, below, handles)
+        except OSError:
+            if path in layer.territory.protected:
+                raise
+            cover = Cover.READ_ONLY  # a file system that cannot lie below an overlay
+    bind(below, path, read_only=cover is Cover.READ_ONLY)
+    return ""
+
+
+def _overlay(layer: Layer, path: str, below: str, handles: contextlib.ExitStack) -> str:
+    share = layer.root / "store" / str(len(os.listdir(layer.root / "store")))
+    upper, work = share / "upper", share / "work"
+    upper.mkdir(parents=True)
+    work.mkdir()
+    _copy_attributes(path, upper)  # the top of an overlay shows the upper directory's own
+    lowers = [below]
+    if layer.prepared is not None and (tree := layer.prepared / "tree" / path[1:]).is_dir():
+        lowers.insert(0, _handle(tree, handles))
+    options = [
+        f"lowerdir={':'.join(lowers)}",
+        f"upperdir={_handle(upper, handles)}",
+        f"workdir={_handle(work, handles)}",
+        # Directories that were there can be renamed; a user namespace may not have that.
+        *(
+            ["userxattr"]
+            if layer.user_namespace
+            else ["redirect_dir=on", "metacopy=off", "index=off"]
+        ),
+    ]
+    mount("autotune", path, kind="overlay", options=",".join(options))
+    return str(upper)
+
+
+def _copy_attributes(source: str, target: Path) -> None:
+    found = os.stat(source)
+    with contextlib.suppress(PermissionError):  # an ordinary user, a directory of someone else's
+        os.chown(target, found.st_uid, found.st_gid)
+    shutil.copystat(source, target)
+
+
+def _remove_deleted(layer: Layer) -> None:
+    """What the observed run deleted before its first step is gone for this one too."""
+    if layer.prepared is None:
+        return
+    for path in json.loads((layer.prepared / "deleted.json").read_text()):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            Path(path).unlink(missing_ok=True)
+
+
+def _move_across_mounts() -> None:
+    """Let `os.rename` work between what is one file system outside and two mounts here."""
+    os.rename = _moving(os.rename)
+    os.replace = _moving(os.replace)
+
+
+def _moving(rename: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(rename)
+    def move(src: Any, dst: Any, **directories: Any) -> None:
+        try:
+            rename(src, dst, **directories)
+        except OSError as error:
+            if error.errno != errno.EXDEV or directories:
+                raise
+            _copy_over(os.fspath(src), os.fspath(dst), rename)
+
+    return move
+
+
+def _copy_over(source: str, target: str, rename: Callable[..., None]) -> None:
+    if os.path.isdir(source) and not os.path.islink(source):
+        if os.path.lexists(target):
+            os.rmdir(target)  # as rename: only an empty directory is replaced
+        shutil.copytree(source, target, symlinks=True)
+        shutil.rmtree(source)
+        return
+    beside = f"{target}.autotune-{os.getpid()}"
+    shutil.copy2(source, beside, follow_symlinks=False)
+    rename(beside, target)
+    os.unlink(source)

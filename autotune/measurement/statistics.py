@@ -1,0 +1,289 @@
+"""What may be said from timed windows: a throughput, whether it is steady, and the ratio of two programs.
+
+Every interval is two-sided. Throughput is always samples over wall, never a typical step: where batches arrive in
+bursts the median step overstates the speed many times over.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, variance
+
+from autotune.workload.window import Window
+
+CONFIDENCE = 0.95
+
+# Batch means (Law, Simulation Modeling and Analysis, ch. 9): few long batches rather than many short ones, because
+# neighbouring windows are alike (lag-1 correlation about 0.3 was seen) and long batches are nearly independent.
+MOST_BATCHES = 10
+FEWEST_BATCHES = 5
+
+# Log-ratio scatter assumed of a throughput that was timed once: windows of different processes differed by 0.13 to 0.30.
+SCATTER_OF_ONE_TIMING = 0.3
+
+# Warm-up is over when this many windows lie this close together. Adjacent windows of a steady program scatter by about
+# 5 %, so three of them span 10 % or less two times in three; a rise or fall throughout must be half as small.
+STEADY_WINDOWS = 3
+STEADY_SPAN = 0.10
+STEADY_TREND = 0.05
+
+# Two fresh processes of one program differ for as long as they live (where their memory lies, which cores they are on).
+# Scatter of the log-ratio of two such processes (0.03 to 0.04 on a quiet machine; 0.06 to 0.09 with busy neighbours, on
+# 6 to 8 pairs each of four small trainings), and for how many process pairs' worth of evidence it counts.
+PAIR_SCATTER = 0.05
+PAIR_SCATTER_WEIGHT = 3
+
+# Correlation of neighbouring turns is estimated, but never beyond this: from few turns it is mostly noise.
+MOST_CORRELATION = 0.6
+
+# The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at after so many pairs.
+# By tests/bench/honesty.py, in the usual noise (5 % a turn, 2.5 % a process): two identical programs are told apart in
+# 1 search of 100 (4 of 100 where processes differ by 5 %); a difference of 10 % is found in 87 of 100, of 20 % always.
+TURNS_PER_PROCESS = 8
+LOOKS = (1, 3, 6)
+
+# Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977, Biometrika 64).
+_POCOCK_ERROR = {1: 0.05, 2: 0.0294, 3: 0.0221, 4: 0.0182, 5: 0.0158}
+
+# Samples and seconds of one contestant's turn, and the turns of two contestants next to each other.
+Timed = tuple[int, float]
+Pair = tuple[Timed, Timed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """An estimated ratio with its interval; `confidence` is the interval's level."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float = CONFIDENCE
+
+
+def timed(window: Window) -> Timed:
+    """The samples and seconds of `window`."""
+    return window.samples, window.seconds
+
+
+def rate(turns: Sequence[Timed]) -> float:
+    """Samples per second over all of `turns`; 0.0 where no time passed."""
+    seconds = math.fsum(seconds for _, seconds in turns)
+    return sum(samples for samples, _ in turns) / seconds if seconds > 0 else 0.0
+
+
+def student_t(confidence: float, degrees: int) -> float:
+    """Half-width, in standard errors, of a two-sided interval with `degrees` degrees of freedom.
+
+    Hill's algorithm (Communications of the ACM 13, 1970, algorithm 396), good to five digits at the levels used here.
+
+    Raises:
+        ValueError: `degrees` is below 1 or `confidence` not inside (0, 1).
+    """
+    if degrees < 1 or not 0 < confidence < 1:
+        raise ValueError(f"no t quantile for {confidence=} and {degrees=}")
+    tails = 1 - confidence
+    if degrees == 1:
+        return 1 / math.tan(tails * math.pi / 2)
+    if degrees == 2:
+        return math.sqrt(2 / (tails * (2 - tails)) - 2)
+    return _hill(tails, degrees)
+
+
+def _hill(tails: float, degrees: int) -> float:
+    a = 1 / (degrees - 0.5)
+    b = 48 / (a * a)
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * degrees
+    y: float = (d * tails) ** (2 / degrees)
+    if y > 0.05 + a:
+        x = NormalDist().inv_cdf(tails / 2)
+        y = x * x
+        if degrees < 5:
+            c += 0.3 * (degrees - 4.5) * (x + 0.6)
+        c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = math.expm1(a * y * y)
+    else:
+        tail = 1 / (((degrees + 6) / (degrees * y) - 0.089 * d - 0.822) * (degrees + 2) * 3)
+        y = ((tail + 0.5 / (degrees + 4)) * y - 1) * (degrees + 1) / (degrees + 2) + 1 / y
+    return math.sqrt(degrees * y)
+
+
+def confidence_per_look(looks: int) -> float:
+    """Level at which each of `looks` planned looks must be taken so that together they have 95 %.
+
+    Raises:
+        ValueError: more looks than the table has, or none.
+    """
+    if looks not in _POCOCK_ERROR:
+        raise ValueError(f"{looks} looks: plan between 1 and {max(_POCOCK_ERROR)}")
+    return 1 - _POCOCK_ERROR[looks]
+
+
+def merged(windows: Sequence[Window], least_steps: int = 1) -> tuple[Timed, ...]:
+    """Neighbouring windows put together until each holds `least_steps` steps; the last ones join what precedes them.
+
+    A loader with workers delivers in bursts, so a window says something only if it holds a whole round of batches:
+    workers x prefetch factor.
+    """
+    groups: list[tuple[int, int, float]] = []
+    for window in windows:
+        if groups and groups[-1][0] < least_steps:
+            steps, samples, seconds = groups.pop()
+        else:
+            steps, samples, seconds = 0, 0, 0.0
+        groups.append((steps + window.steps, samples + window.samples, seconds + window.seconds))
+    if len(groups) > 1 and groups[-1][0] < least_steps:
+        steps, samples, seconds = groups.pop()
+        groups[-1] = (groups[-1][0] + steps, groups[-1][1] + samples, groups[-1][2] + seconds)
+    return tuple((samples, seconds) for _, samples, seconds in groups)
+
+
+def stable(windows: Sequence[Window], *, least_steps: int = 1) -> bool:
+    """Whether warm-up is over: the newest windows agree and neither rise nor fall throughout.
+
+    Args:
+        windows: of one run, oldest first.
+        least_steps: steps that a window must hold to count (workers x prefetch factor); shorter ones are merged.
+    """
+    newest = [
+        samples / seconds
+        for samples, seconds in merged(windows, least_steps)[-STEADY_WINDOWS:]
+        if seconds > 0
+    ]
+    if len(newest) < STEADY_WINDOWS or min(newest) <= 0:
+        return False
+    typical = fmean(newest)
+    moves = [later - earlier for earlier, later in zip(newest, newest[1:], strict=False)]
+    one_way = all(move > 0 for move in moves) or all(move < 0 for move in moves)
+    allowed = STEADY_TREND if one_way else STEADY_SPAN
+    return (max(newest) - min(newest)) / typical <= allowed
+
+
+def throughput(windows: Sequence[Window]) -> tuple[float, tuple[float, float]]:
+    """Samples per second over the wall of all `windows`, and its 95 % interval by batch means.
+
+    With few windows their steps are cut into batches instead. One step alone has no scatter of its own: its interval
+    is the widest that was seen between processes.
+    """
+    batches = _batches(_pieces(windows))
+    estimate = rate(batches)
+    if estimate <= 0:
+        return 0.0, (0.0, 0.0)
+    if len(batches) < 2:
+        factor = math.exp(student_t(CONFIDENCE, 1000) * SCATTER_OF_ONE_TIMING)
+        return estimate, (estimate / factor, estimate * factor)
+    error = math.sqrt(variance(_deviations(batches), 0.0) / len(batches))
+    reach = student_t(CONFIDENCE, len(batches) - 1) * error
+    return estimate, (estimate * max(0.0, 1 - reach), estimate * (1 + reach))
+
+
+def _pieces(windows: Sequence[Window]) -> list[Timed]:
+    if len(windows) >= FEWEST_BATCHES:
+        return [timed(window) for window in windows]
+    cuts = math.ceil(MOST_BATCHES / max(1, len(windows)))
+    return [piece for window in windows for piece in _cut(window, cuts)]
+
+
+def _cut(window: Window, cuts: int) -> list[Timed]:
+    """`window` as up to `cuts` runs of consecutive steps, which keep its samples and seconds in sum."""
+    steps = window.step_seconds
+    count = min(cuts, len(steps))
+    total = math.fsum(steps)
+    if count < 2 or total <= 0:
+        return [timed(window)]
+    edges = [round(index * len(steps) / count) for index in range(count + 1)]
+    samples = [round(window.samples * edge / len(steps)) for edge in edges]
+    return [
+        (
+            samples[i + 1] - samples[i],
+            math.fsum(steps[edges[i] : edges[i + 1]]) / total * window.seconds,
+        )
+        for i in range(count)
+    ]
+
+
+def _batches(pieces: Sequence[Timed]) -> list[Timed]:
+    count = min(MOST_BATCHES, len(pieces))
+    edges = [round(index * len(pieces) / count) for index in range(count + 1)] if count else []
+    groups = [pieces[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [
+        (sum(samples for samples, _ in group), math.fsum(s for _, s in group)) for group in groups
+    ]
+
+
+def _deviations(turns: Sequence[Timed]) -> list[float]:
+    """By how much each turn moves the rate of all, as a share of it (the ratio estimator, linearised)."""
+    mean_rate = rate(turns)
+    mean_samples = mean_rate * fmean(seconds for _, seconds in turns)
+    return [(samples - mean_rate * seconds) / mean_samples for samples, seconds in turns]
+
+
+def fair_pairs(
+    first: Sequence[Window], second: Sequence[Window], unfair: Callable[[Window], bool]
+) -> tuple[tuple[Pair, ...], int]:
+    """The turns of two contestants side by side, without those of which either is `unfair`, and how many those were.
+
+    A turn goes on both sides or on none, so that leaving it out favours neither.
+    """
+    turns = list(zip(first, second, strict=False))
+    kept = tuple((timed(a), timed(b)) for a, b in turns if not unfair(a) and not unfair(b))
+    return kept, len(turns) - len(kept)
+
+
+def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = CONFIDENCE) -> Ratio:
+    """How much faster the second contestant is than the first, from turns taken by live processes next to each other.
+
+    The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals, so it is what
+    a stopwatch would show). Its variance is that of the process pairs' own log-ratios, moderated: with few pairs their
+    scatter is barely known, so it is pooled with what was assumed (`PAIR_SCATTER`, plus the scatter of turns within
+    a process, inflated for the likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs
+    (Smyth 2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the assumption.
+
+    Args:
+        processes: for each pair of processes its turns, each as (samples, seconds) of the first and of the second.
+        confidence: level of the interval; `confidence_per_look` where the caller looks more than once.
+
+    Raises:
+        ValueError: there is no turn, or a contestant trained on nothing in all of a process's turns.
+    """
+    pairs = [list(turns) for turns in processes if turns]
+    if not pairs:
+        raise ValueError("a ratio needs at least one turn of each contestant")
+    logs = [_log_ratio(turns) for turns in pairs]
+    estimate = fmean(logs)
+    assumed = PAIR_SCATTER**2 + _within(pairs)
+    seen = math.fsum((log - estimate) ** 2 for log in logs)
+    degrees = PAIR_SCATTER_WEIGHT + len(pairs) - 1
+    error = math.sqrt((PAIR_SCATTER_WEIGHT * assumed + seen) / degrees / len(pairs))
+    reach = student_t(confidence, degrees) * error
+    low, high = (math.exp(estimate + side * reach) for side in (-1, 1))
+    return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
+
+
+def _log_ratio(turns: Sequence[Pair]) -> float:
+    first, second = rate([a for a, _ in turns]), rate([b for _, b in turns])
+    if first <= 0 or second <= 0:
+        raise ValueError("a contestant trained on nothing in all of its turns")
+    return math.log(second / first)
+
+
+def _within(pairs: Sequence[Sequence[Pair]]) -> float:
+    """Variance of one process pair's log-ratio that comes from its turns alone, averaged over the pairs."""
+    squares = products = 0.0
+    degrees = turns_seen = 0
+    for turns in pairs:
+        firsts, seconds = _deviations([a for a, _ in turns]), _deviations([b for _, b in turns])
+        moves = [b - a for a, b in zip(firsts, seconds, strict=True)]
+        squares += math.fsum(move * move for move in moves)
+        products += math.fsum(a * b for a, b in zip(moves, moves[1:], strict=False))
+        degrees += len(turns) - 1
+        turns_seen += len(turns)
+    if degrees == 0:
+        return 2 * SCATTER_OF_ONE_TIMING**2
+    scatter = squares / degrees
+    # The lag-1 correlation of n deviations from their own mean is too low by about 1/n.
+    likeness = (products / squares if squares else 0.0) + len(pairs) / turns_seen
+    likeness = min(max(likeness, 0.0), MOST_CORRELATION)
+    per_process = fmean(1 / len(turns) for turns in pairs)
+    return scatter * (1 + likeness) / (1 - likeness) * per_process

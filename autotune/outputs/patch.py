@@ -1,0 +1,74 @@
+"""The tuned program: the user's own source with the settings written into it, and the patch that makes it so."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune.knobs import KNOBS
+from autotune.knobs.knob import Config
+from autotune.source import rewrite, unified_patch
+from autotune.outputs.writing import write_whole
+from autotune.source.edits import EditOutcome, Place
+from autotune.workload.seen import Seen
+from autotune.workload.target import RECIPE, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emission:
+    """What is handed back as source.
+
+    Attributes:
+        sources: text of each changed file, by the absolute path that it runs under.
+        program: text of the whole tuned program, the main file's.
+        patch: what `git apply` takes in `root`.
+        edits: what became of each edit.
+    """
+
+    sources: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""
+    patch: str = ""
+    root: str = ""
+    edits: tuple[EditOutcome, ...] = ()
+
+    @property
+    def refused(self) -> tuple[EditOutcome, ...]:
+        """The edits that the source does not have, and that a person would have to make."""
+        return tuple(edit for edit in self.edits if edit.status == "refused")
+
+
+def emit(target: Target, config: Config, seen: Seen) -> Emission:
+    """Write `config` into the source of `target`, of which a run was `seen`."""
+    requests = [
+        (knob.name, edit)
+        for knob in KNOBS
+        if knob.name in config
+        for edit in knob.edits(config[knob.name], seen)
+    ]
+    before = target.texts(_files(seen))
+    rewritten = rewrite(before, requests, seen.places, main=target.path)
+    root = target.root
+    if target.kind == RECIPE:
+        tuned = str(Path(target.path).with_name(f"{target.name}_tuned.py"))
+        patch = unified_patch({}, {tuned: rewritten.sources[target.path]}, root)
+    else:
+        patch = unified_patch(before, rewritten.sources, root)
+    changed = {path: text for path, text in rewritten.sources.items() if text != before[path]}
+    return Emission(
+        sources=changed,
+        program=rewritten.sources[target.path],
+        patch=patch,
+        root=root,
+        edits=rewritten.outcomes,
+    )
+
+
+def write_patch(emission: Emission, patch: Path, program: Path) -> None:
+    """Write the patch and the whole tuned program to these files."""
+    write_whole(patch, emission.patch)
+    write_whole(program, emission.program)
+
+
+def _files(seen: Seen) -> list[str]:
+    places = seen.places
+    roles = (places.loader, places.optimizer, places.forward, places.backward, places.step, places.zero_grad)
+    return [place.path for place in (*roles, *places.copies) if isinstance(place, Place)]

@@ -1,0 +1,216 @@
+"""`report.html`: the whole of a Result on one page that needs nothing else, neither network nor script.
+
+All that comes from the user's program is text to the templates, which escape every expression; nothing in them is
+marked safe.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from autotune.diagnosis import Bottleneck
+from autotune.measurement.measurement import Measurement
+from autotune.measurement.statistics import throughput
+from autotune.outputs import wording
+from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
+from autotune.outputs.curves import loss_chart
+from autotune.outputs.writing import write_whole
+from autotune.profiling.profile import Memory, Profile
+from autotune.result import Result
+from autotune.verdict import Verdict
+from autotune.workload.window import AS_IS, PHASES, Window
+
+OTHER = "other"
+
+# The phases that stand out in the picture of a step, by what holds it back.
+_PHASES_OF = {
+    Bottleneck.DATA: ("data",),
+    Bottleneck.COPY: ("copy",),
+    Bottleneck.OVERHEAD: ("forward", "backward"),
+    Bottleneck.COMPUTE: ("forward", "backward"),
+    Bottleneck.OPTIMIZER: ("optimizer",),
+    Bottleneck.HOST: (OTHER,),
+}
+_CEILINGS = {
+    "host": "Batches always ready on the host",
+    "compute": "Batches always ready on the device",
+    "data": "The loader alone, no training",
+}
+_CONTESTANTS = {
+    "baseline": "As it is",
+    "tuned": "Tuned",
+    "delivered": "Emitted program",
+}
+_OUTPUT_CHARACTERS = 1500  # of a failed trial's output; all of it is in result.json
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def render(result: Result) -> str:
+    """`result` as one HTML page."""
+    verdict = result.verdict
+    parity = verdict.parity if verdict else None
+    return _ENVIRONMENT.get_template("report.html").render(
+        result=result,
+        profile=result.profile,
+        machine=result.profile.machine,
+        seen=result.profile.seen,
+        verdict=verdict,
+        parity=parity,
+        speeds=_speeds(verdict) if verdict else None,
+        steps=_steps(result),
+        ceilings=_ceilings(result.profile),
+        memory=_memory(result.profile.memory),
+        trials=trial_chart(result.trials) if result.trials else None,
+        losses=loss_chart(parity) if parity else None,
+        contestants=_CONTESTANTS,
+        output_characters=_OUTPUT_CHARACTERS,
+    )
+
+
+def write_report(result: Result, path: Path) -> None:
+    """Write the page of `result` to the file at `path`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    write_whole(path, render(result))
+
+
+def _speeds(verdict: Verdict) -> BarChart:
+    known = {
+        "baseline": verdict.baseline_samples_per_second,
+        "tuned": verdict.tuned_samples_per_second,
+        "delivered": verdict.delivered.samples_per_second if verdict.delivered else None,
+    }
+    return bar_chart(
+        Bar(
+            label=_CONTESTANTS[name],
+            amount=amount,
+            text=wording.rate(amount),
+            interval=_interval(verdict.turns.get(name, ())),
+            marked=name != "baseline",
+        )
+        for name, amount in known.items()
+        if amount is not None
+    )
+
+
+def _interval(turns: tuple[tuple[int, float], ...]) -> tuple[float, float] | None:
+    if len(turns) < 2:
+        return None
+    windows = [
+        Window(mode=AS_IS, steps=1, samples=samples, seconds=seconds) for samples, seconds in turns
+    ]
+    return throughput(windows)[1]
+
+
+def _steps(result: Result) -> dict[str, object]:
+    """The phases of a step in their order, the unseen ones with the reason."""
+    profile = result.profile
+    marked = next(
+        (_PHASES_OF[each.bottleneck] for each in result.diagnosis if each.bottleneck in _PHASES_OF),
+        (),
+    )
+    names = [*PHASES, *(name for name in profile.phases if name not in PHASES)]
+    shares = [(name, profile.phases[name]) for name in names if name in profile.phases]
+    return {
+        "segments": stack(shares, frozenset(marked)),
+        "unseen": {
+            name: profile.not_measured.get(name, "not seen in this run")
+            for name in PHASES
+            if name not in profile.phases
+        },
+        "unknown": {
+            name: reason for name, reason in profile.not_measured.items() if name not in PHASES
+        },
+    }
+
+
+def _ceilings(profile: Profile) -> BarChart | None:
+    if not profile.ceilings:
+        return None
+    now = Bar(
+        label="As it is",
+        amount=profile.samples_per_second,
+        text=wording.rate(profile.samples_per_second),
+        interval=profile.interval,
+    )
+    greatest = max((each.max_gain or 0.0 for each in profile.ceilings), default=0.0)
+    return bar_chart(
+        [
+            now,
+            *(
+                Bar(
+                    label=_CEILINGS.get(each.name, each.name),
+                    amount=each.samples_per_second,
+                    text=wording.rate(each.samples_per_second),
+                    note=each.reason if each.max_gain is None else wording.ratio(each.max_gain),
+                    marked=each.max_gain is not None and each.max_gain == greatest,
+                )
+                for each in profile.ceilings
+            ),
+        ]
+    )
+
+
+def _memory(memory: Memory) -> BarChart:
+    known = {
+        "Parameters": memory.parameter_bytes,
+        "Gradients": memory.gradient_bytes,
+        "Optimizer state": memory.optimizer_bytes,
+        "Activations": memory.activation_bytes,
+        "Peak": memory.peak_bytes,
+    }
+    return bar_chart(
+        Bar(
+            label=label,
+            amount=None if count is None else float(count),
+            text=wording.size(count),
+        )
+        for label, count in known.items()
+    )
+
+
+def _readable(text: str) -> str:
+    """`text` as a terminal would show it: without the codes that colour it."""
+    return _TERMINAL_CODES.sub("", text).replace("\x00", "")
+
+
+def _patch_kind(line: str) -> str:
+    """What a line of a patch is, for its colour."""
+    if line.startswith(("--- ", "+++ ", "diff ", "index ")):
+        return "file"
+    return {"+": "added", "-": "removed", "@": "place"}.get(line[:1], "kept")
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("autotune.outputs"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        command=shlex.join,
+        counted=wording.counted,
+        duration=wording.duration,
+        interval_text=wording.interval_text,
+        moment=wording.moment,
+        patch_kind=_patch_kind,
+        rate=wording.rate,
+        ratio=wording.ratio,
+        readable=_readable,
+        settings=wording.settings,
+        share=wording.percent,
+        significant=wording.significant,
+        size=wording.size,
+        value=wording.value,
+    )
+    environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)
+    return environment
+
+
+_ENVIRONMENT = _environment()

@@ -1,0 +1,112 @@
+"""From the windows of an observed run to its Profile: shares, ceilings, memory."""
+
+from collections.abc import Mapping, Sequence
+
+from autotune.machine import Machine
+from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.workload.seen import Seen
+from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
+
+_CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
+# What the hooks of one step cost the host, from tests/bench/overhead.py; a device that lags behind does not feel it.
+HOOK_SECONDS_PER_STEP = 25e-6
+
+
+def build_profile(
+    *,
+    machine: Machine,
+    seen: Seen,
+    windows: Mapping[str, Sequence[Window]],
+    reasons: Mapping[str, str],
+    interval: tuple[float, float],
+    startup_seconds: float,
+    probes: Mapping[str, float],
+    budget_seconds: float,
+    ended_early: bool,
+) -> Profile:
+    """The profile of a run that was timed as it is, and in what other modes it could be.
+
+    Args:
+        windows: by mode; there are some for `AS_IS`.
+        reasons: why a mode has no windows, by mode.
+        interval: 95 % interval of the throughput as it is, in samples per second.
+    """
+    as_is = windows[AS_IS]
+    seconds = sum(window.seconds for window in as_is)
+    steps = sum(window.steps for window in as_is)
+    rate = _rate(as_is)
+    phases, missing = _shares(as_is, seconds, on_device=machine.device != "cpu")
+    drained = windows.get(DRAIN, ())
+    drain_seconds = sum(window.seconds for window in drained)
+    drain_processor = sum(window.cpu_seconds + window.worker_cpu_seconds for window in drained)
+    validation = sum(window.validation_seconds for window in as_is)
+    return Profile(
+        machine=machine,
+        seen=seen,
+        samples_per_second=rate,
+        interval=interval,
+        step_seconds=seconds / max(steps, 1),
+        phases=phases,
+        not_measured=missing,
+        ceilings=tuple(_ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, "")) for name, mode in _CEILINGS),
+        memory=_memory(machine, seen, as_is),
+        data_processor_share=drain_processor / drain_seconds if drain_seconds else None,
+        processors_used=sum(window.cpu_seconds for window in as_is) / seconds if seconds else 0.0,
+        validation_share=validation / (seconds + validation) if seconds else 0.0,
+        startup_seconds=startup_seconds,
+        overhead_share=min(1.0, HOOK_SECONDS_PER_STEP * steps / seconds) if seconds else 0.0,
+        windows=tuple(window for mode in windows for window in windows[mode]),
+        ended_early=ended_early,
+        probes=dict(probes),
+        budget_seconds=budget_seconds,
+    )
+
+
+def _rate(windows: Sequence[Window]) -> float:
+    seconds = sum(window.seconds for window in windows)
+    return sum(window.samples for window in windows) / seconds if seconds else 0.0
+
+
+def _shares(windows: Sequence[Window], seconds: float, *, on_device: bool) -> tuple[dict[str, float], dict[str, str]]:
+    """Each phase's share of the wall, "other" for the rest, and why a phase has none."""
+    spent = {phase: sum(window.phases.get(phase, 0.0) for window in windows) for phase in PHASES}
+    seen = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
+    shares = {phase: spent[phase] / seconds for phase in PHASES if phase in seen and seconds}
+    shares["other"] = max(0.0, 1.0 - sum(shares.values()))
+    missing = {phase: _WHY_MISSING[phase] for phase in PHASES if phase not in seen}
+    if "copy" in missing and not on_device:
+        missing["copy"] = "batches are where they are computed on: there is no device to copy to"
+    return shares, missing
+
+
+_WHY_MISSING = {
+    "data": "the program draws no batches from a DataLoader",
+    "copy": "no copy of a batch to the device was seen",
+    "forward": "no module was called in training",
+    "backward": "no backward pass was seen",
+    "optimizer": "no optimizer of torch's stepped",
+}
+
+
+def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> Ceiling:
+    ceiling = _rate(windows)
+    if not ceiling or not rate:
+        return Ceiling(name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured")
+    return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
+
+
+def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
+    parameters = sum(model.parameter_bytes for model in seen.models)
+    optimizer = seen.optimizer.state_bytes if seen.optimizer else 0
+    peak = max((window.peak_bytes for window in windows if window.peak_bytes is not None), default=None)
+    activations = None
+    if machine.device != "cpu" and peak is not None:  # on a CPU the peak is the whole process's, libraries included
+        activations = max(0, peak - 2 * parameters - optimizer)
+    return Memory(
+        peak_bytes=peak,
+        parameter_bytes=parameters,
+        gradient_bytes=parameters,
+        optimizer_bytes=optimizer,
+        activation_bytes=activations,
+        capacity_bytes=machine.device_memory_bytes,
+    )

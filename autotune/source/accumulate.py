@@ -1,0 +1,188 @@
+"""Micro-batches: the loader gives smaller batches, and the optimizer steps after several of them.
+
+The step is the one that the whole batch would have made, the last batch of an epoch included: each micro-batch's loss,
+a mean over its own samples, is weighed by its share of the batch's samples, which follows from the length of the
+loader's sampler. A loader that drops its last incomplete batch goes on to drop all of it.
+"""
+
+import ast
+
+from autotune.source.edits import Accumulate
+from autotune.source.insertions import before, under
+from autotune.source.keywords import LOADER, given_value, has_hidden, operand, set_argument
+from autotune.source.places import Call, loader_call, step_call
+from autotune.source.program import Change, Program
+from autotune.source.scaler import is_scaled
+from autotune.source.script import is_method, last_name
+from autotune.source.training_loop import TrainingLoop, training_loop
+
+
+def accumulate(program: Program, edit: Accumulate) -> Program:
+    """`program` with each batch trained as `edit.steps` micro-batches.
+
+    Raises:
+        Refusal: the loop or the loader is not in the usual form.
+    """
+    steps = edit.steps
+    hand_step = (
+        f"divide the DataLoader's batch_size by {steps}, run (loss / {steps}).backward(), and call "
+        f"optimizer.step() and optimizer.zero_grad() after every {steps} batches"
+    )
+    if _accumulates_already(program, steps, hand_step):
+        return program
+    loop = training_loop(program, hand_step)
+    call = loader_call(program, hand_step)
+    _check_meaning(program, loop, call, hand_step)
+    batch_size = _divided(call, steps, hand_step)
+    changes = _loop_changes(loop, steps, _drops_last(call, hand_step))
+    program = program.changed(changes)
+    call = loader_call(program, hand_step)
+    return program.changed(set_argument(call, "batch_size", batch_size, LOADER, hand_step))
+
+
+def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
+    step = step_call(program, hand_step)
+    for holder in step.script.statements_to(step.node):
+        tests = ast.walk(holder.test) if isinstance(holder, ast.If) else ()
+        for node in tests:
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                if isinstance(node.right, ast.Constant) and node.right.value == steps:
+                    return True
+                raise step.refusal("the program accumulates gradients in its own way", hand_step)
+    return False
+
+
+def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: str) -> None:
+    """Refuse where smaller batches would mean another training."""
+    trees = [script.tree for script in program.scripts.values()]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    sums = [at.value for at in nodes if isinstance(at, ast.keyword) and at.arg == "reduction"]
+    function = loop.backward.node.func
+    summed = isinstance(function, ast.Attribute) and is_method(function.value, "sum")
+    if summed or any(isinstance(at, ast.Constant) and at.value == "sum" for at in sums):
+        raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
+    size = given_value(call, "batch_size", LOADER)
+    if size is not None and not isinstance(size, ast.Constant):
+        meant = call.script.meaning(size)
+        inside = [at for at in ast.walk(loop.node) if isinstance(at, type(size))]
+        if any(loop.script.meaning(at) == meant for at in inside):
+            raise call.refusal("the loop itself uses the batch size", hand_step)
+    if loop.schedulers and _counts_batches(program, loop, call):
+        reason = (
+            "a scheduler that steps with every batch, and code that counts the loader's batches"
+        )
+        raise loop.backward.refusal(reason, hand_step)
+
+
+def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
+    """Whether something outside the loop takes `len()` of the training loader, as a schedule's length does."""
+    names = {last_name(loop.loader)}
+    if isinstance(call.statement, ast.Assign):
+        names |= {last_name(target) for target in call.statement.targets}
+    inside = list(ast.walk(loop.node))
+    return any(
+        isinstance(node, ast.Call)
+        and last_name(node.func) == "len"
+        and bool(node.args)
+        and (last_name(node.args[0]) in names or "train" in last_name(node.args[0]))
+        and node not in inside
+        for script in program.scripts.values()
+        for node in ast.walk(script.tree)
+    )
+
+
+def _divided(call: Call, steps: int, hand_step: str) -> str:
+    """The code of the micro-batches' size."""
+    sampler = given_value(call, "batch_sampler", LOADER)
+    size = given_value(call, "batch_size", LOADER)
+    if sampler is not None and not (isinstance(sampler, ast.Constant) and sampler.value is None):
+        raise call.refusal("the loader's batches come from a batch_sampler", hand_step)
+    if size is None:
+        hidden = [keyword.value for keyword in call.node.keywords if keyword.arg is None]
+        if len(hidden) == 1 and isinstance(hidden[0], ast.Name):
+            return f'{hidden[0].id}["batch_size"] // {steps}'
+        raise call.refusal("it cannot be told which batch size the loader is given", hand_step)
+    if not isinstance(size, ast.Constant):
+        return f"{operand(call.script, size)} // {steps}"
+    if not isinstance(size.value, int) or size.value % steps:
+        reason = f"the batch size {size.value} is not a multiple of {steps}"
+        raise call.refusal(reason, hand_step)
+    return str(size.value // steps)
+
+
+def _drops_last(call: Call, hand_step: str) -> bool:
+    value = given_value(call, "drop_last", LOADER)
+    if value is None and not has_hidden(call):
+        return False
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        return value.value
+    raise call.refusal("it cannot be told whether the loader drops its last batch", hand_step)
+
+
+def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Change]:
+    script = loop.script
+    index, changes = loop.index, []
+    if not index:
+        index = script.free_name("micro_step")
+        changes += _counted(loop, index)
+    loader = script.code(loop.loader)
+    ready = f"({index} + 1) % {steps} == 0"
+    if drops_last:
+        top = [
+            f"if {index} >= len({loader}) // {steps} * {steps}:",
+            "    break  # the loader drops its last batch: all the micro-batches of it",
+        ]
+        weight = f"/ {steps}"
+    else:
+        ready += f" or {index} + 1 == len({loader})"
+        micro, left, share = (
+            script.free_name(at) for at in ("micro_size", "samples_left", "share")
+        )
+        top = [
+            f"# The optimizer steps once for {steps} micro-batches, each weighed by its share of their samples.",
+            f"{micro} = {loader}.batch_size",
+            f"{left} = len({loader}.sampler) - {micro} * ({index} - {index} % {steps})",
+            f"{share} = min({micro}, {left} - {micro} * ({index} % {steps})) / min({micro} * {steps}, {left})",
+        ]
+        weight = f"* {share}"
+    changes.append(before(script, loop.node.body[0], top))
+    for clear in loop.clears:
+        changes += under(script, clear, clear, f"if {index} % {steps} == 0:")
+    changes += _weighed(loop.backward, weight)
+    for run in loop.runs:
+        changes += under(script, run[0], run[-1], f"if {ready}:")
+    return changes
+
+
+def _counted(loop: TrainingLoop, index: str) -> list[Change]:
+    """`for x, y in loader` as `for index, (x, y) in enumerate(loader)`."""
+    script, target, source = loop.script, loop.node.target, loop.node.iter
+    code = script.code(target)
+    bare = isinstance(target, ast.Tuple) and script.start(target) == script.start(target.elts[0])
+    if bare:
+        code = f"({code})"
+    ends = [script.start(source), script.end(source)]
+    return [
+        Change(
+            path=script.path,
+            start=script.start(target),
+            end=script.end(target),
+            text=f"{index}, {code}",
+        ),
+        Change(path=script.path, start=ends[0], end=ends[0], text="enumerate("),
+        Change(path=script.path, start=ends[1], end=ends[1], text=")"),
+    ]
+
+
+def _weighed(backward: Call, weight: str) -> list[Change]:
+    """The loss of `backward` with `weight` ("/ 2") behind it, inside `scaler.scale(...)` where there is one."""
+    script, function = backward.script, backward.node.func
+    assert isinstance(function, ast.Attribute)
+    if is_scaled(backward) and isinstance(function.value, ast.Call):
+        loss = function.value.args[0]
+        text = f"{operand(script, loss)} {weight}"
+        return [Change(path=script.path, start=script.start(loss), end=script.end(loss), text=text)]
+    start = script.start(backward.node)
+    dot = script.text.rindex(".", start, script.end(function))
+    text = f"({operand(script, function.value)} {weight})"
+    return [Change(path=script.path, start=start, end=dot, text=text)]

@@ -1,0 +1,125 @@
+"""Forward and loss under `torch.autocast`, with a gradient scaler where the numbers need one."""
+
+import ast
+
+from autotune.source.edits import Autocast
+from autotune.source.forward import Span, backwards_in_loop, forward_span
+from autotune.source.insertions import imports_added, snippet, under
+from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
+from autotune.source.places import Call, backward_call
+from autotune.source.program import Change, Program
+from autotune.source.scaler import with_scaler
+from autotune.source.script import last_name
+
+_AUTOCAST = Signature(positions=("device_type", "dtype", "enabled"), defaults={"enabled": "True"})
+_CUDA_AUTOCAST = Signature(positions=("enabled", "dtype"), defaults={"enabled": "True"})
+_OWN_DTYPE = {"cuda": "float16", "cpu": "bfloat16"}  # what autocast uses where it is given none
+
+
+def autocast(program: Program, edit: Autocast) -> Program:
+    """`program` with forward and loss under autocast of `edit.dtype`.
+
+    Raises:
+        Refusal: they do not stand together in one block before backward, or a scaler has no place.
+    """
+    header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
+    hand_step = f"{header} round forward and loss, up to this backward"
+    span = _span(program, hand_step)
+    if _existing(span, hand_step) is None:
+        program = program.changed(_wrapped(span, header))
+    else:
+        program = _adapted(program, edit, hand_step)
+    return with_scaler(program, edit.device_type) if edit.scaled else program
+
+
+def _span(program: Program, hand_step: str) -> Span:
+    backward = backward_call(program, hand_step)
+    if backwards_in_loop(backward) > 1:
+        raise backward.refusal("the loop runs more than one backward pass", hand_step)
+    return forward_span(program, backward, hand_step)
+
+
+def _wrapped(span: Span, header: str) -> list[Change]:
+    own = snippet(span.script, f"{header} pass")
+    changes = under(
+        span.script, span.statements[0], span.statements[-1], own.code.removesuffix(" pass")
+    )
+    return [*imports_added(span.script, own.imports), *changes]
+
+
+def _existing(span: Span, hand_step: str) -> Call | None:
+    """The autocast that the statements run under, or that they enter.
+
+    Raises:
+        Refusal: there are several, or one behind a variable.
+    """
+    script = span.script
+    around = script.statements_to(span.statements[0])[1:]
+    inside = [node for at in span.statements for node in ast.walk(at)]
+    found = []
+    for node in [*around, *inside]:
+        for item in node.items if isinstance(node, ast.With) else []:
+            context = item.context_expr
+            if _is_autocast(context):
+                found.append(Call(script=script, node=context, what="autocast"))
+            elif any(_holds_autocast(value) for value in script.binds(last_name(context))):
+                call = Call(script=script, node=ast.copy_location(ast.Call(), context), what="")
+                reason = f"forward runs under {script.code(context)}, which may be an autocast"
+                raise call.refusal(reason, hand_step)
+    found = [call for call in found if not _is_off(call)]
+    if len(found) > 1:
+        raise found[1].refusal("forward and loss run under more than one autocast", hand_step)
+    return found[0] if found else None
+
+
+def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
+    """`program` with the autocast that it has set to what `edit` asks."""
+    for change in (_with_device, _with_dtype, _with_enabled):
+        call = _existing(_span(program, hand_step), hand_step)
+        assert call is not None
+        program = program.changed(change(call, edit, hand_step))
+    return program
+
+
+def _with_device(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+    if _signature(call) is _CUDA_AUTOCAST:
+        if edit.device_type != "cuda":
+            raise call.refusal("the program's own autocast is for CUDA only", hand_step)
+        return []
+    value = given_value(call, "device_type", _AUTOCAST)
+    literal = isinstance(value, ast.Constant)
+    return replaced(call.script, value, f'"{edit.device_type}"') if value and literal else []
+
+
+def _with_dtype(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+    given = given_value(call, "dtype", _signature(call))
+    if given is None and _OWN_DTYPE.get(edit.device_type) == edit.dtype:
+        return []
+    own = snippet(call.script, f"torch.{edit.dtype}")
+    changes = set_argument(call, "dtype", own.code, _signature(call), hand_step)
+    return [*imports_added(call.script, own.imports), *changes] if changes else []
+
+
+def _with_enabled(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+    given = given_value(call, "enabled", _signature(call))
+    if given is None or (isinstance(given, ast.Constant) and given.value is True):
+        return []
+    return drop_argument(call, "enabled", _signature(call), hand_step)
+
+
+def _signature(call: Call) -> Signature:
+    old = call.script.qualified(call.node.func).endswith("cuda.amp.autocast")
+    return _CUDA_AUTOCAST if old else _AUTOCAST
+
+
+def _is_autocast(context: ast.expr) -> bool:
+    return isinstance(context, ast.Call) and last_name(context.func) == "autocast"
+
+
+def _is_off(call: Call) -> bool:
+    given = given_value(call, "enabled", _signature(call))
+    return isinstance(given, ast.Constant) and given.value is False
+
+
+def _holds_autocast(value: ast.expr) -> bool:
+    return any(_is_autocast(node) for node in ast.walk(value) if isinstance(node, ast.expr))

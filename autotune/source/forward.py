@@ -1,0 +1,130 @@
+"""Which statements compute the loss: from the one that runs forward to the last one before backward."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.script import Function, Script, is_method, last_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Siblings of one block, in order, that hold the whole of forward and loss."""
+
+    script: Script
+    statements: list[ast.stmt]
+
+
+def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
+    """The statements from the one that runs forward to the last before `backward`.
+
+    Where forward lies in another function, the statement that calls that function, on however many ways, counts.
+
+    Raises:
+        Refusal: forward was not seen, or does not stand before backward in one block.
+    """
+    script = backward.script
+    forward_script, line = program.at(program.places.forward, "forward", hand_step)
+    function = script.function(backward.node)
+    first = _innermost(forward_script, line)
+    if first is None:
+        raise backward.refusal(f"there is no statement at line {line}", hand_step)
+    if forward_script is script and script.function(first) is function:
+        pair = _siblings(script, first, backward)
+    else:
+        pair = _calling_sibling(program, forward_script.function(first), backward)
+    if pair is None:
+        reason = "forward does not run in a statement before backward, in the same block"
+        raise backward.refusal(reason, hand_step)
+    first, holder = pair
+    _check_way_in(backward, holder, hand_step)
+    block = script.block(first)
+    statements = block[block.index(first) : block.index(holder)]
+    while len(statements) > 1 and is_zero_grad(statements[-1]):
+        statements = statements[:-1]
+    if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
+        raise backward.refusal("forward or loss shares its line with other code", hand_step)
+    return Span(script=script, statements=statements)
+
+
+def is_zero_grad(statement: ast.stmt) -> bool:
+    """Whether `statement` is `something.zero_grad(...)`."""
+    return isinstance(statement, ast.Expr) and is_method(statement.value, "zero_grad")
+
+
+def backwards_in_loop(backward: Call) -> int:
+    """How many calls of a `backward` stand in the innermost loop round `backward`, or else in its function."""
+    script = backward.script
+    loops = ast.For | ast.While | ast.AsyncFor | Function | ast.Module
+    around = next(at for at in script.ancestors(backward.node) if isinstance(at, loops))
+    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
+    return sum(last_name(call.func).endswith("backward") for call in calls)
+
+
+def _innermost(script: Script, line: int) -> ast.stmt | None:
+    """The smallest statement that covers `line`."""
+    covering = [
+        at
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.stmt) and at.lineno <= line <= script.last_line(at)
+    ]
+    return min(covering, key=lambda at: script.last_line(at) - at.lineno, default=None)
+
+
+def _siblings(script: Script, first: ast.stmt, backward: Call) -> tuple[ast.stmt, ast.stmt] | None:
+    """The statements of one block that hold `first` and `backward`, the deepest such pair."""
+    for holder in script.statements_to(backward.node):
+        block = script.block(holder)
+        for candidate in script.statements_to(first):
+            if candidate in block and block.index(candidate) < block.index(holder):
+                return candidate, holder
+    return None
+
+
+def _calling_sibling(
+    program: Program, function: Function | None, backward: Call
+) -> tuple[ast.stmt, ast.stmt] | None:
+    """The first statement that calls `function`, directly or not, in a block with one that holds `backward`."""
+    if function is None:
+        return None
+    callers = _callers(program, function.name)
+    script = backward.script
+    for holder in script.statements_to(backward.node):
+        block = script.block(holder)
+        for candidate in block[: block.index(holder)]:
+            if any(last_name(call.func) in callers for call in _calls(candidate)):
+                return candidate, holder
+    return None
+
+
+def _callers(program: Program, name: str) -> set[str]:
+    """`name` and the names of all functions of the program that come to call a function of that name."""
+    calls: dict[str, set[str]] = {}
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree):
+            if isinstance(node, Function):
+                called = calls.setdefault(node.name, set())
+                called |= {last_name(call.func) for call in _calls(node)}
+    names = {name}
+    while more := {caller for caller, called in calls.items() if called & names} - names:
+        names |= more
+    return names
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (at for at in ast.walk(node) if isinstance(at, ast.Call))
+
+
+def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
+    """Refuse where `holder`, which holds backward, computes more of the loss on the way to it."""
+    script = backward.script
+    inner = script.statements_to(backward.node)
+    for statement in inner[: inner.index(holder)]:
+        block = script.block(statement)
+        before = block[: block.index(statement)]
+        if not all(is_zero_grad(at) for at in before):
+            raise backward.refusal("the loss is computed on in the block of backward", hand_step)
+    if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
+        raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)

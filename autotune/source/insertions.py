@@ -1,0 +1,165 @@
+"""New lines in a file: statements before and after others, imports, and blocks moved one level in."""
+
+import ast
+import io
+import textwrap
+import tokenize
+from dataclasses import dataclass
+
+from autotune.source.program import Change, Refusal
+from autotune.source.script import Script, imported_names, module_level, parse
+
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While
+_INDENT = "    "  # where the file itself shows none
+
+
+def before(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
+    """`lines` as statements right before `statement`, at its level; it must begin its line."""
+    at = script.line_start(script.first_line(statement))
+    return _inserted(script, at, script.indent(statement), lines)
+
+
+def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
+    """`lines` as statements right after `statement`, at its level; it must end its line."""
+    return after_line(script, script.last_line(statement), lines, script.indent(statement))
+
+
+def after_line(script: Script, line: int, lines: list[str], indent: str = "") -> Change:
+    """`lines` right after `line`, counted from 1 (0 is before the first)."""
+    at = script.line_start(line + 1)
+    text = script.text[:at]
+    cut_off = bool(text) and not text.endswith(("\n", "\r"))  # the file's last line has no end
+    change = _inserted(script, at, indent, lines)
+    if not cut_off:
+        return change
+    bare = script.newline + change.text.removesuffix(script.newline)
+    return Change(path=script.path, start=at, end=at, text=bare)
+
+
+def _inserted(script: Script, at: int, indent: str, lines: list[str]) -> Change:
+    text = "".join((indent + line if line else "") + script.newline for line in lines)
+    return Change(path=script.path, start=at, end=at, text=text)
+
+
+def indent_unit(script: Script, statement: ast.stmt) -> str:
+    """What one more level adds before a line, as seen round `statement` or else anywhere in the file."""
+    holders = [statement, *(at for at in script.ancestors(statement) if isinstance(at, ast.stmt))]
+    for inner in [*holders, *(at for at in ast.walk(script.tree) if isinstance(at, ast.stmt))]:
+        outer = next((at for at in script.ancestors(inner) if isinstance(at, ast.stmt)), None)
+        if outer is None or not script.owns_its_lines(inner):
+            continue
+        unit = script.indent(inner).removeprefix(script.indent(outer))
+        if unit and script.indent(inner) != script.indent(outer):
+            return unit
+    return _INDENT
+
+
+def indented(script: Script, first: ast.stmt, last: ast.stmt, unit: str) -> list[Change]:
+    """The lines from `first` to `last` one level in; what lies inside a string keeps its bytes."""
+    inside = _lines_inside_strings(script)
+    lines = range(script.first_line(first), script.last_line(last) + 1)
+    starts = [
+        script.line_start(line)
+        for line in lines
+        if line not in inside and script.line_text(line).strip()
+    ]
+    return [Change(path=script.path, start=at, end=at, text=unit) for at in starts]
+
+
+def under(script: Script, first: ast.stmt, last: ast.stmt, header: str) -> list[Change]:
+    """The statements from `first` to `last`, siblings, as the body of `header` (`if ready:`)."""
+    unit = indent_unit(script, first)
+    return [before(script, first, [header]), *indented(script, first, last, unit)]
+
+
+def _lines_inside_strings(script: Script) -> set[int]:
+    """The lines that begin inside a string."""
+    inside: set[int] = set()
+    opened: list[int] = []
+    source = io.StringIO(script.text, newline="")
+    for token in tokenize.generate_tokens(source.readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "STRING":
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif kind in ("FSTRING_START", "TSTRING_START"):  # Python 3.12 and 3.14
+            opened.append(token.start[0])
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            inside.update(range(opened.pop() + 1, token.end[0] + 1))
+    return inside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """Code in the file's own words for torch, and the import that it needs where the file lacks it."""
+
+    code: str
+    imports: list[str]
+
+    @property
+    def lines(self) -> list[str]:
+        """The code's lines."""
+        return self.code.splitlines()
+
+
+def snippet(script: Script, code: str) -> Snippet:
+    """`code`, written with the name `torch`, for use anywhere in `script`."""
+    code = textwrap.dedent(code).strip()
+    names = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == "torch"]
+    if not names:
+        return Snippet(code=code, imports=[])
+    own_name = script.torch_name()
+    if own_name is None:
+        return Snippet(code=code, imports=["import torch"])
+    inner = Script("", code)
+    for name in sorted(names, key=lambda at: (at.lineno, at.col_offset), reverse=True):
+        start = inner.start(name)
+        code = code[:start] + own_name + code[start + len("torch") :]
+    return Snippet(code=code, imports=[])
+
+
+def imports_added(script: Script, imports: list[str]) -> list[Change]:
+    """What adds those of the statements `imports` that bind what the file's own imports do not.
+
+    Raises:
+        Refusal: the file uses such a name for something else.
+    """
+    have = imported_names(module_level(script.tree))
+    missing = []
+    for statement in dict.fromkeys(imports):
+        wanted = imported_names(ast.walk(parse(statement)))
+        new = [name for name, meaning in wanted.items() if have.get(name) != meaning]
+        for name in new:
+            if name in have or name in script.own_names():
+                raise Refusal(
+                    f"{script.path} uses the name {name} for something else",
+                    f"{script.path}:{import_line(script) + 1}: {statement}, under another name",
+                )
+        if new:
+            missing.append(statement)
+    return [after_line(script, import_line(script), missing)] if missing else []
+
+
+def import_line(script: Script) -> int:
+    """The last line of the file's imports: of those at its top, and of the one that binds torch.
+
+    Imports inside a top-level `try` or `if` count with the whole of it. Without any it is the docstring's line,
+    or the one before the first statement.
+    """
+    line = 0
+    for statement in script.tree.body:
+        if isinstance(statement, _DEFINITIONS) and line:
+            break
+        if _imports(statement):
+            line = script.last_line(statement)
+    for statement in script.tree.body:
+        if "torch" in _imports(statement).values():
+            return max(line, script.last_line(statement))
+    if not line and ast.get_docstring(script.tree) is not None:
+        line = script.last_line(script.tree.body[0])
+    if not line and script.tree.body:
+        line = script.first_line(script.tree.body[0]) - 1
+    return line
+
+
+def _imports(statement: ast.stmt) -> dict[str, str]:
+    return imported_names(module_level(ast.Module(body=[statement], type_ignores=[])))

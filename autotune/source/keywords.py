@@ -1,0 +1,226 @@
+"""One argument of one call, set or taken away: what `DataLoader(...)` and the optimizer are built with."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autotune.source.edits import LoaderArgument, OptimizerArgument
+from autotune.source.places import Call, loader_call, optimizer_call
+from autotune.source.program import Change, Program, minimal_change
+from autotune.source.script import Script, meaning, parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What may be given to a callable by position, in order, and the code of what it takes by default."""
+
+    positions: tuple[str, ...] = ()
+    defaults: Mapping[str, str]
+
+
+# As in torch 2.6 to 2.13.
+LOADER = Signature(
+    positions=(
+        "dataset",
+        "batch_size",
+        "shuffle",
+        "sampler",
+        "batch_sampler",
+        "num_workers",
+        "collate_fn",
+        "pin_memory",
+        "drop_last",
+        "timeout",
+        "worker_init_fn",
+        "multiprocessing_context",
+        "generator",
+    ),
+    defaults={
+        "batch_size": "1",
+        "num_workers": "0",
+        "pin_memory": "False",
+        "drop_last": "False",
+        "timeout": "0",
+        "prefetch_factor": "None",
+        "persistent_workers": "False",
+        "multiprocessing_context": "None",
+    },
+)
+_OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
+
+# DataLoader refuses these where num_workers is 0.
+_NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+_ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
+
+
+def loader_argument(program: Program, edit: LoaderArgument) -> Program:
+    """`program` with the training DataLoader built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what it is built with now cannot be told.
+    """
+    hand_step = f"DataLoader(..., {edit.name}={edit.code})"
+    call = loader_call(program, hand_step)
+    program = program.changed(set_argument(call, edit.name, edit.code, LOADER, hand_step))
+    if (edit.name, edit.code) == ("num_workers", "0"):
+        for name in _NEEDS_WORKERS:
+            call = loader_call(program, hand_step)
+            program = program.changed(drop_argument(call, name, LOADER, hand_step))
+    return program
+
+
+def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
+    """`program` with the optimizer built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what it is built with now cannot be told.
+    """
+    hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
+    call = optimizer_call(program, hand_step)
+    program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
+    rivals = {"fused": "foreach", "foreach": "fused"}  # torch refuses both at once
+    if edit.code == "True" and edit.name in rivals:
+        call = optimizer_call(program, hand_step)
+        changes = drop_argument(call, rivals[edit.name], _OPTIMIZER, hand_step)
+        program = program.changed(changes)
+    return program
+
+
+def given_value(call: Call, name: str, signature: Signature) -> ast.expr | None:
+    """The expression that `call` is given for `name`, by name, by position or in a visible dict; None without one.
+
+    Raises:
+        Refusal: starred arguments stand where `name` would be given by position.
+    """
+    for keyword in call.node.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if name in signature.positions:
+        position = signature.positions.index(name)
+        before = call.node.args[: position + 1]
+        if any(isinstance(argument, ast.Starred) for argument in before):
+            raise call.refusal(f"starred arguments may hold {name}", f"{name} of this call")
+        if position < len(call.node.args):
+            return call.node.args[position]
+    for spread in _spreads(call):
+        display = _display(call.script, spread)
+        if display and (value := _entry(display, name)):
+            return value
+    return None
+
+
+def set_argument(
+    call: Call, name: str, code: str, signature: Signature, hand_step: str
+) -> list[Change]:
+    """What makes `call` say `name=code`: nothing where it says so, or means so by default.
+
+    Raises:
+        Refusal: what it is given now cannot be told.
+    """
+    script, node = call.script, call.node
+    value = given_value(call, name, signature)
+    if value is not None:
+        return replaced(script, value, code)
+    spreads = _spreads(call)
+    if len(spreads) > 1:
+        raise call.refusal(f"several **arguments may hold {name}", hand_step)
+    default = signature.defaults.get(name) == code
+    if spreads:
+        return _set_in_spread(script, spreads[0], name, code, default)
+    if default:
+        return []
+    from autotune.source.arguments import add_argument  # libcst takes a quarter of a second to load
+
+    old = script.code(node)
+    new = add_argument(old, name, code, script.newline)
+    return minimal_change(script.path, script.start(node), old, new)
+
+
+def drop_argument(call: Call, name: str, signature: Signature, hand_step: str) -> list[Change]:
+    """What leaves `name` at its default in `call`.
+
+    Raises:
+        Refusal: what it is given now cannot be told.
+    """
+    if all(keyword.arg != name for keyword in call.node.keywords):
+        return set_argument(call, name, signature.defaults[name], signature, hand_step)
+    from autotune.source.arguments import remove_argument
+
+    old = call.script.code(call.node)
+    new = remove_argument(old, name, call.script.newline)
+    return minimal_change(call.script.path, call.script.start(call.node), old, new)
+
+
+def replaced(script: Script, value: ast.expr, code: str) -> list[Change]:
+    """`code` instead of `value`, unless they mean the same."""
+    if script.meaning(value) == meaning(expression(code), script.imports):
+        return []
+    change = Change(path=script.path, start=script.start(value), end=script.end(value), text=code)
+    return [change]
+
+
+def expression(code: str) -> ast.expr:
+    """The tree of `code`, one expression."""
+    statement = parse(code).body[0]
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def operand(script: Script, value: ast.expr) -> str:
+    """The code of `value`, in parentheses where an operator before or after it could tear it apart."""
+    code = script.code(value)
+    return code if isinstance(value, _ATOMS) else f"({code})"
+
+
+def _spreads(call: Call) -> list[ast.expr]:
+    return [keyword.value for keyword in call.node.keywords if keyword.arg is None]
+
+
+def _display(script: Script, spread: ast.expr) -> ast.Dict | None:
+    """The dict display that `spread` is, or the one that its name was given and that serves nothing else."""
+    if isinstance(spread, ast.Dict):
+        return spread
+    if not isinstance(spread, ast.Name):
+        return None
+    mentions = [
+        node
+        for node in ast.walk(script.tree)
+        if (isinstance(node, ast.Name) and node.id == spread.id)
+        or (isinstance(node, ast.arg) and node.arg == spread.id)
+    ]
+    values = script.binds(spread.id)
+    alone = len(mentions) == 2 and len(values) == 1
+    return values[0] if alone and isinstance(values[0], ast.Dict) else None
+
+
+def _entry(display: ast.Dict, name: str) -> ast.expr | None:
+    """The value that `display` certainly has for `name`; a `**` after it could give another."""
+    for key, value in zip(reversed(display.keys), reversed(display.values), strict=True):
+        if key is None:
+            return None
+        if isinstance(key, ast.Constant) and key.value == name:
+            return value
+    return None
+
+
+def _set_in_spread(
+    script: Script, spread: ast.expr, name: str, code: str, default: bool
+) -> list[Change]:
+    display = _display(script, spread)
+    if display is None:
+        text = f'{{**{operand(script, spread)}, "{name}": {code}}}'
+        start, end = script.start(spread), script.end(spread)
+        return [Change(path=script.path, start=start, end=end, text=text)]
+    if default and None not in display.keys:
+        return []
+    from autotune.source.arguments import add_entry
+
+    old = script.code(display)
+    new = add_entry(old, name, code, script.newline)
+    return minimal_change(script.path, script.start(display), old, new)
+
+
+def has_hidden(call: Call) -> bool:
+    """Whether `call` is given arguments that cannot be seen where it stands."""
+    return any(_display(call.script, spread) is None for spread in _spreads(call))

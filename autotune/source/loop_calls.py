@@ -1,0 +1,47 @@
+"""Single calls of the training loop: copies to the device, and the clearing of gradients."""
+
+import ast
+
+from autotune.source.keywords import Signature, drop_argument, set_argument
+from autotune.source.places import Call, copy_calls, zero_grad_call
+from autotune.source.program import Change, Program, Refusal
+
+_COPY_BY_HAND = "x.to(device, non_blocking=True)"
+_COPY = Signature(defaults={})
+_ZERO_GRAD = Signature(positions=("set_to_none",), defaults={"set_to_none": "True"})
+
+
+def non_blocking_copies(program: Program) -> Program:
+    """`program` with every copy of the batch to the device saying `non_blocking=True`, or none.
+
+    Raises:
+        Refusal: one of them cannot be told to.
+    """
+    if not program.places.copies:
+        raise Refusal("no copy of a batch to the device was seen", _COPY_BY_HAND)
+    for index, place in enumerate(program.places.copies):
+        for number in range(len(copy_calls(program, place, _COPY_BY_HAND))):
+            # Each change makes new trees, so the call is looked up again.
+            call = copy_calls(program, program.places.copies[index], _COPY_BY_HAND)[number]
+            program = program.changed(_non_blocking(call))
+    return program
+
+
+def _non_blocking(call: Call) -> list[Change]:
+    flags = [
+        at for at in call.node.args if isinstance(at, ast.Constant) and at.value in (True, False)
+    ]
+    if flags:
+        reason = "the copy is given non_blocking or copy without its name"
+        raise call.refusal(reason, "non_blocking=True in this call")
+    return set_argument(call, "non_blocking", "True", _COPY, "non_blocking=True in this call")
+
+
+def zero_grad_to_none(program: Program) -> Program:
+    """`program` with `zero_grad` at its default, which frees the gradients.
+
+    Raises:
+        Refusal: gradients are not cleared by a call of `zero_grad`.
+    """
+    call = zero_grad_call(program, "optimizer.zero_grad(set_to_none=True)")
+    return program.changed(drop_argument(call, "set_to_none", _ZERO_GRAD, ""))

@@ -1,0 +1,116 @@
+"""Statements on the model, right before its optimizer is built."""
+
+import ast
+
+from autotune.source.edits import ModelStatement
+from autotune.source.insertions import before, imports_added, snippet
+from autotune.source.places import Call, optimizer_call
+from autotune.source.program import Program
+from autotune.source.script import Script, meaning, parse
+
+_PARAMETERS = ("parameters", "named_parameters")
+
+
+def model_statement(program: Program, edit: ModelStatement) -> Program:
+    """`program` with `edit.code` run on the model that the optimizer is given the parameters of.
+
+    Raises:
+        Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
+    """
+    hand_step = f"before this statement: {edit.code.replace('{model}', 'model')}"
+    call = optimizer_call(program, hand_step)
+    script = call.script
+    model = _model(call)
+    if model is None:
+        reason = "the optimizer is not given the parameters of one model that can be named"
+        raise call.refusal(reason, hand_step)
+    name = script.code(model)
+    hand_step = f"before this statement: {edit.code.replace('{model}', name)}"
+    _check_room(call, hand_step)
+    own = snippet(script, edit.code.replace("{model}", name))
+    _check_rebinding(call, name, own.code, hand_step)
+    if _stands_before(script, call.statement, own.code):
+        return program
+    imports = imports_added(script, [*edit.imports, *own.imports])
+    return program.changed([*imports, before(script, call.statement, own.lines)])
+
+
+def _model(call: Call) -> ast.expr | None:
+    """The expression of the model whose parameters `call` is given."""
+    given = [keyword.value for keyword in call.node.keywords if keyword.arg == "params"]
+    first = [*call.node.args, *given][:1]
+    return _owner(call, first[0]) if first else None
+
+
+def _owner(call: Call, parameters: ast.expr) -> ast.expr | None:
+    match parameters:
+        case ast.Call(func=ast.Attribute(value=model, attr=attribute), args=[]):
+            return model if attribute in _PARAMETERS and _is_named(model) else None
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "iter"), args=[inner]):
+            return _owner(call, inner)
+        case ast.Call(func=ast.Name(id="filter"), args=[_, inner]):
+            return _owner(call, inner)
+        case ast.List(elts=[ast.Dict() as group]):
+            values = zip(group.keys, group.values, strict=True)
+            inners = [
+                at for key, at in values if isinstance(key, ast.Constant) and key.value == "params"
+            ]
+            return _owner(call, inners[0]) if inners else None
+        case ast.ListComp() | ast.GeneratorExp():
+            one = len(parameters.generators) == 1
+            return _owner(call, parameters.generators[0].iter) if one else None
+        case ast.Name(id=name):
+            return _owner_of_variable(call, name)
+    return None
+
+
+def _owner_of_variable(call: Call, name: str) -> ast.expr | None:
+    """The model behind a variable that is given a value once, in the function of `call`, before it."""
+    script = call.script
+    values = script.binds(name)
+    same_function = bool(values) and script.function(values[0]) is script.function(call.node)
+    if len(values) != 1 or not same_function or values[0].lineno >= call.node.lineno:
+        return None
+    return _owner(call, values[0]) if not isinstance(values[0], ast.Name) else None
+
+
+def _is_named(model: ast.expr) -> bool:
+    """Whether `model` is a name, attribute or element: the same object each time that it is evaluated."""
+    return not any(isinstance(at, ast.Call | ast.Lambda | ast.NamedExpr) for at in ast.walk(model))
+
+
+def _check_room(call: Call, hand_step: str) -> None:
+    """Refuse where no statement can stand right before the one that builds the optimizer."""
+    script, statement = call.script, call.statement
+    for holder in script.ancestors(call.node):
+        if holder is statement:
+            break
+        if isinstance(holder, ast.Lambda | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+            reason = "the optimizer is built inside a lambda or comprehension"
+            raise call.refusal(reason, hand_step)
+    simple = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr)
+    if not simple or not script.owns_its_lines(statement):
+        raise call.refusal("the optimizer is not built by a statement of its own", hand_step)
+
+
+def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
+    """Refuse to give a parameter of a function another value: its caller would keep the old model."""
+    function = call.script.function(call.node)
+    if function is None or name not in {
+        at.arg for at in ast.walk(function) if isinstance(at, ast.arg)
+    }:
+        return
+    stored = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == name]
+    if any(isinstance(at.ctx, ast.Store) for at in stored):
+        reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
+        raise call.refusal(reason, hand_step)
+
+
+def _stands_before(script: Script, statement: ast.stmt, code: str) -> bool:
+    """Whether the file has the statements of `code`, one after the other, before `statement`."""
+    wanted = [meaning(at, script.imports) for at in parse(code).body]
+    siblings = script.block(statement)
+    earlier = [script.meaning(at) for at in siblings[: siblings.index(statement)]]
+    return any(
+        earlier[at : at + len(wanted)] == wanted for at in range(len(earlier) - len(wanted) + 1)
+    )

@@ -1,0 +1,171 @@
+"""What stands at the places that a run was seen to pass: calls and statements, never guessed."""
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotune.source.edits import Place
+from autotune.source.program import Program, Refusal
+from autotune.source.script import Script, is_method, last_name
+
+# Class names of torch.optim in torch 2.13.
+_OPTIMIZERS = frozenset(
+    "Adadelta Adafactor Adagrad Adam AdamW Adamax ASGD LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call in a file, with what it is, for the reasons of refusals."""
+
+    script: Script
+    node: ast.Call
+    what: str
+
+    @property
+    def statement(self) -> ast.stmt:
+        """The innermost statement that holds the call."""
+        return self.script.statement(self.node)
+
+    def refusal(self, reason: str, hand_step: str) -> Refusal:
+        """A refusal with `hand_step` placed at this call."""
+        return refusal(self.script, self.node.lineno, reason, hand_step)
+
+
+def refusal(script: Script, line: int, reason: str, hand_step: str) -> Refusal:
+    """A refusal whose hand step says where the code belongs."""
+    return Refusal(reason, f"{script.path}:{line}: {hand_step}" if hand_step else "")
+
+
+def loader_call(program: Program, hand_step: str) -> Call:
+    """The call that builds the training DataLoader.
+
+    Raises:
+        Refusal: there is not exactly one at its place.
+    """
+    script, line = program.at(program.places.loader, "the training DataLoader", hand_step)
+
+    def named(call: ast.Call) -> bool:
+        return script.qualified(call.func).rpartition(".")[2] == "DataLoader"
+
+    def kin(call: ast.Call) -> bool:
+        own_class = last_name(call.func).endswith("Loader")
+        return own_class or script.code(call.func) == "super().__init__"
+
+    return _only(script, line, "DataLoader(...)", hand_step, named, kin)
+
+
+def optimizer_call(program: Program, hand_step: str) -> Call:
+    """The call that builds the leading optimizer.
+
+    Raises:
+        Refusal: there is not exactly one at its place.
+    """
+    script, line = program.at(program.places.optimizer, "the optimizer", hand_step)
+
+    def named(call: ast.Call) -> bool:
+        return script.qualified(call.func).rpartition(".")[2] in _OPTIMIZERS
+
+    def of_torch(call: ast.Call) -> bool:
+        return "optim" in script.code(call.func).split("(")[0].lower() and bool(call.args)
+
+    def of_parameters(call: ast.Call) -> bool:
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        return any(is_method(value, "parameters") for value in given)
+
+    return _only(
+        script, line, "call that builds the optimizer", hand_step, named, of_torch, of_parameters
+    )
+
+
+def backward_call(program: Program, hand_step: str) -> Call:
+    """The `loss.backward()`, a statement of its own.
+
+    Raises:
+        Refusal: it is not at its place, or not in that form.
+    """
+    found = _method_call(program, program.places.backward, "backward", hand_step)
+    return _own_statement(found, hand_step)
+
+
+def step_call(program: Program, hand_step: str) -> Call:
+    """The `optimizer.step()` or `scaler.step(optimizer)`, a statement of its own.
+
+    Raises:
+        Refusal: it is not at its place, or not in that form.
+    """
+    found = _method_call(program, program.places.step, "step", hand_step)
+    return _own_statement(found, hand_step)
+
+
+def zero_grad_call(program: Program, hand_step: str) -> Call:
+    """The `optimizer.zero_grad()` or `model.zero_grad()`.
+
+    Raises:
+        Refusal: it is not at its place.
+    """
+    return _method_call(program, program.places.zero_grad, "zero_grad", hand_step)
+
+
+def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
+    """The copies to a device at `place`: `x.to(...)` and `x.cuda(...)`, at least one.
+
+    Raises:
+        Refusal: there is none.
+    """
+    script, line = program.at(place, "the copy of the batch to the device", hand_step)
+
+    def copies(call: ast.Call) -> bool:
+        named = [keyword.value for keyword in call.keywords if keyword.arg in ("device", "other")]
+        target = [*call.args, *named][:1]
+        elsewhere = any(
+            (isinstance(at, ast.Constant) and at.value == "cpu")
+            or script.qualified(at).startswith("torch.")  # a dtype
+            for at in target
+        )
+        return is_method(call, "cuda") or (is_method(call, "to") and bool(target) and not elsewhere)
+
+    found = _calls_at(script, line, copies)
+    if not found:
+        raise refusal(script, line, "there is no .to(...) or .cuda() on this line", hand_step)
+    return [Call(script=script, node=node, what="copy") for node in found]
+
+
+def _method_call(program: Program, place: Place | None, name: str, hand_step: str) -> Call:
+    script, line = program.at(place, f"{name}()", hand_step)
+    return _only(script, line, f".{name}(...)", hand_step, lambda call: is_method(call, name))
+
+
+def _own_statement(call: Call, hand_step: str) -> Call:
+    statement = call.statement
+    if not isinstance(statement, ast.Expr) or statement.value is not call.node:
+        raise call.refusal(f"the {call.what} is part of a larger expression", hand_step)
+    if not call.script.owns_its_lines(statement):
+        raise call.refusal(f"the {call.what} shares its line with other code", hand_step)
+    return call
+
+
+def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) -> list[ast.Call]:
+    """The accepted calls on `line`, those that span the fewest lines."""
+    found = [
+        node
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Call)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+        and accepts(node)
+    ]
+    extents = [(node.end_lineno or node.lineno) - node.lineno for node in found]
+    return [at for at, extent in zip(found, extents, strict=True) if extent == min(extents)]
+
+
+def _only(
+    script: Script, line: int, what: str, hand_step: str, *tests: Callable[[ast.Call], bool]
+) -> Call:
+    """The one call on `line` that passes the first of `tests` that any call passes."""
+    for accepts in tests:
+        found = _calls_at(script, line, accepts)
+        if len(found) == 1:
+            return Call(script=script, node=found[0], what=what)
+        if found:
+            raise refusal(script, line, f"this line has more than one {what}", hand_step)
+    raise refusal(script, line, f"there is no {what} on this line", hand_step)

@@ -1,0 +1,88 @@
+"""Switches of the whole process: one statement after the imports of the main script."""
+
+import ast
+
+from autotune.source.edits import ProcessStatement
+from autotune.source.insertions import after_line, import_line, imports_added, snippet
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.script import Script, meaning, parse, qualified
+
+
+def process_statement(program: Program, edit: ProcessStatement) -> Program:
+    """`program` with `edit.code` run once, after the imports of its main script.
+
+    Where the program throws the same switch itself, it throws it the new way there too: what it says later would
+    otherwise win.
+
+    Raises:
+        Refusal: the main script cannot be parsed.
+    """
+    if program.main in program.broken:
+        reason = f"{program.main} cannot be parsed: {program.broken[program.main]}"
+        raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
+    wanted = parse(edit.code).body[0]
+    changes = [
+        change
+        for script in program.scripts.values()
+        for statement in ast.walk(script.tree)
+        if isinstance(statement, ast.stmt) and _same_switch(script, statement, wanted)
+        for change in _thrown(script, statement, wanted, edit.code)
+    ]
+    program = program.changed(changes)
+    script = program.scripts[program.main]
+    if any(_same_switch(script, statement, wanted) for statement in script.tree.body):
+        return program
+    return program.changed(_inserted(script, edit.code))
+
+
+def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
+    if type(statement) is not type(wanted):
+        return False
+    if script.meaning(statement) == meaning(wanted, {}):
+        return True
+    switch = _switch(statement, script.imports)
+    return switch != "" and switch == _switch(wanted, {})
+
+
+def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
+    """What `statement` sets: `torch.set_num_threads` or `torch.backends.cudnn.benchmark`; "" for others."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=target)) | ast.Assign(targets=[target]):
+            name = qualified(target, imports)
+            return name if name.startswith("torch.") else ""
+    return ""
+
+
+def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) -> list[Change]:
+    """What makes `statement`, which throws the same switch as `wanted`, throw it the same way."""
+    if script.meaning(statement) == meaning(wanted, {}):
+        return []
+    own = Script("", code)
+    match statement, wanted:
+        case ast.Expr(value=ast.Call() as old), ast.Expr(value=ast.Call() as new):
+            start, end, text = script.end(old.func), script.end(old), code[own.end(new.func) :]
+        case ast.Assign(value=old_value), ast.Assign(value=new_value):
+            start, end = script.start(old_value), script.end(old_value)
+            text = own.code(new_value)
+        case _:
+            return []
+    return [Change(path=script.path, start=start, end=end, text=text)]
+
+
+def _inserted(script: Script, code: str) -> list[Change]:
+    line = import_line(script)
+    lines = [*snippet(script, code).lines]
+    imports = imports_added(script, snippet(script, code).imports)
+    switches = [at for at in script.tree.body if _switch(at, script.imports)]
+    following = [at for at in script.tree.body if script.first_line(at) > line]
+    if following and following[0] in switches:  # join the switches that stand there
+        for statement in following:
+            if statement not in switches:
+                break
+            line = script.last_line(statement)
+        return [*imports, after_line(script, line, lines)]
+    if line:
+        lines.insert(0, "")
+    if script.line_text(line + 1).strip():
+        lines.append("")
+    return [*imports, after_line(script, line, lines)]

@@ -1,0 +1,112 @@
+"""The door of this package: edits in, rewritten sources and what became of each edit out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.source.accumulate import accumulate
+from autotune.source.autocast import autocast
+from autotune.source.edits import (
+    Accumulate,
+    Autocast,
+    Edit,
+    EditOutcome,
+    LoaderArgument,
+    ModelStatement,
+    NonBlockingCopies,
+    OptimizerArgument,
+    Places,
+    ProcessStatement,
+    ZeroGradToNone,
+)
+from autotune.source.keywords import loader_argument, optimizer_argument
+from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
+from autotune.source.model import model_statement
+from autotune.source.process import process_statement
+from autotune.source.program import Program, Refusal
+from autotune.source.script import Script
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """All sources, changed or not, and the outcome of every edit in the order in which they were asked for."""
+
+    sources: dict[str, str]
+    outcomes: tuple[EditOutcome, ...]
+
+
+def rewrite(
+    sources: Mapping[str, str], requests: Sequence[tuple[str, Edit]], places: Places
+) -> Rewrite:
+    """`sources` with the edits made; an edit that is refused changes nothing.
+
+    Args:
+        sources: absolute path -> text with the file's own line ends; the main script first, then the modules
+            beside it that are the project's own.
+        requests: knob name and edit, in order of application.
+        places: where the program was seen to do what the edits change, in lines of `sources`.
+    """
+    marked = {path for path, text in sources.items() if text.startswith(_BYTE_ORDER_MARK)}
+    program = _parsed(sources, places)
+    outcomes = []
+    for knob, edit in requests:
+        try:
+            changed = _edited(program, edit)
+        except Refusal as refusal:
+            outcomes.append(
+                EditOutcome(
+                    knob=knob,
+                    edit=edit,
+                    status="refused",
+                    reason=refusal.reason,
+                    hand_step=refusal.hand_step,
+                )
+            )
+            continue
+        if _texts(changed) == _texts(program):
+            reason = "the source says so already"
+            outcomes.append(EditOutcome(knob=knob, edit=edit, status="already", reason=reason))
+        else:
+            outcomes.append(EditOutcome(knob=knob, edit=edit, status="done"))
+        program = changed
+    texts = {
+        path: _BYTE_ORDER_MARK + text if path in marked else text
+        for path, text in _texts(program).items()
+    }
+    return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
+
+
+def _parsed(sources: Mapping[str, str], places: Places) -> Program:
+    scripts: dict[str, Script] = {}
+    broken: dict[str, str] = {}
+    for path, text in sources.items():
+        try:
+            scripts[path] = Script(path, text.removeprefix(_BYTE_ORDER_MARK))
+        except SyntaxError as error:
+            broken[path] = f"{error.msg} (line {error.lineno})"
+    return Program(scripts=scripts, main=next(iter(sources)), places=places, broken=broken)
+
+
+def _texts(program: Program) -> dict[str, str]:
+    return {path: script.text for path, script in program.scripts.items()}
+
+
+def _edited(program: Program, edit: Edit) -> Program:
+    match edit:
+        case LoaderArgument():
+            return loader_argument(program, edit)
+        case OptimizerArgument():
+            return optimizer_argument(program, edit)
+        case ProcessStatement():
+            return process_statement(program, edit)
+        case ModelStatement():
+            return model_statement(program, edit)
+        case Autocast():
+            return autocast(program, edit)
+        case Accumulate():
+            return accumulate(program, edit)
+        case NonBlockingCopies():
+            return non_blocking_copies(program)
+        case ZeroGradToNone():
+            return zero_grad_to_none(program)

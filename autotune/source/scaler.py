@@ -1,0 +1,127 @@
+"""A gradient scaler round backward and optimizer step, as float16 needs."""
+
+import ast
+
+from autotune.source.insertions import after, before, imports_added, snippet
+from autotune.source.places import Call, backward_call, optimizer_call, step_call
+from autotune.source.program import Change, Program
+from autotune.source.script import Script, is_main_guard, is_method, last_name
+
+CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+
+
+def with_scaler(program: Program, device_type: str) -> Program:
+    """`program` with a `torch.amp.GradScaler` between its backward and its optimizer's step.
+
+    Raises:
+        Refusal: it has a scaler that does other things, or no place where one is seen by the loop.
+    """
+    hand_step = (
+        f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
+        "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
+    )
+    backward, step = backward_call(program, hand_step), step_call(program, hand_step)
+    if is_scaled(backward) and step.node.args:
+        return program
+    scripts = program.scripts.values()
+    if any("GradScaler" in script.text for script in scripts):
+        raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
+    if step.node.args or step.node.keywords:
+        raise step.refusal("the optimizer steps with a closure", hand_step)
+    script = backward.script
+    if step.script is not script or script.function(step.node) is not script.function(
+        backward.node
+    ):
+        reason = "backward and the optimizer's step are in different functions"
+        raise backward.refusal(reason, hand_step)
+    name = script.free_name("scaler", "grad_scaler")
+    return program.changed(
+        [
+            *_defined(program, backward, name, device_type, hand_step),
+            *_scaled_backward(backward, name),
+            *_unscaled_clip(backward, step, name, hand_step),
+            *_scaled_step(step, name),
+        ]
+    )
+
+
+def is_scaled(backward: Call) -> bool:
+    """Whether `backward` is `scaler.scale(loss).backward()`."""
+    function = backward.node.func
+    return isinstance(function, ast.Attribute) and is_method(function.value, "scale")
+
+
+def _defined(
+    program: Program, backward: Call, name: str, device_type: str, hand_step: str
+) -> list[Change]:
+    """The scaler's own statement, after the one that builds the optimizer, where the loop sees it."""
+    optimizer = optimizer_call(program, hand_step)
+    script = backward.script
+    at = None
+    if optimizer.script is script:
+        at = _last_before(script, optimizer, backward)
+    if at is None or not script.owns_its_lines(at):
+        reason = "the optimizer is built where the loop cannot see what is defined beside it"
+        raise backward.refusal(reason, hand_step)
+    own = snippet(script, f'{name} = torch.amp.GradScaler("{device_type}")')
+    return [*imports_added(script, own.imports), after(script, at, own.lines)]
+
+
+def _last_before(script: Script, optimizer: Call, backward: Call) -> ast.stmt | None:
+    """The statement that builds the optimizer, or the outermost round it beside one that holds the loop."""
+    holders = script.statements_to(optimizer.node)
+    function = script.function(optimizer.node)
+    if function is script.function(backward.node):
+        loop = script.statements_to(backward.node)
+        for holder in holders:
+            block = script.block(holder)
+            if any(at in block and block.index(at) > block.index(holder) for at in loop):
+                return holder
+        return None
+    if function is not None or isinstance(optimizer.statement, ast.Return):
+        return None
+    in_guard = len(holders) > 1 and is_main_guard(holders[-1])
+    return holders[-2] if in_guard else holders[-1]
+
+
+def _scaled_backward(backward: Call, name: str) -> list[Change]:
+    script, function = backward.script, backward.node.func
+    assert isinstance(function, ast.Attribute)
+    start = script.start(backward.node)
+    dot = script.text.rindex(".", start, script.end(function))
+    text = f"{name}.scale({script.code(function.value)})"
+    return [Change(path=script.path, start=start, end=dot, text=text)]
+
+
+def _unscaled_clip(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
+    """Gradients are clipped as they are, not as they are scaled."""
+    script = backward.script
+    optimizer = _receiver(step)
+    clips = [
+        node
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Call)
+        and last_name(node.func) in CLIPS
+        and script.start(backward.node) < script.start(node) < script.start(step.node)
+    ]
+    if not clips:
+        return []
+    statement = script.statement(clips[0])
+    if len(clips) > 1 or not script.owns_its_lines(statement):
+        raise step.refusal("gradients are clipped in more than one place", hand_step)
+    return [before(script, statement, [f"{name}.unscale_({optimizer})"])]
+
+
+def _scaled_step(step: Call, name: str) -> list[Change]:
+    script = step.script
+    text = f"{name}.step({_receiver(step)})"
+    start, end = script.start(step.node), script.end(step.node)
+    return [
+        Change(path=script.path, start=start, end=end, text=text),
+        after(script, step.statement, [f"{name}.update()"]),
+    ]
+
+
+def _receiver(step: Call) -> str:
+    assert isinstance(step.node.func, ast.Attribute)
+    return step.script.code(step.node.func.value)

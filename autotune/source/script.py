@@ -1,0 +1,283 @@
+"""One source file: its text, its tree, and where in the text each part of the tree lies."""
+
+import ast
+import copy
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+
+_NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Block = list[ast.stmt]
+
+
+def parse(text: str) -> ast.Module:
+    """The tree of `text`, without the warnings that compiling it would print.
+
+    Raises:
+        SyntaxError: `text` is not Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except ValueError as error:  # a NUL byte
+            raise SyntaxError(str(error)) from error
+
+
+def is_recipe(source: str) -> bool:
+    """Whether `source` offers both `build_model` and `build_dataset` at its top level."""
+    try:
+        statements = parse(source).body
+    except SyntaxError:
+        return False
+    names: set[str] = set()
+    for statement in statements:
+        if isinstance(statement, Function):
+            names.add(statement.name)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in statement.names)
+        elif isinstance(statement, ast.Assign):
+            names.update(leaf.id for leaf in statement.targets if isinstance(leaf, ast.Name))
+    return {"build_model", "build_dataset"} <= names
+
+
+def last_name(expression: ast.expr) -> str:
+    """`step` of `self.optimizer.step`; "" for what is neither a name nor an attribute."""
+    match expression:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def is_method(call: ast.AST, name: str) -> bool:
+    """Whether `call` is `something.name(...)`."""
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == name
+    )
+
+
+class Script:
+    """A parsed source file; what it was made from does not change.
+
+    Args:
+        path: absolute path of the file.
+        text: its whole text, newlines as they are in the file.
+
+    Raises:
+        SyntaxError: `text` is not Python.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.tree = parse(text)
+        found = _NEWLINE.search(text)
+        self.newline = found[0] if found else "\n"
+        self.imports = imported_names(ast.walk(self.tree))  # name -> its full name
+        self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        self._parents = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+
+    def compile(self) -> None:
+        """Compile the file, for what a tree does not show (`return` outside a function).
+
+        Raises:
+            SyntaxError: Python does not take it.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(self.tree, self.path or "<code>", "exec", dont_inherit=True)
+
+    # Where things lie in the text
+
+    def line_start(self, line: int) -> int:
+        """Offset of the first character of `line`, counted from 1; the text's end past its last line."""
+        return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
+
+    def line_text(self, line: int) -> str:
+        """`line` with its line end."""
+        return self.text[self.line_start(line) : self.line_start(line + 1)]
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        """Offset at which `node` begins."""
+        return self._offset(node.lineno, node.col_offset)
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        """Offset just after `node`."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self._offset(node.end_lineno, node.end_col_offset)
+
+    def code(self, node: ast.expr | ast.stmt) -> str:
+        """The text of `node`, without the parentheses round it."""
+        return self.text[self.start(node) : self.end(node)]
+
+    def _offset(self, line: int, column: int) -> int:
+        # The tree counts columns in bytes of UTF-8.
+        text = self.line_text(line)
+        if not text.isascii():
+            column = len(text.encode()[:column].decode())
+        return self.line_start(line) + column
+
+    def first_line(self, statement: ast.stmt) -> int:
+        """The line on which `statement` begins, its decorators included."""
+        decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+        return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+    def last_line(self, statement: ast.stmt) -> int:
+        """The line on which `statement` ends."""
+        assert statement.end_lineno is not None
+        return statement.end_lineno
+
+    def indent(self, statement: ast.stmt) -> str:
+        """The white space before `statement` on its line."""
+        line = self.line_text(self.first_line(statement))
+        return line[: len(line) - len(line.lstrip(" \t\f"))]
+
+    def owns_its_lines(self, statement: ast.stmt) -> bool:
+        """Whether nothing but white space and a comment shares the lines of `statement`."""
+        before = self.text[self.line_start(self.first_line(statement)) : self.start(statement)]
+        after = self.text[self.end(statement) : self.line_start(self.last_line(statement) + 1)]
+        decorated = self.first_line(statement) != statement.lineno
+        return (decorated or not before.strip()) and after.strip()[:1] in ("", "#")
+
+    # How things lie in the tree
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What `node` lies in, from the inside out, without `node` itself."""
+        while (parent := self._parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that is `node` or holds it."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next(parent for parent in self.ancestors(node) if isinstance(parent, ast.stmt))
+
+    def statements_to(self, node: ast.AST) -> list[ast.stmt]:
+        """The statements that hold `node`, from the inside out, up to its function or the module."""
+        found = [self.statement(node)]
+        for parent in self.ancestors(found[0]):
+            if isinstance(parent, Function | ast.ClassDef):
+                break
+            if isinstance(parent, ast.stmt):
+                found.append(parent)
+        return found
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The function that `node` lies in, None at module or class level."""
+        return next((at for at in self.ancestors(node) if isinstance(at, Function)), None)
+
+    def block(self, statement: ast.stmt) -> Block:
+        """The list of statements that `statement` is one of."""
+        parent = self._parents[statement]
+        for _, value in ast.iter_fields(parent):
+            if isinstance(value, list) and statement in value:
+                return value
+        raise AssertionError("a statement lies in a block of its parent")
+
+    def binds(self, name: str) -> list[ast.expr]:
+        """The values given to `name` by plain assignments, in order."""
+        return [
+            node.value
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Assign)
+            and any(isinstance(at, ast.Name) and at.id == name for at in node.targets)
+        ]
+
+    def own_names(self) -> set[str]:
+        """The names that the file defines itself: variables, parameters, functions, classes."""
+        names: set[str] = set()
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                    names.add(name)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    names.add(name)
+                case ast.ClassDef(name=name):
+                    names.add(name)
+        return names
+
+    def free_name(self, *wishes: str) -> str:
+        """The first of `wishes` that the file does not use, else the last one with a number."""
+        used = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        used |= self.own_names() | set(self.imports)
+        numbered = (f"{wishes[-1]}_{number}" for number in range(2, len(used) + 3))
+        return next(name for name in (*wishes, *numbered) if name not in used)
+
+    # What names mean
+
+    def torch_name(self) -> str | None:
+        """The name by which the whole file knows torch, None where it does not import it."""
+        top = imported_names(module_level(self.tree))
+        return next((name for name, meaning in top.items() if meaning == "torch"), None)
+
+    def qualified(self, expression: ast.expr) -> str:
+        """`torch.optim.SGD` of `optim.SGD`; "" for what is not a dotted name."""
+        return qualified(expression, self.imports)
+
+    def meaning(self, node: ast.AST) -> str:
+        """`node` in a form that is equal for equal code, whatever its layout and its imports' names."""
+        return meaning(node, self.imports)
+
+
+def meaning(node: ast.AST, imports: Mapping[str, str]) -> str:
+    """`node` in a form that is equal for equal code, with names read through `imports`."""
+    return ast.dump(_Qualify(imports).visit(copy.deepcopy(node)))
+
+
+def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement that runs whenever the file is imported, those inside `if`, `try` and `with` included."""
+    waiting: list[ast.AST] = list(reversed(tree.body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, Function | ast.ClassDef | ast.expr) and not is_main_guard(node):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def is_main_guard(node: ast.AST) -> bool:
+    """Whether `node` is `if __name__ == "__main__":`."""
+    return isinstance(node, ast.If) and "id='__name__'" in ast.dump(node.test)
+
+
+def imported_names(nodes: Iterator[ast.stmt] | Iterator[ast.AST]) -> dict[str, str]:
+    """The full name behind each name that the imports among `nodes` bind."""
+    names: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                root = alias.name.partition(".")[0]
+                names[alias.asname or root] = alias.name if alias.asname else root
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            names.update({at.asname or at.name: f"{module}.{at.name}" for at in node.names})
+    return names
+
+
+def qualified(expression: ast.expr, imports: Mapping[str, str]) -> str:
+    match expression:
+        case ast.Name(id=name):
+            return imports.get(name, name)
+        case ast.Attribute(value=value, attr=attribute):
+            owner = qualified(value, imports)
+            return f"{owner}.{attribute}" if owner else ""
+    return ""
+
+
+class _Qualify(ast.NodeTransformer):
+    def __init__(self, imports: Mapping[str, str]) -> None:
+        self._imports = imports
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Name | ast.Attribute) and (name := qualified(node, self._imports)):
+            return ast.Name(id=name, ctx=ast.Load())
+        visited = super().visit(node)
+        assert isinstance(visited, ast.AST)
+        return visited

@@ -1,0 +1,64 @@
+"""Checkpoints: written whole or not at all, and refused with a reason."""
+
+import os
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autotune.errors import UsageError
+
+FORMAT = "autotune.Trainer"
+VERSION = 1
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write `state` to `path`, atomically.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    state = {"format": FORMAT, "version": VERSION, **state}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_checkpoint(path: Path, *, trusted: bool) -> dict[str, Any]:
+    """What `write_checkpoint` wrote; `trusted` also loads objects other than torch's own.
+
+    Raises:
+        UsageError: there is none, or it is not a Trainer's.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=not trusted)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except pickle.UnpicklingError as error:
+        raise UsageError(
+            f"{path} cannot be loaded: {str(error).splitlines()[0]}",
+            "if you wrote the file yourself, load(path, trusted=True) loads all that is in it",
+        ) from error
+    except (RuntimeError, EOFError) as error:
+        raise UsageError(f"{path} is not a checkpoint: {str(error).splitlines()[0]}") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise UsageError(f"{path} is not a checkpoint of a Trainer")
+    if state["version"] != VERSION:
+        raise UsageError(
+            f"{path} is a checkpoint of version {state['version']}; this is version {VERSION}",
+            "load it with the version of autotune that wrote it",
+        )
+    return state

@@ -1,0 +1,157 @@
+"""One optimizer step, and one loss, as a Setup wants them computed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from autotune.errors import UsageError
+from autotune.trainer.feed import to_device
+from autotune.trainer.history import Epoch
+from autotune.workload.batches import count_samples
+from autotune.workload.optimizer import set_implementation
+from autotune.workload.setup import Setup
+
+TrainingStep = Callable[[nn.Module, Any], torch.Tensor]
+MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
+
+
+class Stepper:
+    """Computes losses and takes optimizer steps.
+
+    Args:
+        training_step: the loss of a model and a batch, the mean over its samples.
+        clip_norm: the largest norm of all gradients together; None does not clip.
+        part_size: samples of a micro-batch.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        training_step: TrainingStep,
+        *,
+        setup: Setup,
+        device: torch.device,
+        clip_norm: float | None,
+        part_size: int,
+    ) -> None:
+        scaled = setup.precision is not None and setup.precision.scaled
+        self.stepped = False  # whether the last step was taken: a scaler skips one that overflows
+        self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
+        self._model = model
+        self._optimizer = optimizer
+        self._training_step = training_step
+        self._setup = setup
+        self._device = device
+        self._clip_norm = clip_norm
+        self._part_size = part_size
+
+    def step(self, parts: list[Any]) -> tuple[torch.Tensor, int]:
+        """Train on one batch that came in `parts`; returns its mean loss, detached, and samples.
+
+        Each part counts by its samples, so that an incomplete last batch is trained like any other.
+        """
+        sizes = [self.count(part) for part in parts]
+        samples = sum(sizes)
+        set_to_none = self._setup.set_to_none
+        self._optimizer.zero_grad(set_to_none=True if set_to_none is None else set_to_none)
+        losses = []
+        for part, size in zip(parts, sizes, strict=True):
+            loss = self.loss(part)
+            if len(parts) > 1:
+                loss = loss * (size / samples)
+            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
+        if self._clip_norm is not None:
+            self.scaler.unscale_(self._optimizer)
+            nn.utils.clip_grad_norm_(self._model.parameters(), self._clip_norm)
+        scale = self.scaler.get_scale()
+        self.scaler.step(self._optimizer)
+        self.scaler.update()
+        self.stepped = self.scaler.get_scale() >= scale
+        return sum(losses[1:], start=losses[0]), samples
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        """The loss of a batch that is still where the loader left it.
+
+        Raises:
+            UsageError: the training step returned something else.
+        """
+        batch = to_device(batch, self._device, non_blocking=self._setup.non_blocking)
+        with self._precision():
+            loss: object = self._training_step(self._model, batch)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            what = (
+                f"a tensor of shape {list(loss.shape)}"
+                if isinstance(loss, torch.Tensor)
+                else type(loss).__name__
+            )
+            raise UsageError(
+                f"training_step returned {what}, not a scalar loss",
+                "return the mean loss of the batch as a tensor of one element",
+            )
+        return loss.reshape(())
+
+    def count(self, batch: Any) -> int:
+        """Samples in a micro-batch."""
+        return count_samples(batch, self._part_size)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        precision = self._setup.precision
+        if precision is None:
+            return nullcontext()
+        return torch.autocast(self._device.type, dtype=getattr(torch, precision.dtype))
+
+
+def build_optimizer(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | MakeOptimizer | None,
+    setup: Setup,
+) -> torch.optim.Optimizer:
+    """The optimizer itself, the one that a function builds on the model, or AdamW; set up.
+
+    Raises:
+        UsageError: it cannot be set up so, or the function returned something else.
+    """
+    if optimizer is None:
+        optimizer = torch.optim.AdamW(model.parameters())
+    elif not isinstance(optimizer, torch.optim.Optimizer):
+        optimizer = optimizer(model)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise UsageError(
+                f"optimizer returned {type(optimizer).__name__}, not a torch.optim.Optimizer"
+            )
+    implement(optimizer, setup)
+    return optimizer
+
+
+def implement(optimizer: torch.optim.Optimizer, setup: Setup) -> None:
+    """Give `optimizer` the implementation that `setup` asks for; loading a state undoes it."""
+    arguments: dict[str, Any] = setup.optimizer
+    if arguments:
+        set_implementation(optimizer, **arguments)
+
+
+def step_scheduler(scheduler: LRScheduler, epoch: Epoch) -> None:
+    """Step a scheduler after `epoch`; one that waits for a plateau watches its validation loss."""
+    if isinstance(scheduler, ReduceLROnPlateau):
+        watched = epoch.loss if epoch.validation_loss is None else epoch.validation_loss
+        scheduler.step(watched)
+    else:
+        scheduler.step()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode; each module is then put back into the mode that it was in."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode

@@ -1,0 +1,96 @@
+"""What is worth searching: each knob's values on this machine and program, or the reason why it is left out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.errors import UsageError
+from autotune.knobs import KNOBS
+from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+
+_ORDER = tuple(Semantics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedKnob:
+    """A knob that was left out of the search, and why."""
+
+    knob: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """What is searched: the values of each knob, the program's own values, and what was left out and why."""
+
+    choices: Mapping[str, tuple[Value, ...]]
+    own: Mapping[str, Value]
+    skipped: tuple[SkippedKnob, ...]
+
+    @property
+    def size(self) -> int:
+        """Configurations in it, the program's own among them."""
+        size = 1
+        for values in self.choices.values():
+            size *= len(values)
+        return size
+
+    def difference(self, chosen: Config) -> dict[str, Value]:
+        """What of `chosen` differs from the program's own and means something beside the rest."""
+        whole = {**self.own, **chosen}
+        return {
+            knob.name: whole[knob.name]
+            for knob in KNOBS
+            if knob.name in self.choices and whole[knob.name] != self.own[knob.name] and knob.active(whole)
+        }
+
+
+def build_space(
+    profile: Profile,
+    *,
+    allow: Semantics = Semantics.EQUIVALENT,
+    given: Mapping[str, tuple[Value, ...] | None] | None = None,
+) -> Space:
+    """The space of `profile`, with the user's word on a knob last.
+
+    Args:
+        allow: the most that a knob may change about the training.
+        given: values for a knob instead of its own domain's; None leaves the knob out.
+
+    Raises:
+        UsageError: `given` names a knob that there is not.
+    """
+    given = given or {}
+    unknown = sorted(set(given) - {knob.name for knob in KNOBS})
+    if unknown:
+        names = ", ".join(knob.name for knob in KNOBS)
+        raise UsageError(f"there is no knob called {unknown[0]}", f"the knobs are {names}")
+    choices: dict[str, tuple[Value, ...]] = {}
+    own: dict[str, Value] = {}
+    skipped: list[SkippedKnob] = []
+    for knob in KNOBS:
+        domain = _domain(knob, profile, allow, given)
+        if isinstance(domain, Skip):
+            skipped.append(SkippedKnob(knob=knob.name, reason=domain.reason))
+        else:
+            choices[knob.name], own[knob.name] = domain.values, domain.own
+    return Space(choices=choices, own=own, skipped=tuple(skipped))
+
+
+def _domain(
+    knob: Knob, profile: Profile, allow: Semantics, given: Mapping[str, tuple[Value, ...] | None]
+) -> Choices | Skip:
+    if knob.name in given and given[knob.name] is None:
+        return Skip(reason="switched off by the user")
+    if _ORDER.index(knob.semantics) > _ORDER.index(allow):
+        return Skip(reason=f"it is {knob.semantics}, and only {allow} changes were allowed")
+    domain = knob.domain(profile)
+    wanted = given.get(knob.name)
+    if wanted is None:
+        return domain
+    own = knob.read(profile.seen)
+    return Choices(own=own, values=_with(own, wanted))
+
+
+def _with(own: Value, wanted: Sequence[Value]) -> tuple[Value, ...]:
+    return (own, *(value for value in wanted if value != own))

@@ -1,0 +1,74 @@
+"""What can be asked of a batch whatever its shape: its tensors, how many samples it holds, its parts, a copy of it."""
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+def tensors(batch: object) -> list[torch.Tensor]:
+    """The tensors of a batch, in order; containers torch knows are looked into, dataclasses by their fields."""
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    leaves = pytree.tree_leaves(batch)
+    found = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if not found and len(leaves) == 1 and hasattr(leaves[0], "__dict__"):
+        found = [value for value in vars(leaves[0]).values() if isinstance(value, torch.Tensor)]
+    return found
+
+
+def count_samples(batch: object, batch_size: int | None = None) -> int:
+    """Samples in a batch: the first dimension of its tensors, preferring the one equal to the loader's batch size."""
+    first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
+    if isinstance(first, torch.Tensor) and first.dim() and first.shape[0] == batch_size:
+        return first.shape[0]  # the usual case, and the hot one
+    sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
+    if batch_size is not None and (batch_size in sizes or not sizes):
+        return batch_size
+    return sizes[0] if sizes else 1
+
+
+def describe(batch: object) -> tuple[str, ...]:
+    """Each tensor's dtype and shape, "float32[32, 3, 64, 64]"."""
+    return tuple(f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors(batch))
+
+
+def count_bytes(batch: object) -> int:
+    """Bytes of the batch's tensors."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(batch))
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """A copy of the batch with its tensors on `device`."""
+    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), batch)
+
+
+def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
+    """The batch in up to `parts` micro-batches along the first dimension, each with its share of the samples.
+
+    Tensors whose first dimension is not the batch's are given to every part as they are.
+    """
+    found = [tensor for tensor in tensors(batch) if tensor.dim() > 0]
+    if not found:
+        return [(batch, 1.0)]
+    total = found[0].shape[0]
+    sizes = [len(chunk) for chunk in torch.arange(total).chunk(parts)]
+    leaves, shape = pytree.tree_flatten(batch)
+    split_leaves = [
+        leaf.split(sizes)
+        if isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.shape[0] == total
+        else [leaf] * len(sizes)
+        for leaf in leaves
+    ]
+    return [
+        (pytree.tree_unflatten([leaf[index] for leaf in split_leaves], shape), size / total)
+        for index, size in enumerate(sizes)
+    ]
+
+
+def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """The first tensor among a call's arguments, looked for in containers too."""
+    if args and isinstance(args[0], torch.Tensor):
+        return args[0]
+    found = tensors((args, kwargs))
+    return found[0] if found else None

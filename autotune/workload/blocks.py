@@ -1,0 +1,44 @@
+"""The repeated blocks of a model: what activation checkpointing is worth wrapping round."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def repeated_blocks(model: "nn.Module") -> tuple[str, ...]:
+    """Qualified names of the model's repeated blocks, in order; empty where it has none.
+
+    A block is an entry of a `Sequential` or `ModuleList` whose entries (two or more) are all of one
+    class and have parameters and parts of their own: wrapping single layers saves nothing. A
+    container inside another's blocks is left out, since what is inside a checkpoint is recomputed
+    anyway.
+    """
+    names: list[str] = []
+    for container in repeating_containers(model):
+        parent = model.get_submodule(container)
+        names += [f"{container}.{name}".lstrip(".") for name, _ in parent.named_children()]
+    return tuple(names)
+
+
+def repeating_containers(model: "nn.Module") -> tuple[str, ...]:
+    """Qualified names of the outermost containers of repeated blocks; "" is the model itself."""
+    from torch import nn
+
+    found: list[str] = []
+    for name, module in model.named_modules():
+        if any(not outer or name.startswith(f"{outer}.") for outer in found):
+            continue
+        if isinstance(module, nn.Sequential | nn.ModuleList) and _repeats(module):
+            found.append(name)
+    return tuple(found)
+
+
+def _repeats(container: "nn.Module") -> bool:
+    entries = list(container.children())
+    return (
+        len(entries) >= 2
+        and len({type(entry) for entry in entries}) == 1
+        and all(any(True for _ in entry.children()) for entry in entries)
+        and all(any(True for _ in entry.parameters()) for entry in entries)
+    )

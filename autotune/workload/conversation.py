@@ -1,0 +1,97 @@
+"""What a running program and its controller say to each other between two steps."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from autotune.workload.seen import Seen
+from autotune.workload.window import AS_IS, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWindow:
+    """Command: go on for at least `seconds` and `steps` optimizer steps, then report a Window."""
+
+    seconds: float
+    steps: int = 1
+    mode: str = AS_IS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """Command: say what the run has been made of (a Seen), and wait for the next command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Command: end the program here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Report: the first optimizer step is done, `startup_seconds` after the program's start."""
+
+    startup_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """Report: this program cannot be run in the mode that was asked for, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Report: the program came to its own end after `steps` steps, with the window that was open, if any."""
+
+    steps: int
+    window: Window | None
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashed:
+    """Report: the program raised. `kind` is a Failure's kind, `message` its last line, `trace` the whole."""
+
+    kind: str
+    message: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Report: what a function that was called in place of a program gave."""
+
+    value: object
+
+
+Command = RunWindow | Tell | Halt
+Report = Ready | Window | Seen | Unsupported | Ended | Crashed | Answer
+
+
+class Halted(BaseException):
+    """Ends a program from inside; not an Exception, so that `except Exception` round a loop lets it through."""
+
+
+class Conversation(Protocol):
+    """The program's side of it."""
+
+    def say(self, report: Report) -> None:
+        """Tell the controller."""
+
+    def ask(self) -> Command:
+        """Wait for what to do next."""
+
+
+class Rehearsed:
+    """A conversation held in advance: the commands are given, the reports kept. For runs without a controller."""
+
+    def __init__(self, *commands: Command) -> None:
+        self._commands = list(commands)
+        self.reports: list[Report] = []
+
+    def say(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def ask(self) -> Command:
+        return self._commands.pop(0) if self._commands else Halt()

@@ -1,0 +1,157 @@
+"""What live parts of a training program are made of: modules, optimizers and loaders as plain
+data.
+"""
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
+
+from autotune.workload.blocks import repeated_blocks
+from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
+
+_MODES = {
+    (False, False): "default",
+    (True, False): "reduce-overhead",
+    (True, True): "max-autotune",
+    (False, True): "max-autotune-no-cudagraphs",
+}
+
+
+def describe_model(module: nn.Module) -> SeenModel:
+    """`module` as it is now; what `torch.compile` wrapped is looked into."""
+    inner = _unwrapped(module)
+    parameters = list(inner.parameters())
+    modules = list(inner.modules())
+    leading = max(
+        (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
+    )
+    return SeenModel(
+        name=type(inner).__name__,
+        parameters=sum(parameter.numel() for parameter in parameters),
+        parameter_bytes=_bytes(parameters),
+        buffer_bytes=_bytes(inner.buffers()),
+        dtype="" if leading is None else str(leading.dtype).removeprefix("torch."),
+        device="cpu" if leading is None else leading.device.type,
+        convolutions=_count(modules, nn.Conv2d),
+        batch_norms=_count(modules, _BatchNorm),
+        dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
+        channels_last=_is_channels_last(modules),
+        compiled=_compiled(module),
+        checkpointed=any(is_checkpointed(each) for each in modules),
+        blocks=repeated_blocks(inner),
+    )
+
+
+def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
+    """`optimizer` as it is now; `closure` says that its step was called with one."""
+    settings = {**optimizer.defaults, **optimizer.param_groups[0]}
+    differentiable = bool(
+        settings.get("differentiable")
+    )  # neither fused nor foreach can be differentiated through
+    state = (
+        value
+        for of_one in optimizer.state.values()
+        if isinstance(of_one, dict)
+        for value in of_one.values()
+    )
+    return SeenOptimizer(
+        name=type(optimizer).__name__,
+        fused=settings.get("fused"),
+        foreach=settings.get("foreach"),
+        takes_fused="fused" in optimizer.defaults and not differentiable,
+        takes_foreach="foreach" in optimizer.defaults and not differentiable,
+        closure=closure,
+        state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
+    )
+
+
+def describe_loader(
+    loader: "DataLoader[Any]", *, ordinal: int = 0, shared_place: bool = False
+) -> SeenLoader:
+    """`loader` as it was built; `ordinal` and `shared_place` are the caller's to know."""
+    return SeenLoader(
+        dataset=type(loader.dataset).__name__,
+        batch_size=loader.batch_size,
+        num_workers=loader.num_workers,
+        prefetch_factor=loader.prefetch_factor,
+        persistent_workers=loader.persistent_workers,
+        pin_memory=bool(loader.pin_memory),
+        shuffle=isinstance(loader.sampler, RandomSampler),
+        drop_last=loader.drop_last,
+        iterable=isinstance(loader.dataset, IterableDataset),
+        custom_batches=loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler,
+        length=_length(loader),
+        dataset_length=_length(loader.dataset),
+        ordinal=ordinal,
+        shared_place=shared_place,
+    )
+
+
+def is_checkpointed(module: nn.Module) -> bool:
+    """Whether the module's activations are recomputed: wrapped by the knob, by a patch, or in
+    transformers' way.
+    """
+    forward = vars(module).get("forward")
+    wrapped = isinstance(forward, functools.partial) and forward.func is checkpoint
+    return wrapped or getattr(module, "gradient_checkpointing", False) is True
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)  # torch._dynamo's OptimizedModule
+    return inner if isinstance(inner, nn.Module) else module
+
+
+def _compiled(module: nn.Module) -> str:
+    """The mode of the first part of the module that is compiled, "off" where none is."""
+    for each in module.modules():
+        called = vars(each).get("_compiled_call_impl")
+        for candidate in (
+            getattr(called, "autotune_inner", called),
+            getattr(each, "forward", None),
+        ):
+            if hasattr(candidate, "get_compiler_config"):
+                return _mode(candidate)
+    return "off"
+
+
+def _mode(compiled: Any) -> str:
+    """What a compiled callable was compiled for, from its compiler's settings (another compiler:
+    "default").
+    """
+    settings = compiled.get_compiler_config() or {}
+    return _MODES[bool(settings.get("triton.cudagraphs")), bool(settings.get("max_autotune"))]
+
+
+def _is_channels_last(modules: list[nn.Module]) -> bool:
+    """Whether every convolution's weight lies channels last; a 1x1 kernel lies both ways and cannot
+    tell.
+    """
+    weights = [each.weight for each in modules if isinstance(each, nn.Conv2d)]
+    lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
+    tells = [
+        not (last and weight.is_contiguous())
+        for weight, last in zip(weights, lies_last, strict=True)
+    ]
+    return any(tells) and all(last for last, tell in zip(lies_last, tells, strict=True) if tell)
+
+
+def _count(modules: list[nn.Module], kind: type[nn.Module]) -> int:
+    return sum(isinstance(each, kind) for each in modules)
+
+
+def _bytes(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _length(sized: Any) -> int | None:
+    try:
+        return len(sized)
+    except (TypeError, NotImplementedError):
+        return None

@@ -1,0 +1,48 @@
+"""Running a training program as it stands, watched and set up at torch's seams."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from autotune.workload.clock import CudaClock, HostClock
+from autotune.workload.conversation import Conversation
+from autotune.workload.live import Live
+from autotune.workload.observe import observe
+from autotune.workload.pace import Pace
+from autotune.workload.seams import backward, copies, loader, model, optimizer
+from autotune.workload.seen import LoaderKey
+from autotune.workload.setup import Setup
+
+
+@contextmanager
+def intercepted(
+    setup: Setup, conversation: Conversation, *, training_loader: LoaderKey | None = None
+) -> Iterator[Live]:
+    """Watch the training that runs inside, set up as `setup` says; every hook is gone afterwards.
+
+    Args:
+        setup: what to do differently from the program; empty to only watch.
+        conversation: is told of windows and asked what comes next, between steps.
+        training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
+    """
+    on_device = torch.cuda.is_available()
+    for switch in setup.process:
+        switch()
+    live = Live(setup=setup, training_loader=training_loader)
+    live.clock = CudaClock() if on_device else HostClock()
+    live.pace = Pace(
+        conversation,
+        live.clock,
+        see=lambda: observe(live),
+        feed=lambda mode: loader.feed(live, mode),
+        drain=lambda seconds: loader.drain(live, seconds),
+        workers=lambda: loader.worker_ids(live),
+        on_device=on_device,
+    )
+    for seam in (loader, model, backward, optimizer, *([copies] if on_device else [])):
+        seam.install(live)
+    try:
+        yield live
+    finally:
+        live.unpatch()

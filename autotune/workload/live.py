@@ -1,0 +1,172 @@
+"""A run as it goes: what has been seen of it, what its Setup changes, and the patches that make both possible."""
+
+import os
+import sys
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from autotune.source.edits import Place
+from autotune.workload.clock import Clock
+from autotune.workload.pace import Pace
+from autotune.workload.seen import LoaderKey
+from autotune.workload.setup import Setup
+
+# Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost most are gone.
+DISCOVERY_STEPS = 2
+_NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
+
+
+@dataclass(slots=True)
+class BuiltLoader:
+    """A DataLoader that the program built."""
+
+    loader: weakref.ref[Any]
+    place: Place
+    ordinal: int
+    trains: bool = False
+
+
+@dataclass(slots=True)
+class Live:
+    """State shared by the seams of one run.
+
+    `clock` and `pace` are set right after construction, before any seam is installed.
+    """
+
+    setup: Setup
+    training_loader: LoaderKey | None = None
+    clock: Clock = field(init=False)
+    pace: Pace = field(init=False)
+
+    loaders: list[BuiltLoader] = field(default_factory=list)
+    leading_loader: BuiltLoader | None = None  # the first that trained; a loader made anew at its place follows it
+    training_iterator: Any = None
+    drawn: list[tuple[BuiltLoader, Any, int]] = field(default_factory=list)  # since the last backward, with samples
+    draw_began: float | None = None  # since the last step
+    batch: Any = None  # one training batch
+    kept_batch: Any = None  # what a replay feeds
+
+    models: list["weakref.ref[nn.Module]"] = field(default_factory=list)  # that were trained, the outermost ones
+    trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
+    shapes: set[tuple[int, ...]] = field(default_factory=set)
+    forward_samples: int = 0  # of the last training forward, for programs without a loader
+    autocast: str = ""
+    open_autocast: Any = None
+
+    leader: "weakref.ref[torch.optim.Optimizer] | None" = None
+    optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
+    closure: bool = False
+    backwards: int = 0
+    in_backward: bool = False
+    stepping: bool = False
+    unscaled_loss: Any = None  # what the user's GradScaler was given last
+    scaler_seen: bool = False
+    scaler: "torch.amp.GradScaler | None" = None
+    unscaled: bool = False  # our GradScaler's gradients have been unscaled for this step
+    set_to_none: bool = True
+    copies: int = 0
+    copies_non_blocking: int = 0
+    group_open: bool = False  # micro-batches of the current batch are still to come
+    holding: bool = False  # gradients of some of its micro-batches are held
+    share: float = 1.0  # of the current micro-batch in its batch
+
+    places: dict[str, Place] = field(default_factory=dict)
+    copy_places: set[Place] = field(default_factory=set)
+    restore: list[tuple[Any, str, Any]] = field(default_factory=list)
+
+    @property
+    def discovering(self) -> bool:
+        """Whether call sites and new modules are still being noted."""
+        return self.pace.steps < DISCOVERY_STEPS
+
+    def note_copy(self) -> None:
+        """Remember the user's line that copies a batch to the device."""
+        place = calling_place()
+        if place is not None:
+            self.copy_places.add(place)
+
+    def note_model(self, module: nn.Module) -> None:
+        """Remember an outermost module that is trained."""
+        if not any(known() is module for known in self.models):
+            self.models.append(weakref.ref(module))
+
+    def leave_training(self) -> None:
+        """A trained model is called without gradients: what was drawn for it is not trained on."""
+        self.pace.leave_training(self.draw_began)
+        self.drawn.clear()
+
+    def enter_backward(self) -> bool:
+        """Whether this is an outermost backward pass; those inside it (checkpointing) are part of it."""
+        outermost = not self.in_backward
+        self.in_backward = True
+        return outermost
+
+    def lead(self, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
+        """The first optimizer that steps sets the beat."""
+        if self.leader is None:
+            self.leader = weakref.ref(optimizer)
+            self.closure = closure
+        if self.discovering:
+            self.note_place("step")
+
+    def is_leader(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether `optimizer` sets the beat."""
+        return self.leader is not None and self.leader() is optimizer
+
+    def end_step(self) -> None:
+        """An optimizer step is complete."""
+        self.draw_began = None
+        self.pace.step()
+
+    def device(self) -> torch.device:
+        """Where the model that trains has its parameters."""
+        for module in self.trained:
+            return next(module.parameters()).device
+        return torch.device("cpu")
+
+    def patch(self, owner: Any, name: str, replacement: Any) -> None:
+        """Put `replacement` in the place of `owner.name` until `unpatch`."""
+        self.restore.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, replacement)
+
+    def unpatch(self) -> None:
+        """Take every hook out again, the newest first."""
+        for owner, name, original in reversed(self.restore):
+            if original is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        self.restore = []
+        for known in self.optimizers:
+            if (optimizer := known()) is not None:
+                vars(optimizer).pop("step", None)
+
+    def note_place(self, role: str) -> None:
+        """Remember the user's line that led here, as the place of `role`."""
+        place = calling_place()
+        if place is not None:
+            self.places[role] = place
+
+
+_ABSENT: Any = object()
+
+
+def _frames() -> Iterator[Any]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def calling_place() -> Place | None:
+    """The innermost line on the stack that belongs neither to torch nor to autotune."""
+    for frame in _frames():
+        path = frame.f_code.co_filename
+        if not path.startswith(_NOT_THE_USERS) and not path.startswith("<frozen"):
+            return Place(path=os.path.abspath(path) if not path.startswith("<") else path, line=frame.f_lineno)
+    return None

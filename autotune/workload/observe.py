@@ -1,0 +1,66 @@
+"""What a live run has been made of so far, as plain data."""
+
+from typing import Any
+
+import torch
+
+from autotune.source.edits import Places
+from autotune.workload import batches
+from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
+from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.seen import Seen, SeenLoader
+
+
+def observe(live: Live) -> Seen:
+    """The Seen of a run, read from its live parts; never from what was asked for."""
+    optimizer = live.leader() if live.leader else None
+    models = [known() for known in live.models]
+    steps = max(live.pace.steps, 1)
+    return Seen(
+        loader=_training_loader(live),
+        models=tuple(describe_model(model) for model in models if model is not None),
+        optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
+        optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
+        backwards_per_step=live.backwards / steps,
+        samples_per_step=live.pace.samples / steps,
+        batch=batches.describe(live.batch),
+        batch_bytes=batches.count_bytes(live.batch),
+        shapes=max(len(live.shapes), 1),
+        autocast=live.autocast,
+        scaler=live.scaler_seen,
+        micro_batches=max(1, round(live.backwards / steps)),
+        non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,
+        copies_to_device=round(live.copies / steps),
+        set_to_none=live.set_to_none,
+        threads=torch.get_num_threads(),
+        interop_threads=torch.get_num_interop_threads(),
+        matmul_precision=torch.get_float32_matmul_precision(),
+        cudnn_benchmark=torch.backends.cudnn.benchmark,
+        cudnn_tf32=torch.backends.cudnn.allow_tf32,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        places=_places(live),
+    )
+
+
+def _training_loader(live: Live) -> SeenLoader | None:
+    built = live.leading_loader
+    loader = getattr(live.training_iterator, "_autotune_loader", None)
+    if built is None or loader is None:
+        return None
+    return describe_loader(loader, ordinal=built.ordinal, shared_place=_shares_its_line(live, built))
+
+
+def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
+    return any(built.place == training.place and not built.trains for built in live.loaders)
+
+
+def _has_stepped(optimizer: Any) -> bool:
+    return optimizer is not None and vars(optimizer).get("_autotune_stepped", False)
+
+
+def _places(live: Live) -> Places:
+    return Places(
+        loader=live.leading_loader.place if live.leading_loader else None,
+        copies=tuple(sorted(live.copy_places, key=lambda place: (place.path, place.line))),
+        **{role: place for role, place in live.places.items()},
+    )

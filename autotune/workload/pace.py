@@ -1,0 +1,244 @@
+"""The beat of a live run: counts steps and samples, closes windows, and lets the controller decide what comes next."""
+
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from autotune.workload.clock import Clock
+from autotune.workload.conversation import (
+    Conversation,
+    Ended,
+    Halt,
+    Halted,
+    Ready,
+    RunWindow,
+    Tell,
+    Unsupported,
+)
+from autotune.workload.seen import Seen
+from autotune.workload.window import AS_IS, DRAIN, Window
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Pace:
+    """Counts what the seams report and talks with the controller at step boundaries.
+
+    Args:
+        conversation: the controller's end.
+        clock: splits time into phases.
+        see: makes the Seen of the run so far.
+        feed: gets ready to feed the loop in a mode; "", or a reason why that is impossible.
+        drain: draws batches from the training loader for some seconds; (batches, samples), or a reason why not.
+        workers: process ids of the loader's workers.
+        on_device: the device is a GPU: drain it at the edges and read its memory.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        clock: Clock,
+        *,
+        see: Callable[[], Seen],
+        feed: Callable[[str], str],
+        drain: Callable[[float], tuple[int, int] | str],
+        workers: Callable[[], list[int]],
+        on_device: bool,
+    ) -> None:
+        self._conversation = conversation
+        self._clock = clock
+        self._see = see
+        self._feed = feed
+        self._drain = drain
+        self._workers = workers
+        self._on_device = on_device
+        self._started = time.perf_counter()
+        self._command: RunWindow | None = None
+        self._mark = self._started  # the last step's end, or where the open window began
+        self._left_training_at: float | None = None
+        self._losses: list[torch.Tensor] = []
+        self._loss: torch.Tensor | None = None
+        self._processor = _Processor(workers)
+        self._away = 0.0  # validation within the current step
+        self._was_away = False  # and in the step before
+        self._reset()
+        self.steps = 0
+        self.samples = 0
+        self.pending_samples = 0
+
+    def _reset(self) -> None:
+        self._step_seconds: list[float] = []
+        self._spent = 0.0
+        self._samples = 0
+        self._validation = 0.0
+
+    @property
+    def mode(self) -> str:
+        """How the loop is to be fed now."""
+        return self._command.mode if self._command else AS_IS
+
+    def leave_training(self, since: float | None = None) -> None:
+        """The program has begun something that is not training (validation): its step's clock stands still.
+
+        `since` is when it began, where that is known only now; what was drawn since was not trained on.
+        """
+        if self._left_training_at is None and self.steps:
+            self._left_training_at = since or time.perf_counter()
+
+    def enter_training(self) -> None:
+        """The program is back at training."""
+        if self._left_training_at is not None:
+            self._away += time.perf_counter() - self._left_training_at
+            self._left_training_at = None
+
+    def _time_away(self) -> float:
+        """Seconds of this step that were not training.
+
+        What happens between every two steps (rollouts, pseudo-labels) is part of training, whatever it looks like.
+        """
+        away, every_step = self._away, self._was_away
+        self._was_away, self._away = bool(away), 0.0
+        return 0.0 if every_step else away
+
+    def add_loss(self, loss: torch.Tensor, weight: float = 1.0) -> None:
+        """Count `loss` towards the current step's; kept on its device, read at the window's edge."""
+        part = loss.detach().float() * weight if weight != 1.0 else loss.detach()
+        self._loss = part if self._loss is None else self._loss + part
+
+    def step(self) -> None:
+        """The leading optimizer has stepped: close the window if it is full, and ask what comes next."""
+        self.enter_training()
+        now = time.perf_counter()
+        self.steps += 1
+        if self._loss is not None:
+            self._losses.append(self._loss)
+            self._loss = None
+        away = self._time_away()
+        self._step_seconds.append(now - self._mark - away)
+        self._spent += self._step_seconds[-1]
+        self._validation += away
+        self._samples += self.pending_samples
+        self.samples += self.pending_samples
+        self.pending_samples, self._mark = 0, now
+        if self._command is None:
+            self._conversation.say(Ready(startup_seconds=now - self._started))
+        elif len(self._step_seconds) < self._command.steps or self._spent < self._command.seconds:
+            return
+        else:
+            self._conversation.say(self._close())
+        self._obey()
+
+    def end(self, exit_code: int = 0) -> None:
+        """The program came to its own end: report what was measured until then."""
+        window = self._close() if self._command and self._step_seconds else None
+        self._conversation.say(Ended(steps=self.steps, window=window, exit_code=exit_code))
+
+    def _close(self) -> Window:
+        phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
+        end = time.perf_counter()
+        if self._step_seconds and self._on_device:
+            self._step_seconds[-1] += end - self._mark  # what the device still had to do is this window's
+        losses = tuple(float(loss) if loss.numel() == 1 else math.nan for loss in self._losses)
+        self._losses = []
+        return Window(
+            mode=self.mode,
+            steps=len(self._step_seconds),
+            samples=self._samples,
+            seconds=sum(self._step_seconds),
+            validation_seconds=self._validation,
+            step_seconds=tuple(self._step_seconds),
+            phases=phases,
+            losses=losses,
+            peak_bytes=self._peak_bytes(),
+            **self._processor.spent(),
+        )
+
+    def _obey(self) -> None:
+        """Do what the controller asks until it asks for steps."""
+        while True:
+            command = self._conversation.ask()
+            if isinstance(command, Halt):
+                raise Halted
+            if isinstance(command, Tell):
+                self._conversation.say(self._see())
+            elif command.mode == DRAIN:
+                self._conversation.say(self._drained(command))
+            elif reason := self._feed(command.mode):
+                self._conversation.say(Unsupported(reason=reason))
+            else:
+                break
+        self._command = command
+        self._reset()
+        self._clock.drain()
+        self._processor.spent()
+        self._mark = time.perf_counter()
+
+    def _drained(self, command: RunWindow) -> Window | Unsupported:
+        self._processor.spent()
+        began = time.perf_counter()
+        drawn = self._drain(command.seconds)
+        if isinstance(drawn, str):
+            return Unsupported(reason=drawn)
+        seconds = time.perf_counter() - began
+        batches, samples = drawn
+        return Window(mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent())
+
+    def _peak_bytes(self) -> int | None:
+        if self._on_device:
+            return int(torch.cuda.max_memory_allocated())
+        for line in _read("/proc/self/status").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return None
+
+
+class _Processor:
+    """Processor time spent and waited for since it was last asked, by this process and its loader's workers."""
+
+    def __init__(self, workers: Callable[[], list[int]]) -> None:
+        self._workers = workers
+        self._own = time.process_time()
+        self._delayed = _delayed_seconds()
+        self._by_worker: dict[int, float] = {}
+
+    def spent(self) -> dict[str, float]:
+        own, delayed = time.process_time(), _delayed_seconds()
+        by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
+        spent = {
+            "cpu_seconds": own - self._own,
+            "delayed_seconds": max(0.0, delayed - self._delayed),
+            "worker_cpu_seconds": sum(
+                max(0.0, seconds - self._by_worker.get(pid, 0.0)) for pid, seconds in by_worker.items()
+            ),
+        }
+        self._own, self._delayed, self._by_worker = own, delayed, by_worker
+        return spent
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND if len(fields) > 12 else 0.0
+
+
+def _delayed_seconds() -> float:
+    """Time that this process's threads were ready to run and waited for a processor (Linux schedstat)."""
+    total = 0
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return 0.0
+    for thread in threads:
+        fields = _read(f"/proc/self/task/{thread}/schedstat").split()
+        total += int(fields[1]) if len(fields) > 1 else 0
+    return total / 1e9

@@ -1,0 +1,78 @@
+"""The backward pass: whose loss it is, how long it takes, and the scaling that micro-batches and fp16 need."""
+
+import os
+from typing import Any
+
+import torch
+
+from autotune.workload.live import Live
+from autotune.workload.seams import loader, model
+from autotune.workload.seams.optimizer import step_without_optimizer
+
+_scale = torch.amp.GradScaler.scale
+
+
+def install(live: Live) -> None:
+    """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, and `GradScaler.scale`."""
+    original = torch.autograd.backward
+    process = os.getpid()
+
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if os.getpid() != process or not live.enter_backward():
+            original(tensors, *args, **kwargs)
+            return
+        try:
+            model.close_autocast(live)
+            live.pace.enter_training()
+            _note(live, tensors)
+            live.clock.begin()
+            try:
+                original(_scaled(live, tensors), *args, **kwargs)
+            finally:
+                live.clock.end("backward")
+        finally:
+            live.in_backward = False
+        live.holding = live.group_open
+        step_without_optimizer(live)
+
+    live.patch(torch.autograd, "backward", backward)
+    _install_scaler(live)
+
+
+def _note(live: Live, tensors: Any) -> None:
+    if live.discovering:
+        live.note_place("backward")
+    if live.drawn:
+        loader.note_training(live)
+    elif live.leading_loader is None:
+        live.pace.pending_samples += live.forward_samples
+        live.forward_samples = 0
+    live.backwards += 1
+    loss = live.unscaled_loss if live.unscaled_loss is not None else tensors
+    live.unscaled_loss = None
+    if isinstance(loss, torch.Tensor):
+        live.pace.add_loss(loss if loss.numel() == 1 else loss.detach().float().mean(), live.share)
+
+
+def _scaled(live: Live, tensors: Any) -> Any:
+    """The loss as micro-batching and fp16 need it; anything but one scalar loss is left alone."""
+    if not isinstance(tensors, torch.Tensor) or tensors.numel() != 1:
+        return tensors
+    if live.setup.micro_batches > 1:
+        tensors = tensors * live.share
+    if live.setup.precision and live.setup.precision.scaled:
+        if live.scaler is None:
+            live.scaler = torch.amp.GradScaler(live.setup.precision.device_type)
+        tensors = _scale(live.scaler, tensors)
+    return tensors
+
+
+def _install_scaler(live: Live) -> None:
+    """The user's own GradScaler multiplies the loss: remember the loss itself."""
+    def scale(self: Any, outputs: Any) -> Any:
+        if isinstance(outputs, torch.Tensor) and self.is_enabled():
+            live.unscaled_loss = outputs
+            live.scaler_seen = True
+        return _scale(self, outputs)
+
+    live.patch(torch.amp.GradScaler, "scale", scale)

@@ -1,0 +1,38 @@
+"""Copies from the host to the device: counted, timed, and made non-blocking where the Setup says so."""
+
+import os
+from typing import Any
+
+import torch
+
+from autotune.workload.live import Live
+
+
+def install(live: Live) -> None:
+    """Watch `Tensor.to` and `Tensor.cuda`; only worth it, and only done, where there is a GPU."""
+    for name in ("to", "cuda"):
+        live.patch(torch.Tensor, name, _watched(live, name))
+
+
+def _watched(live: Live, name: str) -> Any:
+    original = getattr(torch.Tensor, name)
+    process = os.getpid()
+
+    def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if torch.compiler.is_compiling() or self.is_cuda or os.getpid() != process or live.pace.steps == 0:
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        if live.setup.non_blocking and not args[1:]:
+            kwargs["non_blocking"] = True
+        live.clock.begin()
+        try:
+            moved = original(self, *args, **kwargs)
+        finally:
+            live.clock.end("copy")
+        if moved.is_cuda:
+            live.copies += 1
+            live.copies_non_blocking += bool(kwargs.get("non_blocking"))
+            if live.discovering:
+                live.note_copy()
+        return moved  # type: ignore[no-any-return]
+
+    return copy

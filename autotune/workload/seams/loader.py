@@ -1,0 +1,156 @@
+"""DataLoader: which one trains, what it is built with, and how long the program waits for its batches."""
+
+import inspect
+import os
+import time
+import weakref
+from collections import deque
+from typing import Any
+
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from autotune.source.edits import Place
+from autotune.workload import batches
+from autotune.workload.live import BuiltLoader, Live, calling_place
+from autotune.workload.setup import loader_arguments
+from autotune.workload.window import REPLAY_DEVICE, REPLAY_HOST
+
+_BUILT = "_autotune_built"
+_UNKNOWN = Place(path="", line=0)
+_draw = _BaseDataLoaderIter.__next__
+
+
+def install(live: Live) -> None:
+    """Watch every DataLoader, and build the training one as the Setup says."""
+    _install_build(live)
+    _install_iter(live)
+    _install_next(live)
+
+
+def _install_build(live: Live) -> None:
+    original = DataLoader.__init__
+    signature = inspect.signature(original)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        place = calling_place() or _UNKNOWN
+        ordinal = sum(built.place == place for built in live.loaders)
+        key = live.training_loader
+        if key and (place.path, place.line) == (key.path, key.line) and key.ordinal in (None, ordinal):
+            own = dict(signature.bind(self, *args, **kwargs).arguments)
+            del own["self"]
+            args, kwargs = (), loader_arguments(own, live.setup.loader)
+        original(self, *args, **kwargs)
+        live.loaders.append(BuiltLoader(weakref.ref(self), place, ordinal))
+        setattr(self, _BUILT, live.loaders[-1])
+
+    live.patch(DataLoader, "__init__", __init__)
+
+
+def _install_iter(live: Live) -> None:
+    original = DataLoader.__iter__
+
+    def __iter__(self: Any) -> Any:
+        built = getattr(self, _BUILT, None)
+        if built is None or not built.trains:
+            iterator = original(self)
+        else:
+            live.pace.enter_training()  # starting workers is a cost of training
+            live.clock.begin()
+            try:
+                iterator = original(self)
+            finally:
+                live.clock.end("data")
+        iterator._autotune_loader = self
+        return iterator
+
+    live.patch(DataLoader, "__iter__", __iter__)
+
+
+def _install_next(live: Live) -> None:
+    process = os.getpid()
+
+    def __next__(self: Any) -> Any:
+        loader = getattr(self, "_autotune_loader", None)
+        built = getattr(loader, _BUILT, None)
+        if built is None or os.getpid() != process:
+            return _draw(self)
+        if live.leader is not None and not built.trains and not live.discovering:
+            live.pace.leave_training()
+            return _draw(self)
+        live.pace.enter_training()
+        live.draw_began = time.perf_counter()
+        live.clock.begin()
+        try:
+            batch = live.kept_batch if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST) else _part(live, self)
+        finally:
+            live.clock.end("data")
+        live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
+        if live.discovering:
+            live.batch = batch
+        return batch
+
+    live.patch(_BaseDataLoaderIter, "__next__", __next__)
+
+
+def _part(live: Live, iterator: Any) -> Any:
+    """The next batch, or the next micro-batch of it where the Setup splits them."""
+    if live.setup.micro_batches == 1:
+        return _draw(iterator)
+    parts = getattr(iterator, "_autotune_parts", None)
+    if not parts:
+        parts = iterator._autotune_parts = deque(batches.split(_draw(iterator), live.setup.micro_batches))
+    part, live.share = parts.popleft()
+    live.group_open = bool(parts)
+    return part
+
+
+def note_training(live: Live) -> None:
+    """A backward pass follows what was drawn: those loaders train, the first of them counts the samples."""
+    for built, iterator, samples in live.drawn:
+        built.trains = True
+        live.leading_loader = live.leading_loader or built
+        if built.place == live.leading_loader.place and built.ordinal >= live.leading_loader.ordinal:
+            live.training_iterator = iterator
+            live.pace.pending_samples += samples
+    live.drawn.clear()
+
+
+def feed(live: Live, mode: str) -> str:
+    """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
+    if mode not in (REPLAY_DEVICE, REPLAY_HOST):
+        return ""
+    if live.batch is None or live.training_iterator is None:
+        return "the program has no DataLoader whose batch could be replayed"
+    device = live.device()
+    live.kept_batch = batches.to_device(live.batch, device) if mode == REPLAY_DEVICE else live.batch
+    return ""
+
+
+def drain(live: Live, seconds: float) -> tuple[int, int] | str:
+    """Draw batches from the training loader for `seconds` with no model: (batches, samples), or why it cannot be."""
+    iterator = live.training_iterator
+    if iterator is None:
+        return "the program has no DataLoader"
+    loader = iterator._autotune_loader
+    ends = time.perf_counter() + seconds
+    drawn = samples = 0
+    fresh = False
+    while time.perf_counter() < ends:
+        try:
+            batch = _draw(iterator)
+        except StopIteration:
+            if fresh:
+                return "the loader gave no batch"
+            iterator, fresh = iter(loader), True  # the next epoch
+            continue
+        fresh = False
+        drawn += 1
+        samples += batches.count_samples(batch, loader.batch_size)
+    return drawn, samples
+
+
+def worker_ids(live: Live) -> list[int]:
+    """Process ids of the training loader's workers."""
+    workers = getattr(live.training_iterator, "_workers", ())
+    return [worker.pid for worker in workers if worker.pid is not None]

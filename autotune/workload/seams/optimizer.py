@@ -1,0 +1,140 @@
+"""The optimizer: built as the Setup says, its step timed, and the beat that everything is counted by."""
+
+import os
+import types
+import weakref
+from typing import Any
+
+import torch
+from torch import nn
+
+from autotune.workload.live import Live
+from autotune.workload.optimizer import set_implementation
+
+# Backward passes without any optimizer step before a backward pass itself counts as a step (manual updates).
+MANUAL_UPDATES_AFTER = 20
+
+
+def install(live: Live) -> None:
+    """Watch every optimizer that is built, `zero_grad`, gradient clipping and schedulers."""
+    _install_build(live)
+    _install_zero_grad(live)
+    if live.setup.micro_batches > 1 or (live.setup.precision and live.setup.precision.scaled):
+        _install_clipping(live)
+        _install_schedulers(live)
+
+
+def _install_build(live: Live) -> None:
+    build, unpickle = torch.optim.Optimizer.__init__, torch.optim.Optimizer.__setstate__
+
+    def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
+        build(self, params, defaults)
+        live.note_place("optimizer")
+        wanted = {name: value for name, value in live.setup.optimizer.items() if name in self.defaults}
+        if wanted:
+            set_implementation(self, **wanted)
+        adopt(self)
+
+    def __setstate__(self: Any, state: dict[str, Any]) -> None:
+        unpickle(self, state)
+        adopt(self)
+
+    def adopt(optimizer: Any) -> None:
+        live.optimizers.append(weakref.ref(optimizer))
+        optimizer.step = types.MethodType(_timed_step(live, type(optimizer).step), optimizer)
+
+    live.patch(torch.optim.Optimizer, "__init__", __init__)
+    live.patch(torch.optim.Optimizer, "__setstate__", __setstate__)
+
+
+def _timed_step(live: Live, original: Any) -> Any:
+    process = os.getpid()
+
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if os.getpid() != process or live.stepping:
+            return original(self, *args, **kwargs)
+        if live.group_open:
+            return None  # more micro-batches of this batch are to come
+        live.lead(self, closure=bool(args and callable(args[0]) or kwargs.get("closure")))
+        live.stepping = True
+        live.clock.begin()
+        try:
+            outcome = _step(live, self, original, args, kwargs)
+        finally:
+            live.clock.end("optimizer")
+            live.stepping = False
+        live.holding = False
+        self._autotune_stepped = True
+        if live.is_leader(self):
+            live.end_step()
+        return outcome
+
+    step.__wrapped__ = original  # type: ignore[attr-defined]
+    return step
+
+
+def _step(live: Live, optimizer: Any, original: Any, args: Any, kwargs: Any) -> Any:
+    if live.scaler is None:
+        return original(optimizer, *args, **kwargs)
+    outcome = live.scaler.step(optimizer, *args, **kwargs)
+    live.scaler.update()
+    live.unscaled = False
+    return outcome
+
+
+def step_without_optimizer(live: Live) -> None:
+    """A program that updates its weights by hand: every backward pass is a step."""
+    if live.leader is None and not live.optimizers and live.backwards >= MANUAL_UPDATES_AFTER:
+        live.end_step()
+
+
+def _install_zero_grad(live: Live) -> None:
+    for owner in (torch.optim.Optimizer, nn.Module):
+        live.patch(owner, "zero_grad", _zero_grad(live, owner.zero_grad))
+
+
+def _zero_grad(live: Live, original: Any) -> Any:
+    def zero_grad(self: Any, set_to_none: bool = True) -> None:
+        if live.discovering:
+            live.note_place("zero_grad")
+            live.set_to_none = set_to_none if live.setup.set_to_none is None else live.setup.set_to_none
+        if live.holding:
+            return
+        original(self, set_to_none if live.setup.set_to_none is None else live.setup.set_to_none)
+
+    return zero_grad
+
+
+def _install_clipping(live: Live) -> None:
+    """Gradients of a batch that is not complete are not clipped; scaled ones are unscaled first."""
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        original = getattr(nn.utils, name)
+
+        def clip(parameters: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+            if live.group_open:
+                return torch.zeros(())
+            if live.scaler is not None and not live.unscaled and live.optimizers:
+                optimizer = (live.leader or live.optimizers[0])()
+                if optimizer is not None:
+                    live.scaler.unscale_(optimizer)
+                    live.unscaled = True
+            return _original(parameters, *args, **kwargs)
+
+        live.patch(nn.utils, name, clip)
+
+
+def _install_schedulers(live: Live) -> None:
+    """A scheduler that is stepped per batch steps with the optimizer."""
+    schedulers = torch.optim.lr_scheduler
+    for kind in (schedulers.LRScheduler, *_all_subclasses(schedulers.LRScheduler)):
+        if "step" not in vars(kind):
+            continue
+
+        def step(self: Any, *args: Any, _original: Any = kind.step, **kwargs: Any) -> Any:
+            return None if live.group_open else _original(self, *args, **kwargs)
+
+        live.patch(kind, "step", step)
+
+
+def _all_subclasses(kind: type) -> set[type]:
+    return {sub for child in kind.__subclasses__() for sub in (child, *_all_subclasses(child))}

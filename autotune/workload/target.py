@@ -1,0 +1,119 @@
+"""What the user named: a script or a recipe module, with its arguments, and the text of its files."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import UsageError
+from autotune.source import is_recipe
+from autotune.workload.recipe import standalone_program
+from autotune.workload.script import Program
+
+SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A training program by its file.
+
+    Attributes:
+        kind: "script", "recipe" or "objects".
+        path: absolute path of the file; "" for objects.
+        arguments: what is passed to the program.
+        source: the text of the file as it is.
+        program_source: the text that is run; for a recipe the standalone program written for it.
+        directory: the program's working directory.
+        objects: the pickled function that trains in place of a script.
+    """
+
+    kind: str
+    path: str
+    arguments: tuple[str, ...] = ()
+    source: str = ""
+    program_source: str = ""
+    directory: str = ""
+    objects: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return Path(self.path).stem if self.path else "training"
+
+    @property
+    def source_sha256(self) -> str:
+        """Hash of the file as it is, which a patch is only good for."""
+        return hashlib.sha256(self.source.encode() or self.objects).hexdigest()
+
+    @property
+    def root(self) -> str:
+        """The project's directory: the outermost one under version control, else the file's own."""
+        if not self.path:
+            return self.directory
+        own = Path(self.path).parent
+        return str(next((folder for folder in (own, *own.parents) if (folder / ".git").exists()), own))
+
+    def program(self, sources: dict[str, str] | None = None) -> Program:
+        """The program to run, with the text of `sources` (by path) in place of its files' own."""
+        texts = {self.path: self.program_source} if self.kind == RECIPE else {}
+        return Program(
+            path=self.path,
+            arguments=self.arguments,
+            directory=self.directory,
+            sources={**texts, **(sources or {})},
+        )
+
+    def texts(self, paths: Iterable[str]) -> dict[str, str]:
+        """The program's own text, and that of those of `paths` that lie in the project."""
+        texts = {self.path: self.program_source}
+        for path in paths:
+            inside = path.startswith(self.root + os.sep) and "site-packages" not in path
+            if inside and path not in texts and os.path.isfile(path):
+                texts[path] = read_source(Path(path))
+        return texts
+
+
+def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> Target:
+    """The target in the file `path`.
+
+    Raises:
+        UsageError: there is no such file, or it is not a Python program.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        what = "is a directory" if file.is_dir() else "does not exist"
+        raise UsageError(f"{path} {what}", "name a training script or a recipe module: autotune profile train.py")
+    source = read_source(file)
+    try:
+        compile(source, str(file), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        where = f"{path} line {error.lineno}"
+        raise UsageError(f"{where}: {error.msg}", "name a Python file that runs") from None
+    file = file.resolve()
+    recipe = is_recipe(source)
+    return Target(
+        kind=RECIPE if recipe else SCRIPT,
+        path=str(file),
+        arguments=tuple(arguments),
+        source=source,
+        program_source=standalone_program(source, file.stem, str(file)) if recipe else source,
+        directory=os.getcwd(),
+    )
+
+
+def read_source(file: Path) -> str:
+    """The text of a Python file, line endings kept.
+
+    Raises:
+        UsageError: it is not text in the encoding that it declares.
+    """
+    import tokenize
+
+    try:
+        with file.open("rb") as raw:
+            encoding, _ = tokenize.detect_encoding(raw.readline)
+        with file.open(encoding=encoding, newline="") as text:
+            return text.read()
+    except (SyntaxError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{file} cannot be read as Python: {error}", "name a Python source file") from None

@@ -1,0 +1,168 @@
+"""Profiles of programs and machines that each make another set of knobs worth a trial."""
+
+from dataclasses import replace
+from typing import Any
+
+from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.workload.seen import SeenLoader
+from tests.builders import GIB, machine, profile, seen
+
+
+def ceilings(*, compute: float, data: float, host: float | None = None) -> tuple[Ceiling, ...]:
+    """Ceilings by what each could gain, of a program at 100 samples a second."""
+    gains = {"compute": compute, "host": host, "data": data}
+    return tuple(
+        Ceiling(name=name, samples_per_second=gain and 100 * gain, max_gain=gain)
+        for name, gain in gains.items()
+    )
+
+
+def with_loader(given: Profile, **changes: Any) -> Profile:
+    """`given` with another training loader."""
+    assert given.seen.loader is not None
+    return with_seen(given, loader=replace(given.seen.loader, **changes))
+
+
+def with_model(given: Profile, **changes: Any) -> Profile:
+    """`given` with another model."""
+    return with_seen(given, models=(replace(given.seen.models[0], **changes),))
+
+
+def with_optimizer(given: Profile, **changes: Any) -> Profile:
+    """`given` with another optimizer."""
+    assert given.seen.optimizer is not None
+    return with_seen(given, optimizer=replace(given.seen.optimizer, **changes))
+
+
+def with_seen(given: Profile, **changes: Any) -> Profile:
+    """`given` with something else seen."""
+    return replace(given, seen=replace(given.seen, **changes))
+
+
+def with_machine(given: Profile, **changes: Any) -> Profile:
+    """`given` on another machine."""
+    return replace(given, machine=replace(given.machine, **changes))
+
+
+def on_a_cpu(**changes: Any) -> Profile:
+    """A convolutional network that decodes its images in the training process, on two cores."""
+    given: dict[str, Any] = {
+        "ceilings": ceilings(compute=3.4, data=1.4),
+        "budget_seconds": 300.0,
+    }
+    return profile(**given | changes)
+
+
+def waiting(**changes: Any) -> Profile:
+    """A loader that waits for a store, one read after the other, and a model that hardly computes."""
+    given: dict[str, Any] = {
+        "ceilings": ceilings(compute=50.0, data=1.02),
+        "phases": {
+            "data": 0.97,
+            "forward": 0.008,
+            "backward": 0.012,
+            "optimizer": 0.005,
+            "other": 0.005,
+        },
+        "data_processor_share": 0.02,
+    }
+    return on_a_cpu(**given | changes)
+
+
+def on_a_gpu(**changes: Any) -> Profile:
+    """The same network on an Ampere GPU with copies of pageable memory, computing most of the time."""
+    given: dict[str, Any] = {
+        "machine": machine(
+            device="cuda",
+            device_name="NVIDIA A100",
+            capability=(8, 0),
+            device_memory_bytes=40 * GIB,
+            cores=16,
+        ),
+        "phases": {
+            "data": 0.2,
+            "copy": 0.1,
+            "forward": 0.25,
+            "backward": 0.35,
+            "optimizer": 0.06,
+            "other": 0.04,
+        },
+        "ceilings": ceilings(compute=1.42, host=1.25, data=1.6),
+        "memory": memory(0.4, capacity_bytes=40 * GIB),
+        "processors_used": 1.1,
+        "probes": {},
+        "seen": seen(copies_to_device=2),
+    }
+    whole = on_a_cpu(**given | changes)
+    return with_model(whole, device="cuda")
+
+
+def memory(filled: float, capacity_bytes: int = 8 * GIB) -> Memory:
+    """Memory that is filled to this share at its peak."""
+    return Memory(
+        peak_bytes=int(filled * capacity_bytes),
+        parameter_bytes=1_000_000,
+        gradient_bytes=1_000_000,
+        optimizer_bytes=1_000_000,
+        activation_bytes=None,
+        capacity_bytes=capacity_bytes,
+    )
+
+
+def short_of_memory(given: Profile) -> Profile:
+    """`given` with its memory nearly full, and no batch norm to stand in the way of micro-batches."""
+    full = replace(given, memory=memory(0.95, given.machine.device_memory_bytes))
+    return with_model(full, batch_norms=0)
+
+
+def without_a_loader() -> Profile:
+    """A program that makes its own batches."""
+    return with_seen(on_a_cpu(ceilings=()), loader=None, batch_bytes=0)
+
+
+def iterable() -> Profile:
+    """A loader over an IterableDataset."""
+    return with_loader(on_a_cpu(), iterable=True, length=None, dataset_length=None)
+
+
+def settled() -> Profile:
+    """A program that has everything set already."""
+    given = with_loader(
+        on_a_gpu(), num_workers=8, prefetch_factor=4, persistent_workers=True, pin_memory=True
+    )
+    given = with_model(given, channels_last=True, compiled="reduce-overhead", checkpointed=True)
+    given = with_optimizer(given, fused=True)
+    return with_seen(
+        given, autocast="bfloat16", non_blocking=True, cudnn_benchmark=True, micro_batches=2
+    )
+
+
+def untouched_loader() -> SeenLoader:
+    """The loader of the profiles above."""
+    loader = seen().loader
+    assert loader is not None
+    return loader
+
+
+PROFILES = {
+    "on a CPU": on_a_cpu(),
+    "waiting": waiting(),
+    "on a GPU": on_a_gpu(),
+    "on an old GPU": with_machine(on_a_gpu(), capability=(7, 0)),
+    "on a CPU with bf16": on_a_cpu(probes={"bf16_speedup": 3.1}),
+    "short of memory on a CPU": short_of_memory(on_a_cpu()),
+    "short of memory on a GPU": short_of_memory(on_a_gpu()),
+    "without a loader": without_a_loader(),
+    "iterable": iterable(),
+    "settled": settled(),
+    "zeroing": with_seen(on_a_cpu(), set_to_none=False),
+    "busy optimizer": on_a_cpu(
+        phases={"data": 0.1, "forward": 0.2, "backward": 0.2, "optimizer": 0.5}
+    ),
+    "nothing seen": with_seen(
+        on_a_cpu(ceilings=(), phases={}, data_processor_share=None),
+        loader=None,
+        models=(),
+        optimizer=None,
+    ),
+}

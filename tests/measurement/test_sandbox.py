@@ -1,0 +1,228 @@
+"""Whatever a program does to its files, it finds what it wrote, and the files are as they were."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune.measurement.sandbox import (
+    Sandbox,
+    Way,
+    enter,
+    environment,
+    quiet_environment,
+    tree_hash,
+)
+from tests.measurement.programs import PROGRAMS, contents, furnish
+from tests.measurement.sandboxed import VARIANTS, Arena, arena, in_child, started
+
+OVERLAYS = [name for name in VARIANTS if name.startswith("overlay")]
+
+
+@pytest.fixture(params=list(VARIANTS))
+def place(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    with arena(request.param) as built:
+        furnish(built.project)
+        yield built
+
+
+@pytest.fixture(params=OVERLAYS)
+def overlay_place(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    with arena(request.param) as built:
+        furnish(built.project)
+        yield built
+
+
+@pytest.fixture
+def redirect_place() -> Iterator[Arena]:
+    with arena("redirect") as built:
+        furnish(built.project)
+        yield built
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_a_program_finds_what_it_would_find_unprotected_and_changes_nothing(
+    place: Arena, name: str
+) -> None:
+    program, project = PROGRAMS[name], place.project
+    with tempfile.TemporaryDirectory() as folder:
+        twin = Path(folder).resolve() / "project"
+        shutil.copytree(project, twin, symlinks=True)
+        expected = in_child(lambda: (program(twin), contents(twin)))
+    before = tree_hash([project])
+    found = place.run(lambda: (program(project), contents(project)))
+    assert _without_paths(found) == _without_paths(expected)
+    assert tree_hash([project]) == before
+
+
+def _without_paths(outcome: tuple[object, dict[str, str]]) -> tuple[object, dict[str, str]]:
+    """Absolute links lead into the one project or the other."""
+    result, files = outcome
+    return result, {name: text for name, text in files.items() if "/project" not in text}
+
+
+def test_child_programs_write_to_the_overlay_too(overlay_place: Arena) -> None:
+    project = overlay_place.project
+    before = tree_hash([project])
+
+    def program() -> tuple[str, str]:
+        os.chdir(project)
+        script = "echo x > made; echo more >> notes.txt; rm model.pt; mv data moved; cat notes.txt"
+        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+        return done.stdout, (project / "made").read_text()
+
+    assert overlay_place.run(program) == ("first line\nmore\n", "x\n")
+    assert tree_hash([project]) == before
+
+
+def test_child_programs_of_a_redirected_run_are_refused_by_the_kernel(
+    redirect_place: Arena,
+) -> None:
+    if not redirect_place.layer().kernel_guard:
+        pytest.skip("this kernel has no Landlock")
+    project = redirect_place.project
+    before = tree_hash([project])
+
+    def program() -> list[int]:
+        os.chdir(project)
+        scripts = ("echo x > made", "echo x > notes.txt", "echo x >> notes.txt", "rm model.pt")
+        scripts += ("mv notes.txt other", "mkdir folder", "cat notes.txt", "echo x > /dev/null")
+        return [
+            subprocess.run(["/bin/sh", "-c", s], capture_output=True, check=False).returncode
+            for s in scripts
+        ]
+
+    codes = redirect_place.run(program)
+    assert [code == 0 for code in codes] == [False] * 6 + [True] * 2
+    assert tree_hash([project]) == before
+
+
+def test_a_write_that_cannot_be_redirected_is_refused_beforehand() -> None:
+    with arena("redirect without kernel guard") as place:
+        furnish(place.project)
+        before = tree_hash([place.project])
+        assert place.run(lambda: _refusals(place.project)) == ["notes.txt"] * 4
+        assert tree_hash([place.project]) == before
+
+
+def _refusals(project: Path) -> list[str]:
+    import io
+    import posix
+
+    refused = []
+    for change in (
+        lambda path: io.FileIO(path, "w"),
+        lambda path: posix.open(path, os.O_RDWR),
+        posix.unlink,
+        lambda path: posix.rename(path, path.with_name("other")),
+    ):
+        try:
+            change(project / "notes.txt")
+        except PermissionError as error:
+            refused.append(os.path.basename(error.filename))
+    return refused
+
+
+def test_what_a_killed_run_had_written_is_nowhere_to_be_seen(place: Arena) -> None:
+    project, layer = place.project, place.layer()
+    before, mounts = tree_hash([project]), Path("/proc/self/mountinfo").read_text()
+    read_end, write_end = os.pipe()
+
+    def program() -> None:
+        (project / "notes.txt").write_text("half")
+        shutil.rmtree(project / "data")
+        os.write(write_end, b"!")
+        signal.pause()
+
+    with place.started(program, layer) as (child, _):
+        assert os.read(read_end, 1) == b"!"
+        os.kill(child, signal.SIGKILL)
+    os.close(read_end)
+    os.close(write_end)
+    assert tree_hash([project]) == before
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+    place.sandbox.discard(layer)
+    assert not layer.root.exists()
+
+
+def test_runs_do_not_see_each_other(place: Arena) -> None:
+    project = place.project
+    place.run(lambda: (project / "notes.txt").write_text("the first run's"))
+    assert place.run((project / "notes.txt").read_text) == "first line\n"
+
+
+def test_a_process_forked_by_the_run_shares_its_files(place: Arena) -> None:
+    project = place.project
+
+    def program() -> list[str]:
+        (project / "notes.txt").unlink()
+        in_child(lambda: (project / "worker").write_text("w") and (project / "old/one").unlink())
+        return sorted(contents(project))
+
+    found = place.run(program)
+    assert "worker" in found
+    assert "notes.txt" not in found
+    assert "old/one" not in found
+
+
+def test_directories_that_are_kept_stay_real_inside_protected_ones() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name).resolve()
+        (project / "out").mkdir()
+        for way in Way:
+            with Sandbox([project], kept=[project / "out"], way=way) as sandbox:
+                layer = sandbox.layer()
+
+                def program(way: Way = way) -> None:
+                    (project / "out" / way).write_text("kept")
+                    (project / way).write_text("thrown away")
+
+                in_child(lambda program=program, layer=layer: (enter(layer), program()))
+        assert sorted(path.name for path in project.rglob("*")) == ["out", "overlay", "redirect"]
+
+
+def test_temporary_files_and_shared_memory_stay_usable(place: Arena) -> None:
+    def program() -> str:
+        with tempfile.NamedTemporaryFile("w+") as file, open("/dev/null", "w") as nowhere:
+            file.write("text")
+            nowhere.write("text")
+            file.seek(0)
+            Path("/dev/shm", os.path.basename(file.name)).write_text("shared")
+            Path("/dev/shm", os.path.basename(file.name)).unlink()
+            return file.read()
+
+    assert place.run(program) == "text"
+
+
+def test_the_machine_s_own_way_says_what_it_is() -> None:
+    with Sandbox([]) as sandbox:
+        assert sandbox.way in set(Way)
+        assert sandbox.description.startswith("The program's files were protected by ")
+
+
+def test_a_run_s_environment_keeps_caches_in_the_scratch_directory(tmp_path: Path) -> None:
+    assert all(str(tmp_path) in value for value in environment(tmp_path).values())
+    assert quiet_environment(tmp_path)["WANDB_MODE"] == "disabled"
+
+
+def test_a_tree_s_hash_tells_contents_names_and_permissions_apart(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    seen = set()
+    for change in (
+        lambda: file.write_text("1"),
+        lambda: file.write_text("2"),
+        lambda: file.chmod(0o600),
+        lambda: file.rename(tmp_path / "other"),
+        lambda: (tmp_path / "link").symlink_to("other"),
+        lambda: (tmp_path / "folder").mkdir(),
+    ):
+        change()
+        seen.add(tree_hash([tmp_path]))
+    os.mkfifo(tmp_path / "pipe")
+    assert len(seen) == 6
+    assert tree_hash([tmp_path]) in seen
