@@ -15,6 +15,10 @@ SMALLEST_GAIN = 0.03
 # Beyond 32 the memory of the workers themselves weighs more than what is left to gain.
 MOST_WORKERS = 32
 
+# From this share of its time on, a loading process counts as keeping a core busy: what is left of it
+# is the clock's and the system's own.
+_DECODING_SHARE = 0.8
+
 # Peak over capacity from which memory counts as scarce (torch-tb-profiler 90 %, TraceML 92 % and 97
 # %).
 SCARCE_MEMORY = 0.92
@@ -101,8 +105,7 @@ def without_waits(profile: Profile, share: float) -> float:
 
 
 def most_workers(profile: Profile) -> int:
-    """The most loader workers that could still help, by where loading spends its time; 0 without a
-    loader.
+    """The most loader workers that could still help; what there is where none can be added.
 
     Decoding that keeps a core busy can use the cores there are; waiting can be done many times at
     once.
@@ -110,8 +113,8 @@ def most_workers(profile: Profile) -> int:
     loader = profile.seen.loader
     if loader is None or loader.iterable:
         return _own_workers(profile)
-    share, cores = profile.data_processor_share, profile.machine.cores
-    if share is None or share >= 1:
+    share, cores = _busy_share(profile), profile.machine.cores
+    if share is None or share >= _DECODING_SHARE:
         return cores
     by_waiting = math.ceil(cores / share) if share > 0 else MOST_WORKERS
     return max(cores, min(MOST_WORKERS, by_waiting))
@@ -119,7 +122,16 @@ def most_workers(profile: Profile) -> int:
 
 def loader_waits(profile: Profile) -> bool:
     """Whether loading waits (disk, network) more than it computes."""
-    return profile.data_processor_share is not None and profile.data_processor_share < 0.5
+    share = _busy_share(profile)
+    return share is not None and share < 0.5
+
+
+def _busy_share(profile: Profile) -> float | None:
+    """The share of its time in which one loading process computes; several share the cores."""
+    share = profile.data_processor_share
+    if share is None:
+        return None
+    return share / max(1, min(_own_workers(profile), profile.machine.cores))
 
 
 def _own_workers(profile: Profile) -> int:

@@ -17,8 +17,8 @@ def significant(number: float | None, digits: int = 3) -> str:
     """`number` with `digits` significant digits, whole above them, thousands apart: 0.0123, 4.56, 12,346."""
     if number is None or not math.isfinite(number):
         return NOT_MEASURED
-    if number == 0:
-        return "0"
+    if number == round(number):
+        return f"{number:,.0f}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(number))))
     return f"{number:,.{decimals}f}"
 
@@ -33,7 +33,7 @@ def ratio(value: float | None) -> str:
     """A ratio: "2.31x" with a true multiplication sign; two decimals below 10."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
-    return f"{value:.2f}×" if value < 10 else f"{significant(value)}×"
+    return f"{value:.2f}×" if abs(value) < 10 else f"{significant(value)}×"
 
 
 def interval_text(value: Ratio) -> str:

@@ -1,1 +1,7 @@
 """The user's program as text: what knobs ask of it, applied where a run was seen to do it."""
+
+from autotune.source.diff import unified_patch
+from autotune.source.rewrite import Rewrite, rewrite
+from autotune.source.script import is_recipe
+
+__all__ = ["Rewrite", "is_recipe", "rewrite", "unified_patch"]

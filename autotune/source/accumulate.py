@@ -1,8 +1,8 @@
 """Micro-batches: the loader gives smaller batches, and the optimizer steps after several of them.
 
-The step is the one that the whole batch would have made, the last batch of an epoch included: each micro-batch's loss,
-a mean over its own samples, is weighed by its share of the batch's samples, which follows from the length of the
-loader's sampler. A loader that drops its last incomplete batch goes on to drop all of it.
+The step is the one that the whole batch would have made, the last batch of an epoch included: each
+micro-batch's loss, a mean over its own samples, is weighed by its share of the batch's samples, as
+the length of the loader's sampler tells it. A loader that drops its last incomplete batch drops all of it.
 """
 
 import ast
@@ -68,14 +68,12 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         if any(loop.script.meaning(at) == meant for at in inside):
             raise call.refusal("the loop itself uses the batch size", hand_step)
     if loop.schedulers and _counts_batches(program, loop, call):
-        reason = (
-            "a scheduler that steps with every batch, and code that counts the loader's batches"
-        )
+        reason = "a scheduler steps with every batch, and its length counts the loader's batches"
         raise loop.backward.refusal(reason, hand_step)
 
 
 def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
-    """Whether something outside the loop takes `len()` of the training loader, as a schedule's length does."""
+    """Whether `len()` of the training loader is taken outside the loop, as for a schedule."""
     names = {last_name(loop.loader)}
     if isinstance(call.statement, ast.Assign):
         names |= {last_name(target) for target in call.statement.targets}
@@ -105,7 +103,7 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
     if not isinstance(size, ast.Constant):
         return f"{operand(call.script, size)} // {steps}"
     if not isinstance(size.value, int) or size.value % steps:
-        reason = f"the batch size {size.value} is not a multiple of {steps}"
+        reason = f"the batch size {size.value!r} is not a multiple of {steps}"
         raise call.refusal(reason, hand_step)
     return str(size.value // steps)
 
@@ -121,10 +119,8 @@ def _drops_last(call: Call, hand_step: str) -> bool:
 
 def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Change]:
     script = loop.script
-    index, changes = loop.index, []
-    if not index:
-        index = script.free_name("micro_step")
-        changes += _counted(loop, index)
+    index = loop.index or script.free_name("micro_step")
+    changes = [] if loop.index else _counted(loop, index)
     loader = script.code(loop.loader)
     ready = f"({index} + 1) % {steps} == 0"
     if drops_last:
@@ -135,15 +131,8 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
         weight = f"/ {steps}"
     else:
         ready += f" or {index} + 1 == len({loader})"
-        micro, left, share = (
-            script.free_name(at) for at in ("micro_size", "samples_left", "share")
-        )
-        top = [
-            f"# The optimizer steps once for {steps} micro-batches, each weighed by its share of their samples.",
-            f"{micro} = {loader}.batch_size",
-            f"{left} = len({loader}.sampler) - {micro} * ({index} - {index} % {steps})",
-            f"{share} = min({micro}, {left} - {micro} * ({index} % {steps})) / min({micro} * {steps}, {left})",
-        ]
+        share = script.free_name("share")
+        top = _weighing(loop, index, steps, share)
         weight = f"* {share}"
     changes.append(before(script, loop.node.body[0], top))
     for clear in loop.clears:
@@ -152,6 +141,19 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
     for run in loop.runs:
         changes += under(script, run[0], run[-1], f"if {ready}:")
     return changes
+
+
+def _weighing(loop: TrainingLoop, index: str, steps: int, share: str) -> list[str]:
+    """Lines that give `share` its value: this micro-batch's samples over those of its group."""
+    script, loader = loop.script, loop.script.code(loop.loader)
+    size, left, group = map(script.free_name, ("micro_size", "samples_left", "group_size"))
+    return [
+        f"# {steps} micro-batches make one step, each weighed by its share of their samples.",
+        f"{size} = {loader}.batch_size",
+        f"{left} = len({loader}.sampler) - {size} * {index}",
+        f"{group} = min({size} * {steps}, {left} + {size} * ({index} % {steps}))",
+        f"{share} = min({size}, {left}) / {group}",
+    ]
 
 
 def _counted(loop: TrainingLoop, index: str) -> list[Change]:
@@ -175,7 +177,7 @@ def _counted(loop: TrainingLoop, index: str) -> list[Change]:
 
 
 def _weighed(backward: Call, weight: str) -> list[Change]:
-    """The loss of `backward` with `weight` ("/ 2") behind it, inside `scaler.scale(...)` where there is one."""
+    """The loss of `backward` with `weight` ("/ 2") behind it, inside a `scaler.scale(...)`."""
     script, function = backward.script, backward.node.func
     assert isinstance(function, ast.Attribute)
     if is_scaled(backward) and isinstance(function.value, ast.Call):

@@ -1,4 +1,4 @@
-"""Arguments of a call and entries of a dict display: added and removed in the style that they are written in.
+"""Arguments of a call and entries of a dict display, added and removed in the style they stand in.
 
 The only importer of libcst, which knows every comma, blank and comment between two arguments.
 """
@@ -32,7 +32,7 @@ def add_argument(call: str, name: str, code: str, newline: str) -> str:
 
 
 def remove_argument(call: str, name: str, newline: str) -> str:
-    """`call`, the text of a call, without its keyword argument `name`; the comments of others stay."""
+    """`call`, the text of a call, without its keyword argument `name`."""
     tree = _parse(call, newline)
     assert isinstance(tree, cst.Call)
     row = _Row.of_call(tree)
@@ -65,7 +65,7 @@ def _code(tree: cst.CSTNode, newline: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Row:
-    """Items between two brackets: `before[i]` is the white space before item i, `closing` that after the last."""
+    """Items between two brackets, the white space before each of them, and that after the last."""
 
     items: list[Item]
     before: list[Space]
@@ -151,7 +151,7 @@ class _Row:
 
 
 def _line_end(before: cst.ParenthesizedWhitespace, closing: Space) -> Space:
-    """What closes the row when its last item, on a line of its own, is gone: the comment before it stays."""
+    """What closes the row when its last item is gone from its line: the comment before it stays."""
     if isinstance(closing, cst.ParenthesizedWhitespace):
         return closing.with_changes(first_line=before.first_line)
     return before if before.first_line.comment else closing

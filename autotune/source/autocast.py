@@ -6,7 +6,7 @@ from autotune.source.edits import Autocast
 from autotune.source.forward import Span, backwards_in_loop, forward_span
 from autotune.source.insertions import imports_added, snippet, under
 from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
-from autotune.source.places import Call, backward_call
+from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Program
 from autotune.source.scaler import with_scaler
 from autotune.source.script import last_name
@@ -56,16 +56,14 @@ def _existing(span: Span, hand_step: str) -> Call | None:
     script = span.script
     around = script.statements_to(span.statements[0])[1:]
     inside = [node for at in span.statements for node in ast.walk(at)]
+    opened = [at for at in (*around, *inside) if isinstance(at, ast.With)]
     found = []
-    for node in [*around, *inside]:
-        for item in node.items if isinstance(node, ast.With) else []:
-            context = item.context_expr
-            if _is_autocast(context):
-                found.append(Call(script=script, node=context, what="autocast"))
-            elif any(_holds_autocast(value) for value in script.binds(last_name(context))):
-                call = Call(script=script, node=ast.copy_location(ast.Call(), context), what="")
-                reason = f"forward runs under {script.code(context)}, which may be an autocast"
-                raise call.refusal(reason, hand_step)
+    for context in (item.context_expr for at in opened for item in at.items):
+        if isinstance(context, ast.Call) and _is_autocast(context):
+            found.append(Call(script=script, node=context, what="autocast"))
+        elif any(_holds_autocast(value) for value in script.binds(last_name(context))):
+            reason = f"forward runs under {script.code(context)}, which may be an autocast"
+            raise refusal(script, context.lineno, reason, hand_step)
     found = [call for call in found if not _is_off(call)]
     if len(found) > 1:
         raise found[1].refusal("forward and loss run under more than one autocast", hand_step)
@@ -74,7 +72,7 @@ def _existing(span: Span, hand_step: str) -> Call | None:
 
 def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
     """`program` with the autocast that it has set to what `edit` asks."""
-    for change in (_with_device, _with_dtype, _with_enabled):
+    for change in (_with_device, _with_dtype, _always_enabled):
         call = _existing(_span(program, hand_step), hand_step)
         assert call is not None
         program = program.changed(change(call, edit, hand_step))
@@ -100,7 +98,7 @@ def _with_dtype(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
     return [*imports_added(call.script, own.imports), *changes] if changes else []
 
 
-def _with_enabled(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+def _always_enabled(call: Call, _: Autocast, hand_step: str) -> list[Change]:
     given = given_value(call, "enabled", _signature(call))
     if given is None or (isinstance(given, ast.Constant) and given.value is True):
         return []

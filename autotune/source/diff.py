@@ -1,4 +1,4 @@
-"""A patch between two states of a source tree, in the form that `git apply` and `patch -p1` take."""
+"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it."""
 
 import difflib
 import os
@@ -11,7 +11,7 @@ _NO_LINE_END = "\\ No newline at end of file\n"
 
 
 def unified_patch(before: Mapping[str, str], after: Mapping[str, str], root: str) -> str:
-    """The patch, to be applied in `root`, that turns `before` into `after`; "" where nothing differs.
+    """The patch, to be applied in `root`, that makes `after` of `before`; "" where they are equal.
 
     Args:
         before: absolute path -> text with its own line ends.
@@ -27,10 +27,9 @@ def unified_patch(before: Mapping[str, str], after: Mapping[str, str], root: str
 
 def _file_patch(path: str, old: str | None, new: str, root: str) -> str:
     name = PurePath(os.path.relpath(path, root)).as_posix()
-    if name.startswith("../") or os.path.isabs(name):
-        raise PatchError(
-            f"{path} lies outside {root}", "Give the folder that holds all changed files."
-        )
+    if name.startswith("../"):
+        advice = "Give the folder that holds all changed files."
+        raise PatchError(f"{path} lies outside {root}", advice)
     end = "\t" if " " in name else ""  # as git does, so that `patch` reads the whole name
     header = f"diff --git a/{name} b/{name}\n"
     if old is None:

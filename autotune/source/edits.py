@@ -1,4 +1,4 @@
-"""What a knob asks of the user's source: a closed list of edits, each said without knowing the source."""
+"""What a knob asks of the user's source: edits, each said without knowing the source."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class ProcessStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatement:
-    """Statements on the model, run before its optimizer is built; `{model}` stands for its expression."""
+    """Statements on the model, before its optimizer is built; `{model}` stands for the model."""
 
     code: str
     imports: tuple[str, ...] = ()
@@ -38,8 +38,8 @@ class ModelStatement:
 class Autocast:
     """Forward and loss run inside `with torch.autocast(device_type=..., dtype=...)`.
 
-    `device_type` is "cpu" or "cuda", `dtype` a torch dtype's name ("bfloat16", "float16"); `scaled` adds a
-    `torch.amp.GradScaler` round backward and optimizer step, as float16 needs.
+    `device_type` is "cpu" or "cuda", `dtype` a torch dtype's name ("bfloat16", "float16"); `scaled`
+    adds a `torch.amp.GradScaler` round backward and optimizer step, as float16 needs.
     """
 
     device_type: str
@@ -49,10 +49,11 @@ class Autocast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accumulate:
-    """Each batch of the user's is trained as `steps` micro-batches with one optimizer step at their end.
+    """Each batch of the user's is trained as `steps` micro-batches with one optimizer step.
 
-    The loader's batch size is divided by `steps`, the loss too, and the optimizer steps and clears its
-    gradients after every `steps` micro-batches and at the end of an epoch's incomplete group.
+    The loader's batch size is divided by `steps`, each micro-batch's loss counts by its share of
+    the batch's samples, and the optimizer steps and clears its gradients after every `steps`
+    micro-batches and at the end of an epoch's incomplete group.
     """
 
     steps: int
@@ -65,7 +66,7 @@ class NonBlockingCopies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroGradToNone:
-    """`zero_grad` frees the gradients (torch's default since 2.0) instead of filling them with zeros."""
+    """`zero_grad` frees the gradients, torch's default, instead of filling them with zeros."""
 
 
 Edit = (
@@ -108,8 +109,8 @@ class Places:
 class EditOutcome:
     """What became of one edit.
 
-    `status` is "done", "already" (the source says so already), or "refused" with a `reason`; a refused edit
-    that a person could make has `hand_step`: file, line and the exact code.
+    `status` is "done", "already" (the source says so already), or "refused" with a `reason`; a
+    refused edit that a person could make has `hand_step`: file, line and the exact code.
     """
 
     knob: str

@@ -1,4 +1,4 @@
-"""Which statements compute the loss: from the one that runs forward to the last one before backward."""
+"""Which statements compute the loss: from the one that runs forward to the last before backward."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Span:
 def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     """The statements from the one that runs forward to the last before `backward`.
 
-    Where forward lies in another function, the statement that calls that function, on however many ways, counts.
+    Where forward lies in another function, the statement that comes to call that function counts.
 
     Raises:
         Refusal: forward was not seen, or does not stand before backward in one block.
@@ -55,7 +55,7 @@ def is_zero_grad(statement: ast.stmt) -> bool:
 
 
 def backwards_in_loop(backward: Call) -> int:
-    """How many calls of a `backward` stand in the innermost loop round `backward`, or else in its function."""
+    """How many calls of a `backward` stand in the innermost loop round it, or in its function."""
     script = backward.script
     loops = ast.For | ast.While | ast.AsyncFor | Function | ast.Module
     around = next(at for at in script.ancestors(backward.node) if isinstance(at, loops))
@@ -86,7 +86,7 @@ def _siblings(script: Script, first: ast.stmt, backward: Call) -> tuple[ast.stmt
 def _calling_sibling(
     program: Program, function: Function | None, backward: Call
 ) -> tuple[ast.stmt, ast.stmt] | None:
-    """The first statement that calls `function`, directly or not, in a block with one that holds `backward`."""
+    """The first statement that comes to call `function`, and its sibling that holds `backward`."""
     if function is None:
         return None
     callers = _callers(program, function.name)
@@ -100,7 +100,7 @@ def _calling_sibling(
 
 
 def _callers(program: Program, name: str) -> set[str]:
-    """`name` and the names of all functions of the program that come to call a function of that name."""
+    """`name` and the names of all functions of the program that come to call one of that name."""
     calls: dict[str, set[str]] = {}
     for script in program.scripts.values():
         for node in ast.walk(script.tree):

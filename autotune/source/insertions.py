@@ -1,4 +1,4 @@
-"""New lines in a file: statements before and after others, imports, and blocks moved one level in."""
+"""New lines in a file: statements before and after others, imports, blocks moved one level in."""
 
 import ast
 import io
@@ -42,7 +42,7 @@ def _inserted(script: Script, at: int, indent: str, lines: list[str]) -> Change:
 
 
 def indent_unit(script: Script, statement: ast.stmt) -> str:
-    """What one more level adds before a line, as seen round `statement` or else anywhere in the file."""
+    """What one more level adds before a line, as seen round `statement` or else in the file."""
     holders = [statement, *(at for at in script.ancestors(statement) if isinstance(at, ast.stmt))]
     for inner in [*holders, *(at for at in ast.walk(script.tree) if isinstance(at, ast.stmt))]:
         outer = next((at for at in script.ancestors(inner) if isinstance(at, ast.stmt)), None)
@@ -90,7 +90,7 @@ def _lines_inside_strings(script: Script) -> set[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """Code in the file's own words for torch, and the import that it needs where the file lacks it."""
+    """Code with the file's own name for torch, and the import that it needs if there is none."""
 
     code: str
     imports: list[str]
@@ -126,6 +126,8 @@ def imports_added(script: Script, imports: list[str]) -> list[Change]:
     have = imported_names(module_level(script.tree))
     missing = []
     for statement in dict.fromkeys(imports):
+        if statement == "import torch" and script.torch_name():
+            continue
         wanted = imported_names(ast.walk(parse(statement)))
         new = [name for name, meaning in wanted.items() if have.get(name) != meaning]
         for name in new:
@@ -142,8 +144,8 @@ def imports_added(script: Script, imports: list[str]) -> list[Change]:
 def import_line(script: Script) -> int:
     """The last line of the file's imports: of those at its top, and of the one that binds torch.
 
-    Imports inside a top-level `try` or `if` count with the whole of it. Without any it is the docstring's line,
-    or the one before the first statement.
+    Imports inside a top-level `try` or `if` count with the whole of it. Without any it is the
+    docstring's line, or the one before the first statement.
     """
     line = 0
     for statement in script.tree.body:

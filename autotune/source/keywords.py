@@ -1,4 +1,4 @@
-"""One argument of one call, set or taken away: what `DataLoader(...)` and the optimizer are built with."""
+"""One argument of a call, set or taken away: what DataLoader and optimizer are built with."""
 
 import ast
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from autotune.source.script import Script, meaning, parse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What may be given to a callable by position, in order, and the code of what it takes by default."""
+    """What may be given to a callable by position, in order, and the code of its defaults."""
 
     positions: tuple[str, ...] = ()
     defaults: Mapping[str, str]
@@ -79,16 +79,17 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
     call = optimizer_call(program, hand_step)
     program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
-    rivals = {"fused": "foreach", "foreach": "fused"}  # torch refuses both at once
-    if edit.code == "True" and edit.name in rivals:
+    rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
+    if rival is not None and edit.code == "True":
         call = optimizer_call(program, hand_step)
-        changes = drop_argument(call, rivals[edit.name], _OPTIMIZER, hand_step)
-        program = program.changed(changes)
+        given = given_value(call, rival, _OPTIMIZER)
+        if not (isinstance(given, ast.Constant) and not given.value):
+            program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))
     return program
 
 
 def given_value(call: Call, name: str, signature: Signature) -> ast.expr | None:
-    """The expression that `call` is given for `name`, by name, by position or in a visible dict; None without one.
+    """What `call` is given for `name`, by name, position or in a dict that can be seen; else None.
 
     Raises:
         Refusal: starred arguments stand where `name` would be given by position.
@@ -168,7 +169,7 @@ def expression(code: str) -> ast.expr:
 
 
 def operand(script: Script, value: ast.expr) -> str:
-    """The code of `value`, in parentheses where an operator before or after it could tear it apart."""
+    """The code of `value`, in parentheses where an operator beside it could tear it apart."""
     code = script.code(value)
     return code if isinstance(value, _ATOMS) else f"({code})"
 
@@ -178,7 +179,7 @@ def _spreads(call: Call) -> list[ast.expr]:
 
 
 def _display(script: Script, spread: ast.expr) -> ast.Dict | None:
-    """The dict display that `spread` is, or the one that its name was given and that serves nothing else."""
+    """The dict display that `spread` is, or that its name was given where nothing else uses it."""
     if isinstance(spread, ast.Dict):
         return spread
     if not isinstance(spread, ast.Name):

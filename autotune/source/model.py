@@ -42,7 +42,7 @@ def _model(call: Call) -> ast.expr | None:
     return _owner(call, first[0]) if first else None
 
 
-def _owner(call: Call, parameters: ast.expr) -> ast.expr | None:
+def _owner(call: Call, parameters: ast.expr) -> ast.expr | None:  # noqa: PLR0911 - one a form
     match parameters:
         case ast.Call(func=ast.Attribute(value=model, attr=attribute), args=[]):
             return model if attribute in _PARAMETERS and _is_named(model) else None
@@ -65,7 +65,7 @@ def _owner(call: Call, parameters: ast.expr) -> ast.expr | None:
 
 
 def _owner_of_variable(call: Call, name: str) -> ast.expr | None:
-    """The model behind a variable that is given a value once, in the function of `call`, before it."""
+    """The model behind a variable that is given its value once, in the function of `call`."""
     script = call.script
     values = script.binds(name)
     same_function = bool(values) and script.function(values[0]) is script.function(call.node)
@@ -75,7 +75,7 @@ def _owner_of_variable(call: Call, name: str) -> ast.expr | None:
 
 
 def _is_named(model: ast.expr) -> bool:
-    """Whether `model` is a name, attribute or element: the same object each time that it is evaluated."""
+    """Whether `model` is a name, attribute or element: the same object each time it is read."""
     return not any(isinstance(at, ast.Call | ast.Lambda | ast.NamedExpr) for at in ast.walk(model))
 
 
@@ -94,7 +94,7 @@ def _check_room(call: Call, hand_step: str) -> None:
 
 
 def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
-    """Refuse to give a parameter of a function another value: its caller would keep the old model."""
+    """Refuse to give a function's parameter another value: its caller would keep the old model."""
     function = call.script.function(call.node)
     if function is None or name not in {
         at.arg for at in ast.walk(function) if isinstance(at, ast.arg)

@@ -11,14 +11,15 @@ from autotune.source.script import Script, meaning, parse, qualified
 def process_statement(program: Program, edit: ProcessStatement) -> Program:
     """`program` with `edit.code` run once, after the imports of its main script.
 
-    Where the program throws the same switch itself, it throws it the new way there too: what it says later would
-    otherwise win.
+    Where the program throws the same switch itself, it throws it the new way there too: what it
+    says later would otherwise win.
 
     Raises:
-        Refusal: the main script cannot be parsed.
+        Refusal: the main script cannot be read.
     """
-    if program.main in program.broken:
-        reason = f"{program.main} cannot be parsed: {program.broken[program.main]}"
+    if program.main not in program.scripts:
+        fault = program.broken.get(program.main, "its text was not given")
+        reason = f"the main script {program.main} cannot be read: {fault}"
         raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
     wanted = parse(edit.code).body[0]
     changes = [
@@ -45,7 +46,7 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
 
 
 def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
-    """What `statement` sets: `torch.set_num_threads` or `torch.backends.cudnn.benchmark`; "" for others."""
+    """What `statement` sets (`torch.backends.cudnn.benchmark`), "" for what is not torch's."""
     match statement:
         case ast.Expr(value=ast.Call(func=target)) | ast.Assign(targets=[target]):
             name = qualified(target, imports)

@@ -11,7 +11,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Refusal(Exception):
-    """An edit that is not made: `reason` in plain words, `hand_step` for a person who wants to make it."""
+    """An edit that is not made: `reason` in plain words, `hand_step` for a person to make it."""
 
     def __init__(self, reason: str, hand_step: str = "") -> None:
         super().__init__(reason)
@@ -83,7 +83,7 @@ class Program:
 
 
 def minimal_change(path: str, start: int, old: str, new: str) -> list[Change]:
-    """The change from `old`, which lies at offset `start`, to `new`, without what both begin and end with."""
+    """The change from `old`, at offset `start`, to `new`, without what both begin and end with."""
     if old == new:
         return []
     shorter = min(len(old), len(new))

@@ -30,46 +30,43 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """All sources, changed or not, and the outcome of every edit in the order in which they were asked for."""
+    """All sources, changed or not, and what became of every edit, in the order of the requests."""
 
     sources: dict[str, str]
     outcomes: tuple[EditOutcome, ...]
 
 
 def rewrite(
-    sources: Mapping[str, str], requests: Sequence[tuple[str, Edit]], places: Places
+    sources: Mapping[str, str],
+    requests: Sequence[tuple[str, Edit]],
+    places: Places,
+    *,
+    main: str = "",
 ) -> Rewrite:
     """`sources` with the edits made; an edit that is refused changes nothing.
 
     Args:
-        sources: absolute path -> text with the file's own line ends; the main script first, then the modules
-            beside it that are the project's own.
+        sources: absolute path -> text with the file's own line ends: the main script and those
+            modules beside it that may be changed.
         requests: knob name and edit, in order of application.
         places: where the program was seen to do what the edits change, in lines of `sources`.
+        main: path of the main script; the first of `sources` where it is not given.
     """
     marked = {path for path, text in sources.items() if text.startswith(_BYTE_ORDER_MARK)}
-    program = _parsed(sources, places)
+    program = _parsed(sources, places, main or next(iter(sources), ""))
     outcomes = []
     for knob, edit in requests:
         try:
             changed = _edited(program, edit)
         except Refusal as refusal:
-            outcomes.append(
-                EditOutcome(
-                    knob=knob,
-                    edit=edit,
-                    status="refused",
-                    reason=refusal.reason,
-                    hand_step=refusal.hand_step,
-                )
-            )
-            continue
-        if _texts(changed) == _texts(program):
-            reason = "the source says so already"
-            outcomes.append(EditOutcome(knob=knob, edit=edit, status="already", reason=reason))
+            status, reason, hand_step = "refused", refusal.reason, refusal.hand_step
         else:
-            outcomes.append(EditOutcome(knob=knob, edit=edit, status="done"))
-        program = changed
+            same = _texts(changed) == _texts(program)
+            status, reason = ("already", "the source says so already") if same else ("done", "")
+            program, hand_step = changed, ""
+        outcomes.append(
+            EditOutcome(knob=knob, edit=edit, status=status, reason=reason, hand_step=hand_step)
+        )
     texts = {
         path: _BYTE_ORDER_MARK + text if path in marked else text
         for path, text in _texts(program).items()
@@ -77,7 +74,7 @@ def rewrite(
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
 
 
-def _parsed(sources: Mapping[str, str], places: Places) -> Program:
+def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
     scripts: dict[str, Script] = {}
     broken: dict[str, str] = {}
     for path, text in sources.items():
@@ -85,14 +82,14 @@ def _parsed(sources: Mapping[str, str], places: Places) -> Program:
             scripts[path] = Script(path, text.removeprefix(_BYTE_ORDER_MARK))
         except SyntaxError as error:
             broken[path] = f"{error.msg} (line {error.lineno})"
-    return Program(scripts=scripts, main=next(iter(sources)), places=places, broken=broken)
+    return Program(scripts=scripts, main=main, places=places, broken=broken)
 
 
 def _texts(program: Program) -> dict[str, str]:
     return {path: script.text for path, script in program.scripts.items()}
 
 
-def _edited(program: Program, edit: Edit) -> Program:
+def _edited(program: Program, edit: Edit) -> Program:  # noqa: PLR0911 - one answer for each edit
     match edit:
         case LoaderArgument():
             return loader_argument(program, edit)

@@ -54,7 +54,7 @@ def is_scaled(backward: Call) -> bool:
 def _defined(
     program: Program, backward: Call, name: str, device_type: str, hand_step: str
 ) -> list[Change]:
-    """The scaler's own statement, after the one that builds the optimizer, where the loop sees it."""
+    """The scaler statement, after the one that builds the optimizer, where the loop sees it."""
     optimizer = optimizer_call(program, hand_step)
     script = backward.script
     at = None
@@ -68,7 +68,7 @@ def _defined(
 
 
 def _last_before(script: Script, optimizer: Call, backward: Call) -> ast.stmt | None:
-    """The statement that builds the optimizer, or the outermost round it beside one that holds the loop."""
+    """What builds the optimizer: the statement itself, or the one round it beside the loop."""
     holders = script.statements_to(optimizer.node)
     function = script.function(optimizer.node)
     if function is script.function(backward.node):

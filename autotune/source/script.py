@@ -96,7 +96,7 @@ class Script:
     # Where things lie in the text
 
     def line_start(self, line: int) -> int:
-        """Offset of the first character of `line`, counted from 1; the text's end past its last line."""
+        """Offset at which `line`, counted from 1, begins; past the last line the text's end."""
         return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
 
     def line_text(self, line: int) -> str:
@@ -109,7 +109,8 @@ class Script:
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         """Offset just after `node`."""
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self._offset(node.end_lineno, node.end_col_offset)
 
     def code(self, node: ast.expr | ast.stmt) -> str:
@@ -160,7 +161,7 @@ class Script:
         return next(parent for parent in self.ancestors(node) if isinstance(parent, ast.stmt))
 
     def statements_to(self, node: ast.AST) -> list[ast.stmt]:
-        """The statements that hold `node`, from the inside out, up to its function or the module."""
+        """The statements that hold `node`, from the inside out, up to its function or module."""
         found = [self.statement(node)]
         for parent in self.ancestors(found[0]):
             if isinstance(parent, Function | ast.ClassDef):
@@ -222,7 +223,7 @@ class Script:
         return qualified(expression, self.imports)
 
     def meaning(self, node: ast.AST) -> str:
-        """`node` in a form that is equal for equal code, whatever its layout and its imports' names."""
+        """`node` in a form that is equal for equal code, whatever its layout and imports' names."""
         return meaning(node, self.imports)
 
 
@@ -232,7 +233,7 @@ def meaning(node: ast.AST, imports: Mapping[str, str]) -> str:
 
 
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement that runs whenever the file is imported, those inside `if`, `try` and `with` included."""
+    """Every statement that runs when the file is imported, inside `if`, `try` and `with` too."""
     waiting: list[ast.AST] = list(reversed(tree.body))
     while waiting:
         node = waiting.pop()
@@ -262,6 +263,7 @@ def imported_names(nodes: Iterator[ast.stmt] | Iterator[ast.AST]) -> dict[str, s
 
 
 def qualified(expression: ast.expr, imports: Mapping[str, str]) -> str:
+    """The dotted name that `expression` is, with its first part read through `imports`; else ""."""
     match expression:
         case ast.Name(id=name):
             return imports.get(name, name)

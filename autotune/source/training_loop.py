@@ -1,4 +1,4 @@
-"""The training loop in its usual form: one backward and one step in the body of a `for` over a loader."""
+"""The training loop in its usual form: one backward and one step in a `for` over a loader."""
 
 import ast
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class TrainingLoop:
 
     @property
     def runs(self) -> list[list[ast.stmt]]:
-        """The statements after backward that belong to the optimizer's step, by stretches without others between."""
+        """The statements after backward that belong to the step, in stretches without others."""
         runs: list[list[ast.stmt]] = [[]]
         for statement in self._after:
             if self._belongs_to_step(statement):

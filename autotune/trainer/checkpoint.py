@@ -62,3 +62,23 @@ def read_checkpoint(path: Path, *, trusted: bool) -> dict[str, Any]:
             "load it with the version of autotune that wrote it",
         )
     return state
+
+
+def check_alike(
+    path: str | os.PathLike[str], state: dict[str, Any], *, scheduled: bool, batch_size: int
+) -> None:
+    """Refuse a checkpoint that a training with these parts cannot go on from.
+
+    Raises:
+        UsageError: it is such a checkpoint.
+    """
+    if scheduled != (state["scheduler"] is not None):
+        raise UsageError(
+            f"{path} was saved {'without' if scheduled else 'with'} a scheduler",
+            "build the Trainer with the same scheduler as the saved one",
+        )
+    if state["position"]["step"] and state["batch_size"] != batch_size:
+        raise UsageError(
+            f"{path} was saved within an epoch of batches of {state['batch_size']}",
+            "build the Trainer with the same batch_size as the saved one",
+        )

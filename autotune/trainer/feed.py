@@ -2,6 +2,7 @@
 
 import math
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -57,7 +58,10 @@ class Feed:
             "generator": self._generator,
         }
         arguments: dict[str, Any] = loader_arguments(own, setup.loader)
-        self.loader: DataLoader[Any] = DataLoader(**arguments)
+        with warnings.catch_warnings():
+            # How many workers are worth it was measured: there may well be more than cores.
+            warnings.filterwarnings("ignore", message="This DataLoader will create")
+            self.loader: DataLoader[Any] = DataLoader(**arguments)
         self.steps = None if iterable else math.ceil(len(dataset) / batch_size)
 
     def start(self, epoch: int = 0, skip: int = 0) -> Iterator[list[Any]]:

@@ -1,7 +1,7 @@
 """What came of a training run, and who wants to hear of it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +61,7 @@ class Callback:
         """An epoch has ended, its validation included."""
 
 
-def tell(callback: Any, method: str, trainer: "Trainer", news: object) -> None:
+def tell(callback: object, method: str, trainer: "Trainer", news: object) -> None:
     """Call the callback's `method` where it has it; a plain function hears of the steps."""
     heard = getattr(callback, method, None)
     if heard is None and method == "on_step" and not hasattr(callback, "on_epoch"):

@@ -29,7 +29,7 @@ class Position:
 
 
 class Losses:
-    """Collects the loss of each step.
+    """Collects the loss of each step; when it is left, all of them have been read.
 
     Args:
         read: where the losses go when they are read, in the order of the steps.
@@ -42,6 +42,12 @@ class Losses:
         self._position = position
         self._every = 1 if device.type == "cpu" else READ_EVERY
         self._pending: list[tuple[torch.Tensor, int]] = []
+
+    def __enter__(self) -> "Losses":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.read()
 
     def add(self, loss: torch.Tensor, samples: int) -> None:
         """Take the detached loss of the step at which the position is."""

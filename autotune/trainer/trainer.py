@@ -15,9 +15,9 @@ from autotune.errors import UsageError
 from autotune.knobs import setup_for
 from autotune.knobs.config import read_settings
 from autotune.knobs.knob import Config
-from autotune.trainer.checkpoint import read_checkpoint, write_checkpoint
+from autotune.trainer.checkpoint import check_alike, read_checkpoint, write_checkpoint
 from autotune.trainer.feed import Collate, Feed
-from autotune.trainer.history import Callback, Epoch, History, tell
+from autotune.trainer.history import Epoch, History, tell
 from autotune.trainer.interrupts import Interrupts
 from autotune.trainer.losses import Losses, Position
 from autotune.trainer.progress import ProgressLine
@@ -34,7 +34,6 @@ from autotune.trainer.step import (
 from autotune.trainer.switches import switched
 from autotune.workload.training_program import training_step as default_training_step
 
-OnStep = Callable[["Trainer", torch.Tensor], object]
 MakeScheduler = Callable[[torch.optim.Optimizer], LRScheduler]
 
 
@@ -65,6 +64,7 @@ class Trainer:
 
     Attributes:
         history: the `History` of the last or the running `fit`.
+        tuning: the Result of the search that found the settings, where one did.
 
     Raises:
         UsageError: the settings do not fit together or this optimizer.
@@ -86,7 +86,7 @@ class Trainer:
         scheduler: MakeScheduler | None = None,
         scheduler_per: Literal["epoch", "step"] = "epoch",
         clip_norm: float | None = None,
-        callbacks: Sequence[Callback | OnStep | Any] = (),
+        callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
         if scheduler_per not in ("epoch", "step"):
@@ -94,6 +94,7 @@ class Trainer:
         self.model = model
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.history = History()
+        self.tuning: Any = None
         self._dataset = dataset
         self._validation_dataset = validation_dataset
         self._batch_size = batch_size
@@ -152,6 +153,7 @@ class Trainer:
             switched(self._setup.process),
             Interrupts() as interrupts,
             ProgressLine(self._progress) as progress,
+            self._losses,
         ):
             feed = self._feed(self._dataset, seed=self._seed)
             for _ in range(epochs):
@@ -217,7 +219,7 @@ class Trainer:
             UsageError: it is no checkpoint, or of another model, optimizer or scheduler.
         """
         state = read_checkpoint(Path(path), trusted=trusted)
-        self._check_alike(path, state)
+        check_alike(path, state, scheduled=bool(self.scheduler), batch_size=self._batch_size)
         try:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -234,18 +236,6 @@ class Trainer:
         self._position = Position(**state["position"])
         self._seed = state["seed"]
         set_random_state(state["random"])
-
-    def _check_alike(self, path: str | PathLike[str], state: dict[str, Any]) -> None:
-        if (self.scheduler is None) != (state["scheduler"] is None):
-            raise UsageError(
-                f"{path} was saved {'with' if state['scheduler'] else 'without'} a scheduler",
-                "build the Trainer with the same scheduler as the saved one",
-            )
-        if state["position"]["step"] and state["batch_size"] != self._batch_size:
-            raise UsageError(
-                f"{path} was saved within an epoch of batches of {state['batch_size']}",
-                "build the Trainer with the same batch_size as the saved one",
-            )
 
     def _train_epoch(self, feed: Feed, interrupts: Interrupts, progress: ProgressLine) -> int:
         """Train what is left of the epoch; returns the samples of that."""

@@ -89,7 +89,8 @@ def standalone_program(recipe_source: str, module_name: str, path: str) -> str:
     program = _needed_part(_template().replace("RECIPE", module_name), facts)
     program = _without_collisions(_without_repeated_imports(program, facts), facts)
     recipe = _without_main_block(recipe_source).rstrip()
-    return f"{recipe}\n\n\n# The training program.\n{program}"
+    text = f"\n\n\n# The training program.\n{program}"
+    return recipe + (text.replace("\n", "\r\n") if "\r\n" in recipe else text)
 
 
 def _parse(source: str, path: str) -> ast.Module:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.profiling.profile import Ceiling, Memory, Profile
-from autotune.workload.seen import SeenLoader
 from tests.builders import GIB, machine, profile, seen
 
 
@@ -45,7 +44,7 @@ def with_machine(given: Profile, **changes: Any) -> Profile:
 
 
 def on_a_cpu(**changes: Any) -> Profile:
-    """A convolutional network that decodes its images in the training process, on two cores."""
+    """A convolutional network whose process decodes its images itself, on two cores."""
     given: dict[str, Any] = {
         "ceilings": ceilings(compute=3.4, data=1.4),
         "budget_seconds": 300.0,
@@ -54,7 +53,7 @@ def on_a_cpu(**changes: Any) -> Profile:
 
 
 def waiting(**changes: Any) -> Profile:
-    """A loader that waits for a store, one read after the other, and a model that hardly computes."""
+    """A loader that waits for a store, read by read, and a model that hardly computes."""
     given: dict[str, Any] = {
         "ceilings": ceilings(compute=50.0, data=1.02),
         "phases": {
@@ -70,7 +69,7 @@ def waiting(**changes: Any) -> Profile:
 
 
 def on_a_gpu(**changes: Any) -> Profile:
-    """The same network on an Ampere GPU with copies of pageable memory, computing most of the time."""
+    """The same network on an Ampere GPU, which mostly computes; copies are from pageable memory."""
     given: dict[str, Any] = {
         "machine": machine(
             device="cuda",
@@ -110,7 +109,7 @@ def memory(filled: float, capacity_bytes: int = 8 * GIB) -> Memory:
 
 
 def short_of_memory(given: Profile) -> Profile:
-    """`given` with its memory nearly full, and no batch norm to stand in the way of micro-batches."""
+    """`given` with its memory nearly full, and no batch norm in the way of micro-batches."""
     full = replace(given, memory=memory(0.95, given.machine.device_memory_bytes))
     return with_model(full, batch_norms=0)
 
@@ -135,13 +134,6 @@ def settled() -> Profile:
     return with_seen(
         given, autocast="bfloat16", non_blocking=True, cudnn_benchmark=True, micro_batches=2
     )
-
-
-def untouched_loader() -> SeenLoader:
-    """The loader of the profiles above."""
-    loader = seen().loader
-    assert loader is not None
-    return loader
 
 
 PROFILES = {

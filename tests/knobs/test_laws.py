@@ -1,4 +1,4 @@
-"""What holds for every knob, every value and every profile; a new knob is tested by being in KNOBS."""
+"""What holds for every knob, value and profile; a new knob is tested by being in KNOBS."""
 
 import tomllib
 from typing import get_args
@@ -166,7 +166,7 @@ def test_names_are_unique_and_found() -> None:
 
 
 def test_the_model_is_compiled_after_everything_else_is_done_to_it() -> None:
-    """A layout or a wrapped block that came later would be compiled a second time, or not at all."""
+    """A layout or a wrapped block that came later would be compiled anew, or not at all."""
     order = [knob.name for knob in KNOBS]
     assert order.index("channels_last") < order.index("compile")
     assert order.index("checkpointing") < order.index("compile")

@@ -88,7 +88,7 @@ def arena(variant: str) -> Iterator[Arena]:
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """What `function` returns in a forked process; fails with the child's traceback if it raises."""
+    """What `function` returns in a forked process; fails with its traceback if it raises."""
     with started(function) as (_, receive):
         return receive()
 
@@ -97,14 +97,15 @@ def in_child(function: Callable[[], Any]) -> Any:
 def started(function: Callable[..., Any]) -> Iterator[tuple[int, Callable[[], Any]]]:
     """A forked process that runs `function`: its id, and a function that waits for its result.
 
-    That function fails with the child's traceback where it raised. The process is killed at the end.
+    That function fails with the child's traceback where it raised. The process is killed at the
+    end.
     """
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             answer = (True, function())
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # goes to the parent, whatever it is
             answer = (False, traceback.format_exc())
         with os.fdopen(write_end, "wb") as pipe:
             pickle.dump(answer, pipe)

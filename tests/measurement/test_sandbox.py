@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from autotune.measurement.sandbox import (
+    Layer,
     Sandbox,
     Way,
     enter,
@@ -19,26 +20,26 @@ from autotune.measurement.sandbox import (
     tree_hash,
 )
 from tests.measurement.programs import PROGRAMS, contents, furnish
-from tests.measurement.sandboxed import VARIANTS, Arena, arena, in_child, started
+from tests.measurement.sandboxed import VARIANTS, Arena, arena, in_child
 
 OVERLAYS = [name for name in VARIANTS if name.startswith("overlay")]
 
 
-@pytest.fixture(params=list(VARIANTS))
+@pytest.fixture(scope="module", params=list(VARIANTS))
 def place(request: pytest.FixtureRequest) -> Iterator[Arena]:
     with arena(request.param) as built:
         furnish(built.project)
         yield built
 
 
-@pytest.fixture(params=OVERLAYS)
+@pytest.fixture(scope="module", params=OVERLAYS)
 def overlay_place(request: pytest.FixtureRequest) -> Iterator[Arena]:
     with arena(request.param) as built:
         furnish(built.project)
         yield built
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def redirect_place() -> Iterator[Arena]:
     with arena("redirect") as built:
         furnish(built.project)
@@ -124,7 +125,7 @@ def _refusals(project: Path) -> list[str]:
         try:
             change(project / "notes.txt")
         except PermissionError as error:
-            refused.append(os.path.basename(error.filename))
+            refused.append(Path(error.filename).name)
     return refused
 
 
@@ -178,22 +179,24 @@ def test_directories_that_are_kept_stay_real_inside_protected_ones() -> None:
             with Sandbox([project], kept=[project / "out"], way=way) as sandbox:
                 layer = sandbox.layer()
 
-                def program(way: Way = way) -> None:
+                def program(way: Way = way, layer: Layer = layer) -> None:
+                    enter(layer)
                     (project / "out" / way).write_text("kept")
                     (project / way).write_text("thrown away")
 
-                in_child(lambda program=program, layer=layer: (enter(layer), program()))
+                in_child(program)
         assert sorted(path.name for path in project.rglob("*")) == ["out", "overlay", "redirect"]
 
 
 def test_temporary_files_and_shared_memory_stay_usable(place: Arena) -> None:
     def program() -> str:
-        with tempfile.NamedTemporaryFile("w+") as file, open("/dev/null", "w") as nowhere:
+        with tempfile.NamedTemporaryFile("w+") as file:
             file.write("text")
-            nowhere.write("text")
+            Path("/dev/null").write_text("text")
             file.seek(0)
-            Path("/dev/shm", os.path.basename(file.name)).write_text("shared")
-            Path("/dev/shm", os.path.basename(file.name)).unlink()
+            shared = Path("/dev/shm", Path(file.name).name)
+            shared.write_text("shared")
+            shared.unlink()
             return file.read()
 
     assert place.run(program) == "text"
@@ -219,7 +222,7 @@ def test_a_tree_s_hash_tells_contents_names_and_permissions_apart(tmp_path: Path
         lambda: file.chmod(0o600),
         lambda: file.rename(tmp_path / "other"),
         lambda: (tmp_path / "link").symlink_to("other"),
-        lambda: (tmp_path / "folder").mkdir(),
+        (tmp_path / "folder").mkdir,
     ):
         change()
         seen.add(tree_hash([tmp_path]))

@@ -45,9 +45,7 @@ class _Capture:
         """Give a directory that was kept the attributes it has in the run."""
         target = self.tree / path[1:]
         if target.is_dir():
-            found = shown.stat()
-            with contextlib.suppress(PermissionError):
-                os.chown(target, found.st_uid, found.st_gid)
+            _copy_owner(shown, target)
             shutil.copystat(shown, target)
 
 
@@ -75,12 +73,23 @@ def capture(layer: Layer, target: Path) -> None:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file or link with its attributes, sharing its blocks where the file system can."""
-    if not source.is_symlink():
-        with contextlib.suppress(OSError), source.open("rb") as read, target.open("wb") as written:
-            fcntl.ioctl(written, FICLONE, read.fileno())
-            shutil.copystat(source, target)
-            return
-    shutil.copy2(source, target, follow_symlinks=False)
+    if source.is_symlink() or not _clone(source, target):
+        shutil.copy2(source, target, follow_symlinks=False)
+    _copy_owner(source, target)
+    shutil.copystat(source, target, follow_symlinks=False)
+
+
+def _clone(source: Path, target: Path) -> bool:
+    with source.open("rb") as read, target.open("wb") as written, contextlib.suppress(OSError):
+        fcntl.ioctl(written, FICLONE, read.fileno())
+        return True
+    return False
+
+
+def _copy_owner(source: Path, target: Path) -> None:
+    found = source.lstat()
+    with contextlib.suppress(PermissionError):  # an ordinary user, a file of someone else's
+        os.chown(target, found.st_uid, found.st_gid, follow_symlinks=False)
 
 
 def _take(taken: _Capture, path: str, upper: Path, shown: Path, *, whole: bool) -> None:

@@ -41,10 +41,18 @@ def _install_build(live: Live) -> None:
             del own["self"]
             args, kwargs = (), loader_arguments(own, live.setup.loader)
         original(self, *args, **kwargs)
-        live.loaders.append(BuiltLoader(weakref.ref(self), place, ordinal))
-        setattr(self, _BUILT, live.loaders[-1])
+        built = BuiltLoader(weakref.ref(self), place, ordinal, trains=_follows_training(live, place))
+        live.loaders.append(built)
+        setattr(self, _BUILT, built)
 
     live.patch(DataLoader, "__init__", __init__)
+
+
+def _follows_training(live: Live, place: Place) -> bool:
+    """Whether a loader built there is the training loader, made anew for another epoch."""
+    leading = live.leading_loader
+    at_its_line = [built for built in live.loaders if built.place == place]
+    return leading is not None and leading.place == place and all(built.trains for built in at_its_line)
 
 
 def _install_iter(live: Live) -> None:
@@ -106,11 +114,17 @@ def _part(live: Live, iterator: Any) -> Any:
 
 
 def note_training(live: Live) -> None:
-    """A backward pass follows what was drawn: those loaders train, the first of them counts the samples."""
+    """A backward pass follows what was drawn: those loaders train, and the last of them counts the samples.
+
+    The first steps decide anew each time: a loader that was read once before training is no training loader.
+    """
+    if live.discovering:
+        for known in live.loaders:
+            known.trains = False
+        live.leading_loader = live.drawn[-1][0]
     for built, iterator, samples in live.drawn:
         built.trains = True
-        live.leading_loader = live.leading_loader or built
-        if built.place == live.leading_loader.place and built.ordinal >= live.leading_loader.ordinal:
+        if live.leading_loader is not None and built.place == live.leading_loader.place:
             live.training_iterator = iterator
             live.pace.pending_samples += samples
     live.drawn.clear()

@@ -1,0 +1,338 @@
+"""What each knob offers, and why it does not, on profiles that differ in one thing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.knobs import by_name
+from autotune.knobs.knob import Choices, Skip, Value
+from autotune.profiling.profile import Profile
+from tests.knobs.profiles import (
+    ceilings,
+    iterable,
+    memory,
+    on_a_cpu,
+    on_a_gpu,
+    settled,
+    short_of_memory,
+    waiting,
+    with_loader,
+    with_machine,
+    with_model,
+    with_optimizer,
+    with_seen,
+    without_a_loader,
+)
+
+
+def offered(name: str, profile: Profile) -> tuple[Value, ...]:
+    domain = by_name(name).domain(profile)
+    assert isinstance(domain, Choices), domain
+    return domain.values
+
+
+def reason(name: str, profile: Profile) -> str:
+    return skip(name, profile).reason
+
+
+def skip(name: str, profile: Profile) -> Skip:
+    domain = by_name(name).domain(profile)
+    assert isinstance(domain, Skip), domain
+    return domain
+
+
+class TestNumWorkers:
+    def test_decoding_uses_the_cores(self) -> None:
+        assert offered("num_workers", on_a_cpu()) == (0, 1, 2)
+        assert offered("num_workers", with_machine(on_a_cpu(), cores=6)) == (0, 1, 2, 4, 6)
+
+    def test_waiting_goes_far_beyond_the_cores(self) -> None:
+        assert offered("num_workers", waiting()) == (0, 1, 2, 4, 8, 16, 32)
+
+    def test_waiting_needs_no_more_than_training_can_swallow(self) -> None:
+        hungry_for_four = waiting(ceilings=ceilings(compute=4.0, data=1.02))
+        assert offered("num_workers", hungry_for_four) == (0, 1, 2, 4, 8)
+
+    def test_half_waiting_uses_twice_the_cores(self) -> None:
+        half = on_a_cpu(data_processor_share=0.5)
+        assert offered("num_workers", half) == (0, 1, 2, 4)
+
+    def test_the_programs_own_number_is_kept(self) -> None:
+        own = with_loader(on_a_cpu(data_processor_share=1.9), num_workers=12)
+        assert offered("num_workers", own) == (0, 1, 2, 12)
+
+    def test_workers_that_fill_the_cores_are_not_taken_for_waiting(self) -> None:
+        crowded = with_loader(on_a_cpu(data_processor_share=1.96), num_workers=8)
+        assert offered("num_workers", crowded) == (0, 1, 2, 8)
+
+    def test_batches_in_the_queue_fit_in_shared_memory(self) -> None:
+        batch = waiting().seen.batch_bytes
+        small = with_machine(waiting(), shared_memory_bytes=2 * 2 * 6 * batch)
+        assert offered("num_workers", small) == (0, 1, 2, 4, 6)
+
+    def test_without_shared_memory_there_are_no_workers(self) -> None:
+        assert "would not fit" in reason(
+            "num_workers", with_machine(waiting(), shared_memory_bytes=0)
+        )
+
+    def test_is_left_out_where_training_does_not_wait(self) -> None:
+        busy = on_a_cpu(ceilings=ceilings(compute=1.01, data=9.0))
+        assert reason("num_workers", busy) == (
+            "training hardly waits for data: loading faster can gain at most 1.0 %"
+        )
+
+    def test_goes_by_the_waits_where_no_ceiling_was_measured(self) -> None:
+        phases = {"data": 0.01, "forward": 0.5, "backward": 0.49}
+        assert "at most 1.0 %" in reason("num_workers", on_a_cpu(ceilings=(), phases=phases))
+
+    def test_is_tried_where_nothing_is_known_of_the_waits(self) -> None:
+        assert offered("num_workers", on_a_cpu(ceilings=(), phases={})) == (0, 1, 2)
+
+    def test_an_iterable_dataset_would_repeat_its_samples(self) -> None:
+        skipped = skip("num_workers", iterable())
+        assert "every sample k times" in skipped.reason
+        assert skipped.impossible
+
+    def test_needs_a_loader(self) -> None:
+        assert "no DataLoader" in reason("num_workers", without_a_loader())
+
+
+class TestPrefetchFactor:
+    def test_a_longer_queue_bridges_waits(self) -> None:
+        assert offered("prefetch_factor", waiting()) == (2, 4)
+
+    def test_is_left_out_where_loading_computes(self) -> None:
+        assert "computes rather than waits" in reason("prefetch_factor", on_a_cpu())
+
+    def test_is_left_out_where_the_queue_is_long(self) -> None:
+        assert "long already" in reason(
+            "prefetch_factor", with_loader(waiting(), num_workers=1, prefetch_factor=8)
+        )
+
+    def test_fits_in_shared_memory(self) -> None:
+        assert "shared memory" in reason(
+            "prefetch_factor", with_machine(waiting(), shared_memory_bytes=4_000_000)
+        )
+
+    @pytest.mark.parametrize("workers", [1, 8])
+    def test_means_something_with_workers_only(self, workers: int) -> None:
+        knob = by_name("prefetch_factor")
+        assert knob.active({"num_workers": workers})
+        assert not knob.active({"num_workers": 0})
+
+
+class TestPersistentWorkers:
+    def test_is_worth_it_for_short_epochs(self) -> None:
+        assert offered("persistent_workers", on_a_cpu(step_seconds=0.01)) == (False, True)
+
+    def test_is_left_out_for_long_ones(self) -> None:
+        long = with_loader(on_a_cpu(step_seconds=0.34), length=1000)
+        assert reason("persistent_workers", long) == (
+            "an epoch takes 100 s or more: starting the workers anew costs at most 0.3 % of it"
+        )
+
+    def test_is_left_out_where_it_is_set(self) -> None:
+        own = with_loader(on_a_cpu(), num_workers=2, persistent_workers=True)
+        assert "already" in reason("persistent_workers", own)
+
+
+class TestCopies:
+    @pytest.mark.parametrize("name", ["pin_memory", "non_blocking"])
+    def test_are_a_gpus(self, name: str) -> None:
+        assert offered(name, on_a_gpu()) == (False, True)
+        assert skip(name, on_a_cpu()).impossible
+
+    @pytest.mark.parametrize("name", ["pin_memory", "non_blocking"])
+    def test_are_left_out_where_they_cost_little(self, name: str) -> None:
+        cheap = on_a_gpu(ceilings=ceilings(compute=1.26, host=1.25, data=2.0))
+        assert "gains at most 0.8 %" in reason(name, cheap)
+
+    @pytest.mark.parametrize("name", ["pin_memory", "non_blocking"])
+    def test_are_left_out_where_there_are_none(self, name: str) -> None:
+        assert "no batch was seen" in reason(name, with_seen(on_a_gpu(), copies_to_device=0))
+
+    def test_only_pinned_memory_is_copied_without_waiting(self) -> None:
+        assert by_name("non_blocking").active({"pin_memory": True})
+        assert not by_name("non_blocking").active({"pin_memory": False})
+
+
+class TestPrecision:
+    def test_a_cpu_offers_bf16_only_where_it_was_measured_faster(self) -> None:
+        assert offered("precision", on_a_cpu(probes={"bf16_speedup": 3.1})) == ("fp32", "bf16")
+        assert "0.21 times the speed" in reason("precision", on_a_cpu())
+        assert "not measured" in reason("precision", on_a_cpu(probes={}))
+
+    def test_an_ampere_gpu_offers_everything(self) -> None:
+        assert offered("precision", on_a_gpu()) == ("fp32", "tf32", "bf16", "fp16")
+
+    def test_an_older_gpu_offers_fp16_only(self) -> None:
+        volta = with_machine(on_a_gpu(), capability=(7, 0))
+        assert offered("precision", volta) == ("fp32", "fp16")
+        pascal = with_machine(on_a_gpu(), capability=(6, 1))
+        assert "no units" in reason("precision", pascal)
+
+    def test_fp32_is_not_offered_to_a_program_that_has_tf32(self) -> None:
+        own = with_seen(on_a_gpu(), matmul_precision="high")
+        assert offered("precision", own) == ("tf32", "bf16", "fp16")
+
+    def test_a_scaler_serves_one_optimizer_without_closure(self) -> None:
+        assert "fp16" not in offered("precision", with_seen(on_a_gpu(), optimizers=2))
+        assert "fp16" not in offered("precision", with_optimizer(on_a_gpu(), closure=True))
+
+    def test_a_program_under_autocast_keeps_it(self) -> None:
+        own = with_seen(on_a_gpu(), autocast="float16")
+        assert by_name("precision").read(own.seen) == "fp16"
+        assert skip("precision", own).impossible
+
+    def test_half_precision_weights_stay(self) -> None:
+        own = with_model(on_a_gpu(), dtype="bfloat16")
+        assert by_name("precision").read(own.seen) == "bf16"
+        assert "bfloat16 already" in reason("precision", own)
+
+
+class TestModel:
+    def test_channels_last_is_for_convolutions(self) -> None:
+        assert offered("channels_last", on_a_cpu()) == (False, True)
+        assert "no 2-D convolutions" in reason(
+            "channels_last", with_model(on_a_cpu(), convolutions=0)
+        )
+        assert "already" in reason("channels_last", settled())
+
+    def test_computing_is_left_alone_where_only_loading_counts(self) -> None:
+        bound = with_loader(
+            waiting(ceilings=ceilings(compute=20.0, data=1.01)), num_workers=32, prefetch_factor=2
+        )
+        assert reason("channels_last", bound) == (
+            "loading holds training back: computing faster can gain at most 1.0 %"
+        )
+
+    def test_computing_counts_once_loading_can_be_made_faster(self) -> None:
+        """Workers come first, and training is what holds them back then."""
+        assert offered("channels_last", waiting()) == (False, True)
+
+    def test_compile_takes_a_budget(self) -> None:
+        assert offered("compile", on_a_cpu()) == ("off", "default")
+        assert "budget is 60 s" in reason("compile", on_a_cpu(budget_seconds=60.0))
+
+    def test_cuda_graphs_are_a_gpus(self) -> None:
+        assert offered("compile", on_a_gpu()) == ("off", "default", "reduce-overhead")
+
+    @pytest.mark.parametrize(
+        ("profile", "why"),
+        [
+            (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
+            (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
+            (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
+            (with_seen(on_a_cpu(), models=()), "no module"),
+        ],
+    )
+    def test_compile_has_its_conditions(self, profile: Profile, why: str) -> None:
+        assert why in reason("compile", profile)
+
+    def test_checkpointing_is_for_full_memory(self) -> None:
+        assert offered("checkpointing", short_of_memory(on_a_gpu())) == (False, True)
+        assert "only costs time" in reason("checkpointing", on_a_gpu())
+        unknown = replace(on_a_gpu(), memory=replace(memory(0.5), peak_bytes=None))
+        assert "not measured" in reason("checkpointing", unknown)
+
+    def test_checkpointing_needs_blocks(self) -> None:
+        assert "no repeated blocks" in reason(
+            "checkpointing", with_model(short_of_memory(on_a_gpu()), blocks=())
+        )
+
+    def test_cudnn_times_its_algorithms_for_few_shapes(self) -> None:
+        assert offered("cudnn_benchmark", on_a_gpu()) == (False, True)
+        assert "9 shapes" in reason("cudnn_benchmark", with_seen(on_a_gpu(), shapes=9))
+        many = with_seen(on_a_gpu(), shapes=9, cudnn_benchmark=True)
+        assert offered("cudnn_benchmark", many) == (False, True)
+        assert "already" in reason("cudnn_benchmark", with_seen(many, shapes=2))
+
+    def test_cudnn_stays_deterministic(self) -> None:
+        assert skip("cudnn_benchmark", with_seen(on_a_gpu(), deterministic=True)).impossible
+
+
+class TestMicroBatches:
+    same = with_model(on_a_cpu(), batch_norms=0)
+
+    def test_are_offered_where_they_are_the_same_training(self) -> None:
+        assert offered("micro_batches", self.same) == (1, 2, 4)
+
+    @pytest.mark.parametrize(
+        ("changes", "why"),
+        [
+            ({"optimizers": 2}, "2 optimizers"),
+            ({"backwards_per_step": 2.0}, "already"),
+            ({"backwards_per_step": 0.5}, "0.50 backward passes"),
+            ({"micro_batches": 2}, "already"),
+            ({"scaler": True}, "GradScaler"),
+            ({"loader": None}, "no DataLoader"),
+        ],
+    )
+    def test_are_refused_where_they_might_not_be(self, changes: dict[str, Any], why: str) -> None:
+        skipped = skip("micro_batches", with_seen(self.same, **changes))
+        assert why in skipped.reason
+        assert skipped.impossible
+
+    def test_are_refused_for_batch_norm(self) -> None:
+        assert "batch norm" in reason("micro_batches", with_model(self.same, batch_norms=1))
+
+    def test_are_refused_for_a_closure(self) -> None:
+        assert "closure" in reason("micro_batches", with_optimizer(self.same, closure=True))
+
+    @pytest.mark.parametrize(
+        "changes", [{"batch_size": None}, {"custom_batches": True}, {"iterable": True}]
+    )
+    def test_are_refused_for_batches_of_the_programs_own(self, changes: dict[str, Any]) -> None:
+        assert "a way of its own" in reason("micro_batches", with_loader(self.same, **changes))
+
+    def test_are_equal_and_not_tiny(self) -> None:
+        assert offered("micro_batches", with_loader(self.same, batch_size=16)) == (1, 2)
+        assert "batch of 15" in reason("micro_batches", with_loader(self.same, batch_size=15))
+
+    def test_are_for_a_gpu_short_of_memory(self) -> None:
+        assert "less busy" in reason("micro_batches", with_model(on_a_gpu(), batch_norms=0))
+        assert offered("micro_batches", short_of_memory(on_a_gpu())) == (1, 2, 4)
+
+
+class TestOptimizer:
+    busy = on_a_cpu(phases={"data": 0.1, "forward": 0.2, "backward": 0.2, "optimizer": 0.5})
+
+    def test_left_to_torch_is_the_loop_on_a_cpu_and_foreach_on_a_gpu(self) -> None:
+        assert offered("optimizer", self.busy) == ("forloop", "foreach", "fused")
+        assert offered("optimizer", on_a_gpu()) == ("foreach", "fused")
+
+    def test_is_left_out_where_it_takes_little(self) -> None:
+        little = on_a_cpu(phases={"data": 0.0, "forward": 0.5, "optimizer": 0.004})
+        assert reason("optimizer", little) == (
+            "the optimizer takes 0.4 % of a step: there is too little to gain"
+        )
+
+    def test_is_left_out_where_there_is_one_implementation(self) -> None:
+        own = with_optimizer(self.busy, name="LBFGS", takes_fused=False, takes_foreach=False)
+        assert reason("optimizer", own) == "LBFGS has one implementation only"
+
+    def test_is_left_out_where_it_is_fused(self) -> None:
+        assert "already" in reason("optimizer", with_optimizer(self.busy, fused=True))
+
+    def test_without_fused_a_gpu_has_nothing_better(self) -> None:
+        own = with_optimizer(on_a_gpu(), takes_fused=False)
+        assert "batched already" in reason("optimizer", own)
+
+
+class TestProcess:
+    def test_threads_go_from_one_to_the_cores(self) -> None:
+        assert offered("threads", on_a_cpu()) == (1, 2)
+        assert offered("threads", with_machine(on_a_cpu(), cores=8)) == (1, 2, 4, 8)
+
+    def test_threads_are_left_alone_beside_a_gpu_that_needs_one(self) -> None:
+        assert "beside the GPU" in reason("threads", on_a_gpu())
+        assert offered("threads", on_a_gpu(processors_used=6.0)) == (1, 2, 8, 16)
+
+    def test_one_core_has_one_thread(self) -> None:
+        single = with_seen(with_machine(on_a_cpu(), cores=1), threads=1)
+        assert "one core" in reason("threads", single)
+
+    def test_gradients_are_freed_where_they_are_zeroed(self) -> None:
+        assert offered("set_to_none", with_seen(on_a_cpu(), set_to_none=False)) == (False, True)
+        assert "already" in reason("set_to_none", on_a_cpu())

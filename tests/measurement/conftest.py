@@ -1,0 +1,38 @@
+"""One warm process for all tests that fork runs."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune.knobs.knob import Config
+from autotune.measurement.jobs import Job
+from autotune.measurement.process import ProcessRun, Zygote
+from autotune.workload.script import Program
+
+Start = Callable[..., ProcessRun]
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as warm:
+        yield warm
+
+
+@pytest.fixture
+def start(zygote: Zygote, tmp_path: Path) -> Iterator[Start]:
+    """Starts a script given as text; every run is ended with the test."""
+    runs: list[ProcessRun] = []
+
+    def started(
+        text: str, *, config: Config | None = None, limit_seconds: float = 60.0
+    ) -> ProcessRun:
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        job = Job(program=Program(path=str(path), directory=str(tmp_path)), config=config or {})
+        runs.append(zygote.start(job, limit_seconds=limit_seconds))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        run.kill()

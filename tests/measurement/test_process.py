@@ -1,0 +1,186 @@
+"""Live runs in processes of their own: timed, paused, and ended whatever the program does."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from autotune.measurement.process import NotPossible, RunEnded, Zygote
+from autotune.workload.window import DRAIN
+from tests.measurement.conftest import Start
+from tests.workload.programs import PLAIN
+
+WITH_WORKERS = PLAIN.replace(
+    "batch_size=32", "batch_size=32, num_workers=2, persistent_workers=True"
+)
+
+
+def group_of(pid: int) -> list[psutil.Process]:
+    """The living members of the process group that `pid` leads."""
+    members = []
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == pid and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return members
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether `condition` comes true in time."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_run_reports_windows_and_what_it_is_made_of(start: Start) -> None:
+    run = start(PLAIN)
+    window = run.window(0.05, steps=5)
+    assert window.steps >= 5 and window.samples > 0 and len(window.losses) == window.steps + 1
+    seen = run.seen()
+    assert seen.loader is not None and seen.loader.num_workers == 0
+    assert run.startup_seconds > 0
+
+
+def test_a_run_has_the_settings_that_it_was_started_with(start: Start) -> None:
+    own = start(PLAIN)
+    own.window(0.0, steps=5)
+    seen = start(PLAIN, config={"threads": 1}).seen()
+    assert (own.seen().threads, seen.threads) == (os.cpu_count(), 1) or seen.threads == 1
+
+
+def test_a_paused_run_stands_still_with_its_workers(start: Start) -> None:
+    run = start(WITH_WORKERS.replace("range(50)", "range(5000)"))
+    run.window(0.0, steps=5)
+    run.pause()
+    assert eventually(
+        lambda: all(each.status() == psutil.STATUS_STOPPED for each in group_of(run.pid))
+    )
+    assert len(group_of(run.pid)) == 3
+    assert run.window(0.0, steps=3).steps >= 3  # asking for a window resumes it
+
+
+def test_a_killed_run_leaves_no_worker_behind(start: Start) -> None:
+    run = start(WITH_WORKERS.replace("range(50)", "range(5000)"))
+    run.window(0.0, steps=5)
+    assert len(group_of(run.pid)) == 3
+    run.kill()
+    assert eventually(lambda: not group_of(run.pid))
+
+
+@pytest.mark.parametrize(
+    ("ending", "kind", "words"),
+    [
+        ("raise ValueError('the data is odd')", "crashed", "the data is odd"),
+        ("raise MemoryError('no more')", "out_of_memory", "no more"),
+        ("import sys; sys.exit(3)", "crashed", "3"),
+        ("import sys; sys.exit()", "ended", "came to its end after 1 training step"),
+        ("import os; os._exit(5)", "crashed", "exit code 5"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed", "memory"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed", "SIGSEGV"),
+        ("import time; time.sleep(60)", "hung", "within 2 s"),
+    ],
+)
+def test_however_a_program_ends_there_is_a_reason(
+    start: Start, ending: str, kind: str, words: str
+) -> None:
+    body = PLAIN.replace(
+        "        optimizer.step()\n", f"        optimizer.step()\n        {ending}\n"
+    )
+    run = start(body, limit_seconds=60)
+    run.await_first_step()
+    run.step_limit_seconds = 1
+    with pytest.raises(RunEnded) as ended:
+        run.window(0.0, steps=1)
+    assert ended.value.failure.kind == kind
+    assert words in ended.value.failure.reason
+    assert eventually(lambda: not group_of(run.pid))
+
+
+def test_a_program_that_never_trains_says_so(start: Start) -> None:
+    with pytest.raises(RunEnded) as ended:
+        start("print('hello')").window(0.1)
+    assert ended.value.failure.kind == "ended"
+    assert "without training" in ended.value.failure.reason
+    assert "hello" in ended.value.failure.output
+
+
+def test_a_bare_except_round_the_loop_does_not_keep_a_program_alive(start: Start) -> None:
+    text = PLAIN.replace(
+        "for epoch in range(50):", "while True:\n  try:\n   for epoch in range(50):"
+    ).replace("    for x, y in loader:", "    for x, y in loader:")
+    text = text.split("while True:")[0] + textwrap.dedent("""
+        while True:
+            try:
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+            except:
+                pass
+        """)
+    run = start(text)
+    run.window(0.0, steps=3)
+    run.kill()
+    assert eventually(lambda: not group_of(run.pid))
+
+
+def test_a_mode_that_is_not_possible_leaves_the_run_alive(start: Start) -> None:
+    text = PLAIN.replace(
+        "for x, y in loader:", "for x, y in zip(inputs.split(32), targets.split(32)):"
+    )
+    run = start(text.replace("range(50)", "range(5000)"))
+    with pytest.raises(NotPossible, match="no DataLoader"):
+        run.window(0.1, mode=DRAIN)
+    assert run.window(0.0, steps=3).steps >= 3
+
+
+def test_runs_do_not_share_state(start: Start) -> None:
+    first = start(PLAIN).window(0.0, steps=5).losses
+    second = start(PLAIN).window(0.0, steps=5).losses
+    count = min(len(first), len(second))
+    assert first[:count] == second[:count]
+
+
+def test_nothing_survives_a_controller_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WITH_WORKERS.replace("range(50)", "range(50000)"))
+    controller = f"""
+import sys, time
+from autotune.measurement.jobs import Job
+from autotune.measurement.process import Zygote
+from autotune.workload.script import Program
+zygote = Zygote()
+run = zygote.start(Job(program=Program(path={str(tmp_path / "train.py")!r}, directory={str(tmp_path)!r})), limit_seconds=60)
+run.window(0.0, steps=3)
+run.pause()
+print(run.pid, zygote._process.pid, flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", controller], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    run, zygote = map(int, process.stdout.readline().split())
+    assert len(group_of(run)) == 3
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert eventually(lambda: not group_of(run) and not psutil.pid_exists(zygote))
+
+
+def test_a_function_is_called_in_a_fresh_process(zygote: Zygote) -> None:
+    assert zygote.call(os.getppid) == zygote._process.pid
+    with pytest.raises(RunEnded, match="division"):
+        zygote.call(divmod, 1, 0)

@@ -1,0 +1,82 @@
+"""Which directories are protected, and what is mounted where."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.measurement.sandbox import protected_directories
+from autotune.measurement.sandbox.territory import Cover, Territory
+
+HOME = Territory(protected=("/home/ann", "/tmp/project"), kept=("/home/ann/out", "/tmp"))
+
+
+@pytest.mark.parametrize(
+    ("path", "protected"),
+    [
+        ("/home/ann", True),
+        ("/home/ann/a/b", True),
+        ("/home/anna", False),
+        ("/home/ann/out/x", False),
+        ("/tmp/x", False),
+        ("/tmp/project/x", True),
+        ("/", False),
+    ],
+)
+def test_the_nearest_directory_decides_whether_a_path_is_protected(
+    path: str, protected: bool
+) -> None:
+    assert HOME.protects(path) is protected
+
+
+def test_protected_directories_in_one_another_need_one_overlay() -> None:
+    territory = Territory(protected=("/a", "/a/b"), kept=())
+    assert territory.plan(["/", "/proc"]) == (("/a", Cover.OVERLAY),)
+
+
+def test_kept_directories_are_shown_again_and_protected_ones_in_them_covered_again() -> None:
+    territory = Territory(protected=("/a", "/a/b/c"), kept=("/a/b", "/d"))
+    assert territory.plan(["/"]) == (
+        ("/a", Cover.OVERLAY),
+        ("/a/b", Cover.REAL),
+        ("/a/b/c", Cover.OVERLAY),
+    )
+
+
+def test_a_mount_below_a_protected_directory_gets_its_own_overlay(tmp_path: Path) -> None:
+    disk, file = tmp_path / "disk", tmp_path / "file"
+    disk.mkdir()
+    file.touch()
+    territory = Territory(protected=(str(tmp_path),), kept=())
+    assert territory.plan(["/", str(disk), str(file)]) == (
+        (str(tmp_path), Cover.OVERLAY),
+        (str(disk), Cover.OVERLAY),
+        (str(file), Cover.READ_ONLY),
+    )
+
+
+def test_system_directories_and_missing_ones_are_not_protected(tmp_path: Path) -> None:
+    territory = Territory.of([Path("/dev/shm"), Path("/proc"), tmp_path, tmp_path / "no"], [])
+    assert territory.protected == (str(tmp_path),)
+
+
+def test_a_program_s_project_arguments_and_links_are_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {name: tmp_path / name for name in ("project", "cwd", "home", "data", "big", "out")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["project"] / "pyproject.toml").touch()
+    (folders["project"] / "src").mkdir()
+    (folders["project"] / "checkpoints").symlink_to(folders["big"])
+    (folders["data"] / "train.csv").touch()
+    monkeypatch.chdir(folders["cwd"])
+    monkeypatch.setenv("HOME", str(folders["home"]))
+    arguments = [f"--data={folders['data']}/train.csv", "--out", f"{folders['out']}/new/run"]
+    found = protected_directories(
+        folders["project"] / "src" / "train.py", [*arguments, "--url", "https://a/b", "--lr", "1"]
+    )
+    assert set(found) == set(folders.values())
+
+
+def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machine() -> None:
+    assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])

@@ -1,0 +1,518 @@
+"""The Trainer: a plain loop's training, whatever its settings, and one that can be interrupted."""
+
+import multiprocessing
+import signal
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import IterableDataset, TensorDataset
+
+from autotune.errors import ProgramError, UsageError
+from autotune.trainer import Callback, Epoch, Trainer
+from autotune.workload.setup import Precision, Setup
+
+BATCH_SIZE = 8
+SAMPLES = 44  # five whole batches and a half
+
+Pair = namedtuple("Pair", "x y")
+
+
+def numbers(kind: torch.dtype = torch.int64) -> TensorDataset:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(SAMPLES, 6, generator=generator)
+    targets = torch.randint(3, (SAMPLES,), generator=generator)
+    return TensorDataset(inputs, targets.to(kind))
+
+
+def network(outputs: int = 3, dropout: float = 0.0) -> nn.Module:
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Dropout(dropout), nn.Linear(9, outputs))
+
+
+def trainer(model: nn.Module | None = None, dataset: Any = None, **arguments: Any) -> Trainer:
+    arguments = {"batch_size": BATCH_SIZE, "device": "cpu", **arguments}
+    return Trainer(model or network(), numbers() if dataset is None else dataset, **arguments)
+
+
+@pytest.fixture
+def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes every Trainer run under a Setup, whatever its Config."""
+
+    def use(setup: Setup) -> None:
+        monkeypatch.setattr("autotune.trainer.trainer.setup_for", lambda config: setup)
+
+    return use
+
+
+class Stream(IterableDataset):  # type: ignore[type-arg]
+    """The numbers, as they come."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(numbers())
+
+
+class Saving(Callback):
+    """Saves after some step."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self.path = path
+        self.left = step
+
+    def on_step(self, trainer: Trainer, loss: torch.Tensor) -> None:
+        self.left -= 1
+        if not self.left:
+            trainer.save(self.path)
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def test_it_trains_as_a_loop_written_by_hand() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen: list[torch.Tensor] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        seen.extend(batch)
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    history = trainer(model, optimizer=optimizer, training_step=step).fit(2)
+
+    by_hand = network()
+    optimizer = torch.optim.SGD(by_hand.parameters(), lr=0.1)
+    losses = []
+    for inputs, targets in zip(seen[::2], seen[1::2], strict=True):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(by_hand(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert history.losses == losses
+    assert len(history.losses) == 12
+
+
+def test_every_epoch_sees_every_sample_once_in_another_order() -> None:
+    data = TensorDataset(torch.arange(SAMPLES))
+    seen: list[int] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        seen.extend(batch[0].tolist())
+        return model(torch.zeros(6)).sum()
+
+    trainer(dataset=data, training_step=step).fit(2)
+
+    assert sorted(seen[:SAMPLES]) == sorted(seen[SAMPLES:]) == list(range(SAMPLES))
+    assert seen[:SAMPLES] != seen[SAMPLES:]
+
+
+def test_the_seed_alone_gives_the_order() -> None:
+    torch.manual_seed(3)
+    first = trainer(seed=4).fit(1).losses
+    torch.manual_seed(5)
+
+    assert trainer(seed=4).fit(1).losses == first
+    assert trainer(seed=6).fit(1).losses != first
+
+
+def test_the_mean_loss_of_an_epoch_counts_every_sample_alike() -> None:
+    epoch = trainer(optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.0)).fit(1)
+
+    inputs, targets = numbers().tensors
+    loss = nn.functional.cross_entropy(network()(inputs), targets)
+    assert epoch.epoch_losses == pytest.approx([loss.item()])
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_float_targets_are_met_in_the_mean_square(kind: torch.dtype) -> None:
+    model = network(outputs=1)
+    inputs, targets = numbers(kind).tensors
+    loss = nn.functional.mse_loss(model(inputs).squeeze(), targets.float())
+
+    assert trainer(model, numbers(kind)).evaluate() == pytest.approx(loss.item())
+
+
+def test_a_model_that_returns_its_loss_is_given_the_dict() -> None:
+    class Model(nn.Linear):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+            return SimpleNamespace(loss=nn.functional.cross_entropy(super().forward(x), y))
+
+    samples = [{"x": x, "y": y} for x, y in numbers()]
+
+    assert len(trainer(Model(6, 3), samples).fit(1).losses) == 6
+
+
+def test_named_tuples_and_streams_are_batches_too() -> None:
+    def collate(samples: list[Any]) -> Pair:
+        return Pair(*(torch.stack(values) for values in zip(*samples, strict=True)))
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch.x), batch.y)
+
+    assert len(trainer(dataset=Stream(), collate=collate, training_step=step).fit(1).losses) == 6
+
+
+def test_gradients_are_clipped() -> None:
+    model = network()
+    free = [parameter.detach().clone() for parameter in model.parameters()]
+
+    trainer(
+        model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        clip_norm=1e-3,
+        dataset=TensorDataset(*numbers()[:BATCH_SIZE]),
+    ).fit(1)
+
+    moved = [now - before for now, before in zip(model.parameters(), free, strict=True)]
+    assert torch.linalg.vector_norm(torch.cat([part.flatten() for part in moved])) <= 1.001e-3
+
+
+@pytest.mark.parametrize(("per", "rate"), [("epoch", 0.25), ("step", 0.5**12)])
+def test_the_scheduler_steps_per_epoch_or_per_step(per: Any, rate: float) -> None:
+    fitted = trainer(
+        optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=1.0),
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+        scheduler_per=per,
+    )
+    fitted.fit(2)
+
+    assert fitted.optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+
+
+def test_callbacks_hear_of_steps_and_epochs() -> None:
+    epochs: list[Epoch] = []
+
+    class Listener(Callback):
+        def on_epoch(self, trainer: Trainer, epoch: Epoch) -> None:
+            epochs.append(epoch)
+            assert trainer.epoch == epoch.number
+
+    heard: list[float] = []
+    only_epochs = SimpleNamespace(on_epoch=lambda trainer, epoch: heard.append(-1.0))
+
+    history = trainer(
+        callbacks=[Listener(), lambda trainer, loss: heard.append(loss.item()), only_epochs],
+        validation_dataset=numbers(),
+    ).fit(2)
+
+    assert [loss for loss in heard if loss >= 0] == history.losses
+    assert heard.count(-1.0) == 2
+    assert epochs == history.epochs
+    assert None not in history.validation_losses
+
+
+def test_evaluating_leaves_the_model_as_it_was() -> None:
+    model = network(dropout=0.5)
+    model[2].eval()
+    evaluated = trainer(model, validation_dataset=numbers())
+    random = torch.get_rng_state()
+
+    loss = evaluated.evaluate()
+
+    assert loss == evaluated.evaluate(numbers())
+    assert model.training
+    assert not model[2].training
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_a_line_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    trainer(progress=True).fit(1)
+    shown = capsys.readouterr().err
+
+    trainer().fit(1)
+
+    assert "epoch 1  step 1/6  loss" in shown
+    assert capsys.readouterr().err == ""
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        Setup(micro_batches=4),
+        Setup(micro_batches=2, set_to_none=False, non_blocking=True),
+        Setup(optimizer={"fused": True}),
+        Setup(optimizer={"foreach": True}),
+        Setup(loader={"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4}),
+        Setup(precision=Precision(device_type="cpu", dtype="bfloat16")),
+        Setup(precision=Precision(device_type="cpu", dtype="float16", scaled=True)),
+    ],
+    ids=str,
+)
+def test_settings_do_not_change_what_is_learned(set_up: Any, setup: Setup) -> None:
+    plain = trainer(clip_norm=1.0, validation_dataset=numbers()).fit(2)
+
+    set_up(setup)
+    tuned = trainer(clip_norm=1.0, validation_dataset=numbers()).fit(2)
+
+    rounding = 0.01 if setup.precision else 1e-5
+    assert tuned.losses == pytest.approx(plain.losses, rel=rounding)
+    assert tuned.validation_losses == pytest.approx(plain.validation_losses, rel=rounding)
+
+
+def test_a_setup_reaches_the_loader_the_model_and_the_optimizer(set_up: Any) -> None:
+    changed: list[nn.Module] = []
+    threads = torch.get_num_threads()
+    set_up(
+        Setup(
+            loader={"num_workers": 1},
+            model=[changed.append],
+            optimizer={"fused": True},
+            process=[lambda: torch.set_num_threads(threads + 1)],
+        )
+    )
+    loaders: list[int] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        loaders.append(torch.get_num_threads())
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    made = trainer(training_step=step)
+    made.fit(1)
+
+    assert changed == [made.model]
+    assert all(group["fused"] for group in made.optimizer.param_groups)
+    assert set(loaders) == {threads + 1}
+    assert torch.get_num_threads() == threads
+
+
+def test_switches_thrown_by_a_change_to_the_model_are_put_back(set_up: Any) -> None:
+    set_up(Setup(process=[_high], model=[lambda model: _high()]))
+
+    trainer(validation_dataset=numbers()).evaluate()
+
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def _high() -> None:
+    torch.set_float32_matmul_precision("high")
+
+
+def test_batches_are_the_same_with_any_number_of_workers(set_up: Any) -> None:
+    alone = trainer().fit(2).losses
+    set_up(Setup(loader={"num_workers": 2}))
+
+    assert trainer().fit(2).losses == alone
+
+
+def test_gradients_of_a_scaler_are_clipped_at_their_own_size(set_up: Any) -> None:
+    set_up(Setup(precision=Precision(device_type="cpu", dtype="float16", scaled=True)))
+    model = network()
+    before = torch.cat([parameter.detach().flatten().clone() for parameter in model.parameters()])
+
+    trainer(model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0), clip_norm=1e-3).fit(1)
+
+    after = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    assert 0 < torch.linalg.vector_norm(after - before) <= 6.01e-3
+
+
+def test_a_config_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tuned.toml"
+    path.write_text('[settings]\noptimizer = "fused"\nmicro_batches = 2\n')
+
+    made = Trainer.from_config(path, network(), numbers(), batch_size=BATCH_SIZE, device="cpu")
+
+    assert made.optimizer.param_groups[0]["fused"]
+    assert len(made.fit(1).losses) == 6
+
+
+# --- saving and going on --------------------------------------------------------------------------
+
+
+def resumable(**arguments: Any) -> Trainer:
+    return trainer(
+        network(dropout=0.5),
+        arguments.pop("dataset", None),
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 100),
+        scheduler_per="step",
+        **arguments,
+    )
+
+
+@pytest.mark.parametrize("step", range(1, 19, 4))
+@pytest.mark.parametrize("dataset", [numbers(), Stream()], ids=["map", "stream"])
+def test_a_resumed_training_has_the_losses_of_one_that_was_not(
+    tmp_path: Path, step: int, dataset: Any
+) -> None:
+    path = tmp_path / "checkpoint.pt"
+    whole = resumable(dataset=dataset, callbacks=[Saving(path, step)], validation_dataset=numbers())
+    uninterrupted = whole.fit(3)
+
+    resumed = resumable(dataset=dataset, seed=77, validation_dataset=numbers())
+    resumed.load(path)
+    done = resumed.epoch
+    rest = resumed.fit(3 - done)
+
+    assert rest.losses == uninterrupted.losses[step:]
+    assert rest.epoch_losses == uninterrupted.epoch_losses[done:]
+    assert rest.validation_losses == uninterrupted.validation_losses[done:]
+    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_training_goes_on_between_epochs_too(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    uninterrupted = resumable().fit(3)
+    first = resumable()
+    first.fit(2)
+    first.save(path)
+
+    second = resumable()
+    torch.rand(5)
+    second.load(path)
+
+    assert second.fit(1).losses == uninterrupted.losses[12:]
+    assert second.epoch == 3
+
+
+def test_settings_survive_a_checkpoint_of_other_settings(set_up: Any, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    plain = trainer()
+    plain.fit(1)
+    plain.save(path)
+    expected = plain.fit(1).losses
+
+    set_up(Setup(optimizer={"fused": True}, micro_batches=2))
+    tuned = trainer()
+    tuned.load(path)
+
+    assert all(group["fused"] for group in tuned.optimizer.param_groups)
+    assert tuned.fit(1).losses == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "checkpoint.pt"
+    saved = trainer()
+    saved.save(path)
+    before = path.read_bytes()
+    saved.model.register_forward_hook(lambda *args: None)
+    saved.scheduler = SimpleNamespace(state_dict=lambda: lambda: None)  # cannot be pickled
+
+    with pytest.raises(Exception, match="pickle"):
+        saved.save(path)
+
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_interrupt_waits_for_the_step_and_the_rest_is_not_lost() -> None:
+    uninterrupted = resumable().fit(2)
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        loss = nn.functional.cross_entropy(model(batch[0]), batch[1])
+        if len(interrupted.history.losses) == 2 and not first:
+            signal.raise_signal(signal.SIGINT)
+        return loss
+
+    first: list[float] = []
+    interrupted = resumable(training_step=step)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(2)
+    first += interrupted.history.losses
+    rest = interrupted.fit(2)
+
+    assert first == uninterrupted.losses[:3]
+    assert rest.losses == uninterrupted.losses[3:]
+    assert rest.epoch_losses == uninterrupted.epoch_losses
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_no_number_names_its_step() -> None:
+    data = TensorDataset(torch.tensor([[1.0] * 6] * 3), torch.tensor([1.0, 1.0, float("inf")]))
+    with pytest.raises(ProgramError, match=r"the loss is (inf|nan) at step \d of epoch 1"):
+        trainer(network(outputs=1), data, batch_size=1).fit(2)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda loss: loss.expand(3), r"a tensor of shape \[3\]"),
+        (lambda loss: loss.item(), "float"),
+    ],
+)
+def test_a_training_step_must_return_a_scalar(returned: Any, message: str) -> None:
+    def step(model: nn.Module, batch: Any) -> Any:
+        return returned(model(batch[0]).sum())
+
+    with pytest.raises(UsageError, match=f"training_step returned {message}, not a scalar loss"):
+        trainer(training_step=step).fit(1)
+
+
+class Nothing(IterableDataset):  # type: ignore[type-arg]
+    """No samples."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+@pytest.mark.parametrize("dataset", [[], Nothing()], ids=["map", "stream"])
+def test_there_must_be_a_sample(dataset: Any) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        trainer(dataset=dataset).fit(1)
+    with pytest.raises(UsageError, match="empty"):
+        trainer().evaluate(dataset)
+
+
+def test_a_batch_must_split_evenly(set_up: Any) -> None:
+    set_up(Setup(micro_batches=3))
+    with pytest.raises(UsageError, match="a batch of 8 cannot be trained as 3 equal"):
+        trainer().fit(1)
+
+
+def test_evaluation_needs_data() -> None:
+    with pytest.raises(UsageError, match="nothing to evaluate on"):
+        trainer().evaluate()
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    with pytest.raises(UsageError, match="cannot be read"):
+        trainer().load(path)
+    path.write_text("weights")
+    with pytest.raises(UsageError, match=r"checkpoint\.pt"):
+        trainer().load(path)
+    torch.save({"model": {}}, path)
+    with pytest.raises(UsageError, match="not a checkpoint of a Trainer"):
+        trainer().load(path)
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    trainer(callbacks=[Saving(path, 2)]).fit(1)
+
+    with pytest.raises(UsageError, match="another model"):
+        trainer(network(outputs=4)).load(path)
+    with pytest.raises(UsageError, match="without a scheduler"):
+        resumable().load(path)
+    with pytest.raises(UsageError, match="batches of 8"):
+        trainer(batch_size=4).load(path)
+
+
+def test_more_workers_than_cores_are_no_reason_to_warn(set_up: Any) -> None:
+    set_up(Setup(loader={"num_workers": 1000}))
+
+    trainer()._feed(numbers())
+
+
+def test_no_loader_is_left_running(set_up: Any) -> None:
+    set_up(Setup(loader={"num_workers": 1, "persistent_workers": True}))
+    workers: list[int] = []
+
+    trainer(callbacks=[lambda trainer, loss: workers.append(_children())]).fit(1)
+
+    assert max(workers) == 1
+    assert _children() == 0
+
+
+def _children() -> int:
+    return len(multiprocessing.active_children())

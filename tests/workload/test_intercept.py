@@ -1,0 +1,214 @@
+"""A program run under interception is the same program, watched and set up."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from autotune.workload.conversation import Ended, Ready, RunWindow, Unsupported
+from autotune.workload.setup import Precision, Setup
+from autotune.workload.window import DRAIN, REPLAY_DEVICE
+from tests.workload.programs import HEAD, PLAIN, losses, observe, run, steps, window_of
+
+
+def losses_without_interception(text: str) -> list[float]:
+    """What the same program computes when nobody watches; it appends to `kept`."""
+    torch.manual_seed(0)
+    kept: list[float] = []
+    exec(compile(text.replace("loss.backward()", "loss.backward(); kept.append(loss.item())"), "t", "exec"), {"kept": kept})
+    return kept
+
+
+def test_watching_a_program_does_not_change_its_losses(tmp_path: Path) -> None:
+    state = torch.get_rng_state()
+    expected = losses_without_interception(PLAIN)[:20]
+    torch.set_rng_state(state)
+    assert losses(PLAIN, tmp_path, count=20) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
+    reports = run(PLAIN, steps(14), folder=tmp_path)
+    window = window_of(reports)
+    assert isinstance(reports[0], Ready)
+    assert window.steps == 14
+    assert window.samples == 2 * 200  # two epochs of 200 samples in 7 batches each
+    assert set(window.phases) == {"data", "forward", "backward", "optimizer"}
+    assert 0 < sum(window.phases.values()) <= window.seconds
+    assert window.seconds == pytest.approx(sum(window.step_seconds))
+    assert len(window.losses) == 15  # the first step's too
+
+
+def test_every_hook_is_gone_afterwards(tmp_path: Path) -> None:
+    before = (nn.Module.__call__, torch.autograd.backward, DataLoader.__init__, torch.optim.Optimizer.__init__)
+    run(PLAIN, steps(3), folder=tmp_path)
+    after = (nn.Module.__call__, torch.autograd.backward, DataLoader.__init__, torch.optim.Optimizer.__init__)
+    assert after == before
+
+
+def test_places_and_parts_of_the_program_are_seen(tmp_path: Path) -> None:
+    seen = observe(PLAIN, tmp_path)
+    lines = PLAIN.splitlines()
+    assert seen.loader is not None and seen.loader.batch_size == 32 and seen.loader.shuffle
+    assert seen.optimizer is not None and seen.optimizer.name == "AdamW"
+    assert seen.optimizers == 1 and seen.backwards_per_step == 1
+    for role, code in {
+        "loader": "loader = DataLoader",
+        "optimizer": "optimizer = ",
+        "forward": "loss = criterion",
+        "backward": "loss.backward",
+        "step": "optimizer.step",
+        "zero_grad": "optimizer.zero_grad",
+    }.items():
+        place = getattr(seen.places, role)
+        assert lines[place.line - 1].strip().startswith(code), role
+
+
+def test_a_program_that_ends_reports_what_was_measured_until_then(tmp_path: Path) -> None:
+    end = run(PLAIN.replace("range(50)", "range(1)"), steps(100), folder=tmp_path)[-1]
+    assert isinstance(end, Ended)
+    assert end.steps == 7
+    assert end.window is not None and end.window.steps == 6
+
+
+def test_validation_between_epochs_is_not_counted_as_training(tmp_path: Path) -> None:
+    text = PLAIN + textwrap.indent(
+        textwrap.dedent("""
+        model.eval()
+        with torch.no_grad():
+            for x, y in validation:
+                time.sleep(0.05); criterion(model(x), y)
+        model.train()
+        """),
+        "    ",
+    )
+    text = "import time\n" + text.replace("loader =", "validation = DataLoader(dataset, batch_size=100)\nloader =")
+    window = window_of(run(text, steps(20), folder=tmp_path))
+    assert window.validation_seconds >= 2 * 2 * 0.05
+    assert max(window.step_seconds) < 0.09
+    assert window.samples == 20 * 200 / 7 or abs(window.samples - 20 * 200 / 7) < 32
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_micro_batches_compute_the_whole_batch_s_step(tmp_path: Path, parts: int) -> None:
+    whole = losses(PLAIN, tmp_path, count=30)
+    split = losses(PLAIN, tmp_path, count=30, setup=Setup(micro_batches=parts))
+    assert split == pytest.approx(whole, rel=1e-4)
+
+
+def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(tmp_path: Path) -> None:
+    text = PLAIN.replace("for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch").replace(
+        "        optimizer.step()\n",
+        "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n        optimizer.step()\n        scheduler.step()\n",
+    )
+    whole = losses(text, tmp_path, count=30)
+    assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(whole, rel=1e-4)
+
+
+def test_gradients_cleared_after_the_step_are_held_as_well(tmp_path: Path) -> None:
+    text = PLAIN.replace("        optimizer.zero_grad()\n", "").replace(
+        "        optimizer.step()\n", "        optimizer.step()\n        model.zero_grad()\n"
+    )
+    whole = losses(text, tmp_path, count=20)
+    assert losses(text, tmp_path, count=20, setup=Setup(micro_batches=4)) == pytest.approx(whole, rel=1e-4)
+
+
+def test_only_the_training_loader_is_set_up(tmp_path: Path) -> None:
+    text = PLAIN.replace("loader =", "other = DataLoader(dataset, batch_size=100, num_workers=0)\nloader =").replace(
+        "for epoch in range(50):", "for epoch in range(50):\n    sum(len(x) for x, y in other)\n    assert other.num_workers == 0"
+    )
+    key = observe(text, tmp_path).training_loader()
+    seen = observe(text, tmp_path, setup=Setup(loader={"num_workers": 1, "persistent_workers": True}), loader=key)
+    assert seen.loader is not None
+    assert (seen.loader.num_workers, seen.loader.batch_size, seen.loader.persistent_workers) == (1, 32, True)
+
+
+def test_workers_deliver_the_same_batches(tmp_path: Path) -> None:
+    text = PLAIN.replace("range(50)", "range(4)")
+    own = losses(text, tmp_path, count=20)
+    assert losses(text, tmp_path, count=20, setup=Setup(loader={"num_workers": 2})) == pytest.approx(own, rel=1e-6)
+
+
+def test_autocast_covers_forward_and_loss(tmp_path: Path) -> None:
+    setup = Setup(precision=Precision(device_type="cpu", dtype="bfloat16"))
+    assert observe(PLAIN, tmp_path, setup=setup).autocast == "bfloat16"
+    assert observe(PLAIN, tmp_path).autocast == ""
+    whole = losses(PLAIN, tmp_path, count=20)
+    assert losses(PLAIN, tmp_path, count=20, setup=setup) == pytest.approx(whole, rel=0.05)
+
+
+def test_a_replayed_batch_takes_the_loader_out_of_the_step(tmp_path: Path) -> None:
+    text = PLAIN.replace("for x, y in loader:", "for x, y in loader:\n        seen.append(x)").replace(
+        "for epoch", "seen = []\nfor epoch"
+    )
+    window = window_of(run(text, RunWindow(seconds=0.0, steps=20, mode=REPLAY_DEVICE), folder=tmp_path))
+    assert window.mode == REPLAY_DEVICE
+    assert window.samples == 20 * 32  # never the epoch's smaller last batch
+
+
+def test_a_drained_loader_runs_without_the_model(tmp_path: Path) -> None:
+    window = window_of(run(PLAIN, RunWindow(seconds=0.05, mode=DRAIN), folder=tmp_path))
+    assert window.samples > 0 and not window.losses and not window.phases
+
+
+def test_a_program_without_a_loader_is_timed_and_says_what_it_cannot(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        def get_batch():
+            index = torch.randint(200, (16,))
+            return inputs[index], targets[index]
+        for step in range(1000):
+            x, y = get_batch()
+            loss = criterion(model(x), y)
+            optimizer.zero_grad(set_to_none=False)
+            loss.backward()
+            optimizer.step()
+        """)
+    reports = run(text, steps(10), RunWindow(seconds=0.1, mode=REPLAY_DEVICE), RunWindow(seconds=0.1, mode=DRAIN), folder=tmp_path)
+    assert window_of(reports).samples == 160
+    assert "data" not in window_of(reports).phases
+    assert all(isinstance(report, Unsupported) and "DataLoader" in report.reason for report in reports[-2:])
+    seen = observe(text, tmp_path)
+    assert seen.loader is None and not seen.set_to_none
+
+
+def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) -> None:
+    lbfgs = HEAD + textwrap.dedent("""
+        optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            return loss
+        for step in range(100):
+            optimizer.step(closure)
+        """)
+    seen = observe(lbfgs, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.closure and seen.backwards_per_step > 1
+    gan = HEAD + textwrap.dedent("""
+        other = nn.Linear(8, 8)
+        first = torch.optim.Adam(model.parameters())
+        second = torch.optim.Adam(other.parameters())
+        for epoch in range(100):
+            for x, y in DataLoader(dataset, batch_size=20):
+                first.zero_grad()
+                criterion(model(other(x).detach()), y).backward()
+                first.step()
+                second.zero_grad()
+                criterion(model(other(x)), y).backward()
+                second.step()
+        """)
+    seen = observe(gan, tmp_path)
+    assert seen.optimizers == 2 and 1.5 < seen.backwards_per_step <= 2 and len(seen.models) == 2
+    assert seen.samples_per_step == 20
+
+
+def test_the_users_own_scaler_does_not_scale_the_losses_that_are_kept(tmp_path: Path) -> None:
+    text = PLAIN.replace("for epoch", "scaler = torch.amp.GradScaler('cpu')\nfor epoch").replace(
+        "        loss.backward()\n        optimizer.step()\n",
+        "        scaler.scale(loss).backward()\n        scaler.step(optimizer)\n        scaler.update()\n",
+    )
+    assert max(losses(text, tmp_path, count=10)) < 2
+    assert observe(text, tmp_path).scaler
