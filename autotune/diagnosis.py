@@ -1,9 +1,39 @@
-"""What holds the program back: bottlenecks, each with its evidence and the most that fixing it could gain."""
+"""What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean, stdev
 
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import Ceiling, Profile
+from autotune.workload.window import AS_IS
+
+# Shares of a step from which a phase is worth a warning, and critical. Data, copies and time that
+# no phase accounts for: TraceML's 10 and 20 %, which the other tools' values lie around.
+WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
+OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
+# Peak over capacity (TraceML).
+MEMORY_WARNING, MEMORY_CRITICAL = 0.92, 0.97
+
+# Steps shorter than this that still compute most of the time are small operations: starting one
+# costs 5 to 20 us from Python, and a step of the smallest model starts a hundred. Unless they get
+# through this many operations a second on each core, which only large ones do (a matrix product
+# of 700 x 700: 1e11; a classifier of 2,400 weights with batches of 32: 3e8).
+TINY_STEP_SECONDS = 0.005
+WORKING_RATE = 5e9
+MOSTLY = 0.5
+
+# A loader that keeps this much of a core busy decodes or transforms; below the other it waits.
+WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
+ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
+
+# A ceiling this close to the program as it is says that the class of changes gains nothing.
+NO_GAIN = 1.05
+STANDARD_ERRORS = 2.0  # about 95 %
+RANKS = {"critical": 0, "warning": 1, "info": 2}
+COMPUTING = ("forward", "backward", "optimizer")
+
+GIB = 1 << 30
 
 
 class Bottleneck(StrEnum):
@@ -20,7 +50,10 @@ class Bottleneck(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One bottleneck. `severity` is "info", "warning" or "critical"; `max_gain` a ratio, None where unknown."""
+    """One bottleneck.
+
+    `severity` is "info", "warning" or "critical"; `max_gain` a ratio, None where unknown.
+    """
 
     bottleneck: Bottleneck
     severity: str
@@ -31,4 +64,236 @@ class Finding:
 
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
-    raise NotImplementedError
+    looks = (_data, _copy, _host, _optimizer, _overhead, _memory, _compute)
+    found = [finding for look in looks if (finding := look(profile)) is not None]
+    found.sort(key=lambda each: (RANKS[each.severity], -_weight(profile, each.bottleneck)))
+    return tuple(found)
+
+
+def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
+    """The share of a step that `bottleneck` is about; memory takes no time."""
+    names = {
+        Bottleneck.DATA: ("data",),
+        Bottleneck.COPY: ("copy",),
+        Bottleneck.HOST: ("other",),
+        Bottleneck.OPTIMIZER: ("optimizer",),
+        Bottleneck.OVERHEAD: ("forward", "backward"),
+        Bottleneck.COMPUTE: COMPUTING,
+        Bottleneck.MEMORY: (),
+    }[bottleneck]
+    return sum(profile.phases.get(name, 0.0) for name in names)
+
+
+def _data(profile: Profile) -> Finding | None:
+    severity = _severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
+    if not severity:
+        return None
+    share = profile.phases["data"]
+    gain = _gain(share, profile.ceiling("host"), profile.ceiling("compute"))
+    return Finding(
+        bottleneck=Bottleneck.DATA,
+        severity=severity if gain >= NO_GAIN else "info",
+        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile)))),
+        max_gain=gain,
+        headline=f"Waits for data {_percent(share)} of each step; "
+        f"loading faster {_can_gain(gain)}.",
+    )
+
+
+def _copy(profile: Profile) -> Finding | None:
+    severity = _severity(_surely(profile, "copy"), WAIT_WARNING, WAIT_CRITICAL)
+    if not severity:
+        return None
+    seen, share, gain = profile.seen, profile.phases["copy"], _gain(profile.phases["copy"])
+    compute = profile.ceiling("compute")
+    if compute and compute.max_gain is not None:
+        gain = max(1.0, min(gain, compute.max_gain))
+    memory = "pinned" if seen.loader and seen.loader.pin_memory else "pageable"
+    return Finding(
+        bottleneck=Bottleneck.COPY,
+        severity=severity if gain >= NO_GAIN else "info",
+        evidence=f"Each batch of {seen.batch_bytes / 1e6:.1f} MB is copied from {memory} memory, "
+        f"{'non-blocking' if seen.non_blocking else 'and the program waits for it'}.",
+        max_gain=gain,
+        headline=f"Copies batches to the device {_percent(share)} of each step; "
+        f"hiding that {_can_gain(gain)}.",
+    )
+
+
+def _host(profile: Profile) -> Finding | None:
+    share = profile.phases.get("other", 0.0)
+    severity = _severity(share, WAIT_WARNING, WAIT_CRITICAL)
+    if not severity:
+        return None
+    if profile.seen.loader is None:
+        what = f"Prepares batches itself or runs other Python {_percent(share)} of each step"
+        evidence = "The program draws no batches from a DataLoader; this is the time outside "
+    else:
+        what = f"Runs its own Python {_percent(share)} of each step"
+        evidence = "Logging, metrics, schedulers and the like: the time outside loading, copies, "
+    return Finding(
+        bottleneck=Bottleneck.HOST,
+        severity=severity,
+        evidence=f"{evidence}forward, backward and the optimizer.",
+        max_gain=_gain(share),
+        headline=f"{what}; without that it {_can_gain(_gain(share))}.",
+    )
+
+
+def _optimizer(profile: Profile) -> Finding | None:
+    share = profile.phases.get("optimizer", 0.0)
+    severity = _severity(share, OPTIMIZER_WARNING, OPTIMIZER_CRITICAL)
+    optimizer = profile.seen.optimizer
+    if not severity or optimizer is None:
+        return None
+    way = "fused" if optimizer.fused else "foreach" if optimizer.foreach else "torch's default"
+    return Finding(
+        bottleneck=Bottleneck.OPTIMIZER,
+        severity=severity,
+        evidence=f"{optimizer.name} ({way}) updates {_parameters(profile):,} parameters in "
+        f"{_milliseconds(share * profile.step_seconds)} a step.",
+        max_gain=_gain(share),
+        headline=f"Updates weights {_percent(share)} of each step; "
+        f"a faster optimizer step {_can_gain(_gain(share))}.",
+    )
+
+
+def _overhead(profile: Profile) -> Finding | None:
+    share = _weight(profile, Bottleneck.COMPUTE)
+    if profile.step_seconds >= TINY_STEP_SECONDS or share < MOSTLY:
+        return None
+    # Every weight multiplies and adds at least once a sample, forward and twice backward.
+    least_rate = 6 * _parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
+    if profile.machine.device == "cpu" and least_rate > WORKING_RATE * profile.machine.cores:
+        return None
+    step = _milliseconds(profile.step_seconds)
+    return Finding(
+        bottleneck=Bottleneck.OVERHEAD,
+        severity="warning",
+        evidence=f"{_percent(share)} of a step of {step} is computing, on {_parameters(profile):,} "
+        f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}.",
+        max_gain=None,
+        headline=f"Takes {step} a step: small operations, most of whose time is spent on starting "
+        "them.",
+    )
+
+
+def _memory(profile: Profile) -> Finding | None:
+    memory = profile.memory
+    if memory.peak_bytes is None or memory.capacity_bytes <= 0:
+        return None
+    share = memory.peak_bytes / memory.capacity_bytes
+    severity = _severity(share, MEMORY_WARNING, MEMORY_CRITICAL)
+    if not severity:
+        return None
+    sizes = f"{memory.peak_bytes / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
+    return Finding(
+        bottleneck=Bottleneck.MEMORY,
+        severity=severity,
+        evidence=f"Peak {sizes}; parameters {memory.parameter_bytes / GIB:.1f} GiB, "
+        f"optimizer state {memory.optimizer_bytes / GIB:.1f} GiB.",
+        max_gain=None,
+        headline=f"Fills {_percent(share)} of the device's memory at its peak ({sizes}).",
+    )
+
+
+def _compute(profile: Profile) -> Finding:
+    """Always found, so that a healthy program hears that it is."""
+    share = _weight(profile, Bottleneck.COMPUTE)
+    loader = profile.ceiling("data")
+    gain, feeds = _gain(share), ""
+    if loader and loader.max_gain is not None:
+        gain = max(1.0, min(gain, loader.max_gain))
+        if share >= MOSTLY and loader.max_gain >= NO_GAIN:
+            feeds = f"; the loader could feed {_times(loader.max_gain)} as much"
+    phases = [
+        f"{name} {_percent(profile.phases[name])}" for name in COMPUTING if name in profile.phases
+    ]
+    return Finding(
+        bottleneck=Bottleneck.COMPUTE,
+        severity="info",
+        evidence=f"{'; '.join(filter(None, (', '.join(phases).capitalize(), _cores(profile))))}.",
+        max_gain=gain,
+        headline=f"Computes {_percent(share)} of each step{feeds}.",
+    )
+
+
+def _parameters(profile: Profile) -> int:
+    return sum(model.parameters for model in profile.seen.models)
+
+
+def _cores(profile: Profile) -> str:
+    return f"{profile.processors_used:.1f} of {profile.machine.cores} cores are busy"
+
+
+def _surely(profile: Profile, phase: str) -> float:
+    """The lower end of the phase's share, by how much it differs between windows."""
+    shares = [
+        window.phases.get(phase, 0.0) / window.seconds
+        for window in profile.windows
+        if window.mode == AS_IS and window.seconds > 0
+    ]
+    share = profile.phases.get(phase, 0.0)
+    if len(shares) < 2:
+        return share
+    return min(share, fmean(shares) - STANDARD_ERRORS * stdev(shares) / math.sqrt(len(shares)))
+
+
+def _severity(share: float, warning: float, critical: float) -> str:
+    if share >= critical:
+        return "critical"
+    return "warning" if share >= warning else ""
+
+
+def _gain(share: float, *ceilings: Ceiling | None) -> float:
+    """The most that removing `share` of a step gains: a measured ceiling, else by Amdahl."""
+    for ceiling in ceilings:
+        if ceiling and ceiling.max_gain is not None:
+            return max(1.0, ceiling.max_gain)
+    return 1 / max(1 - share, 0.001)
+
+
+def _loader_at_work(profile: Profile) -> str:
+    """What the loader does while the model waits: work, or wait itself."""
+    busy, cores = profile.data_processor_share, profile.machine.cores
+    if busy is None:
+        return "What the loader does meanwhile was not measured."
+    workers = profile.seen.loader.num_workers if profile.seen.loader else 0
+    who = f"The loader, with {workers or 'no'} worker{'' if workers == 1 else 's'},"
+    if busy >= ALL_CORES * cores and workers:
+        return f"{who} keeps all {cores} cores busy."
+    if busy >= WORKING_SHARE:
+        return f"{who} keeps {busy:.1f} of {cores} cores busy: it decodes or transforms."
+    if busy < WAITING_SHARE:
+        return f"{who} uses {busy:.2f} of a core: it waits for slow reads."
+    return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
+
+
+def _rates(profile: Profile) -> str:
+    """What loader and model can do, each without the other."""
+    named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
+    parts = [
+        f"{does} {ceiling.samples_per_second:,.3g} samples/s"
+        for name, does in named
+        if (ceiling := profile.ceiling(name)) and ceiling.samples_per_second is not None
+    ]
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _can_gain(gain: float) -> str:
+    if gain < NO_GAIN:
+        return f"can gain {_percent(gain - 1)} at most"
+    return f"can gain up to {_times(gain)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms"

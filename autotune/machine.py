@@ -1,6 +1,32 @@
-"""The machine as this process may use it: device, memory, cores, versions."""
+"""The machine as this process may use it: device, memory, cores, versions.
 
+Read from the system alone: torch is not imported and the device not touched, so that a process may
+still be forked afterwards.
+"""
+
+import importlib.metadata
+import importlib.util
+import math
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from autotune.errors import UsageError
+
+CPU, CUDA = "cpu", "cuda"
+# Capability from which a GPU multiplies bfloat16 in hardware (CUDA C++ Programming Guide, compute
+# capabilities), and the flags of processors that do (x86, x86 with tiles, Arm).
+BF16_CAPABILITY = (8, 0)
+BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+# Docker gives a container 64 MiB, which eight workers fill with two batches of 32 small photos each
+# (8 x 2 x 32 x 3 x 64 x 64 x 4 bytes = 25 MiB), or one worker with large ones.
+SMALL_SHARED_MEMORY_BYTES = 1 << 30
+GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +56,243 @@ class Machine:
     compiler: str
     versions: dict[str, str]
     system: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ability:
+    """Something that a machine can or cannot do; `note` says how well, or what would help."""
+
+    name: str
+    can: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpu:
+    """The first GPU that this process may use."""
+
+    name: str
+    memory_bytes: int
+    capability: tuple[int, int]
+    driver: str
+
+
+def detect(device: str | None = None) -> Machine:
+    """The machine, as this process may use it.
+
+    Args:
+        device: "cpu" or "cuda"; None or "auto" takes a GPU where there is one that torch can use.
+
+    Raises:
+        UsageError: the device is not one of these, or not there.
+    """
+    chosen = (device or "auto").partition(":")[0]
+    if chosen not in {CPU, CUDA, "auto"}:
+        raise UsageError(
+            f"autotune cannot measure on the device {device!r}.",
+            "Choose cpu or cuda, or leave --device out.",
+        )
+    gpu = None if chosen == CPU else _gpu()
+    if chosen == CUDA and gpu is None:
+        raise UsageError(f"There is no CUDA device: {_why_no_gpu()}.", "Leave --device out.")
+    memory_bytes = memory_limit_bytes()
+    return Machine(
+        device=CUDA if gpu else CPU,
+        device_name=gpu.name if gpu else processor_name(),
+        device_memory_bytes=gpu.memory_bytes if gpu else memory_bytes,
+        capability=gpu.capability if gpu else None,
+        cores=usable_cores(),
+        memory_bytes=memory_bytes,
+        shared_memory_bytes=_free_bytes("/dev/shm"),  # noqa: S108  # not a file of ours
+        compiler=_compiler(),
+        versions=_versions(gpu),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+    )
+
+
+def abilities(machine: Machine) -> tuple[Ability, ...]:
+    """What `machine` can measure or tune, and what is missing for more."""
+    cores, compiler = os.cpu_count() or machine.cores, bool(machine.compiler)
+    forks, delays = hasattr(os, "fork"), Path("/proc/self/schedstat").exists()
+    on_gpu, fast_bf16 = machine.device == CUDA, has_bf16_units(machine)
+    roomy = machine.shared_memory_bytes >= SMALL_SHARED_MEMORY_BYTES
+    shared = f"{machine.shared_memory_bytes / GIB:.1f} GiB of shared memory free"
+    used = f"{machine.cores} of {cores}"
+    rows = (
+        ("Measure on a GPU", on_gpu, machine.device_name if on_gpu else _why_no_gpu()),
+        ("Fork runs from a warm process", forks, "" if forks else "needs Linux"),
+        ("Try torch.compile", compiler or on_gpu, machine.compiler or "install g++, or set CXX"),
+        ("Compute bfloat16 in hardware", fast_bf16, "" if fast_bf16 else "a probe decides on it"),
+        (
+            "Feed many loader workers",
+            roomy,
+            shared + ("" if roomy else "; --shm-size=2g in Docker"),
+        ),
+        ("Use every processor", machine.cores >= cores, f"{used} by affinity and container limit"),
+        (
+            "See when a run waits for a processor",
+            delays,
+            "" if delays else "no /proc/self/schedstat",
+        ),
+    )
+    return tuple(Ability(name=name, can=can, note=note) for name, can, note in rows)
+
+
+def has_bf16_units(machine: Machine) -> bool:
+    """Whether the device multiplies bfloat16 in hardware."""
+    if machine.capability is not None:
+        return machine.capability >= BF16_CAPABILITY
+    return bool(BF16_FLAGS & set(_processor_field("flags", "Features").split()))
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Processors this process may use: its affinity, or less by a cgroup's quota, rounded up."""
+    allowed = len(os.sched_getaffinity(0))
+    for group in _control_groups("cpu", root):
+        quota, period = _quota(group)
+        if quota > 0 and period > 0:
+            allowed = min(allowed, math.ceil(quota / period))
+    return max(1, allowed)
+
+
+def memory_limit_bytes(root: Path = Path("/")) -> int:
+    """Main memory this process may use: the machine's, or less by a cgroup's limit."""
+    total = re.search(r"MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"))
+    limits = [int(total[1]) * 1024] if total else []
+    for group in _control_groups("memory", root):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _text(group / name).strip()
+            limits += [int(limit)] if limit.isdigit() else []
+    return min(limits, default=0)
+
+
+def processor_name() -> str:
+    """What the processor calls itself."""
+    return _processor_field("model name", "Model") or platform.machine()
+
+
+def _control_groups(controller: str, root: Path) -> Iterator[Path]:
+    """Directories of the cgroups that bind this process, innermost first, of both versions.
+
+    A container often sees its own group as the root, so the root is always among them.
+    """
+    mounts = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        tops = [mounts / controllers, mounts / controller] if controllers else [mounts]
+        for top in dict.fromkeys(tops):
+            inner = top / path.lstrip("/")
+            yield from (group for group in (inner, *inner.parents) if group.is_relative_to(top))
+
+
+def _quota(group: Path) -> tuple[float, float]:
+    """Processor time and the period in which it may be used; the first is -1 without a limit."""
+    words = _text(group / "cpu.max").split() or [
+        _text(group / "cpu.cfs_quota_us").strip() or "-1",
+        _text(group / "cpu.cfs_period_us").strip() or "0",
+    ]
+    return (-1.0 if words[0] == "max" else float(words[0])), float(words[1])
+
+
+def _gpu() -> _Gpu | None:
+    """The GPU that torch would use first; None without one, or if torch is built without CUDA."""
+    if not _torch_cuda_version():
+        return None
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handle = _first_visible(pynvml)
+        if handle is None:
+            return None
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        return _Gpu(
+            name=str(pynvml.nvmlDeviceGetName(handle)),
+            memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            capability=(int(major), int(minor)),
+            driver=str(pynvml.nvmlSystemGetDriverVersion()),
+        )
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _first_visible(nvml: ModuleType) -> object | None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    if visible.isdigit():
+        return nvml.nvmlDeviceGetHandleByIndex(int(visible))  # type: ignore[no-any-return]
+    if visible.startswith(("GPU-", "MIG-")):
+        return nvml.nvmlDeviceGetHandleByUUID(visible)  # type: ignore[no-any-return]
+    return None
+
+
+def _why_no_gpu() -> str:
+    if not _torch_cuda_version():
+        return "the installed torch is built without CUDA"
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in {"", "-1"}:
+        return "CUDA_VISIBLE_DEVICES hides every GPU"
+    return "the NVIDIA driver shows none"
+
+
+def _versions(gpu: _Gpu | None) -> dict[str, str]:
+    found = {
+        "python": platform.python_version(),
+        "torch": _installed("torch"),
+        "autotune": _installed("torch-autotune"),
+    }
+    if gpu:
+        cuda = _torch_cuda_version()
+        found["cuda"] = cuda
+        found["cudnn"] = _installed(f"nvidia-cudnn-cu{cuda.partition('.')[0]}")
+        found["driver"] = gpu.driver
+    return {name: version for name, version in found.items() if version}
+
+
+def _torch_cuda_version() -> str:
+    """The CUDA version that torch is built for, "" without; torch is not imported for it."""
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        return ""
+    text = _text(Path(torch.origin).parent / "version.py")
+    found = re.search(r"^cuda\b[^=]*= '([\d.]+)'", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _installed(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _compiler() -> str:
+    names = (os.environ.get("CXX", ""), "g++", "clang++")
+    return next((path for name in names if name and (path := shutil.which(name))), "")
+
+
+def _processor_field(*names: str) -> str:
+    found = re.search(
+        rf"^(?:{'|'.join(names)})\s*: (.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE
+    )
+    return found[1].strip() if found else ""
+
+
+def _free_bytes(directory: str) -> int:
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

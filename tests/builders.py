@@ -1,4 +1,4 @@
-"""Whole results as a real run leaves them, built from a few figures: what tests of what comes after read."""
+"""Whole results as a real run leaves them, for tests of what comes after it."""
 
 import math
 import random
@@ -58,7 +58,7 @@ PATCH = """\
      optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
      for epoch in range(args.epochs):
          for images, labels in loader:
-"""
+"""  # noqa: W293 - an unchanged empty line of a patch is a space
 
 
 def machine(**changes: Any) -> Machine:
@@ -304,8 +304,8 @@ def trials() -> tuple[Trial, ...]:
             ),
         ),
         (
-            {"num_workers": 4, "threads": 1, "channels_last": True, "fused": True},
-            Failure(kind="void", reason="fused was asked for and not observed in the run."),
+            {"num_workers": 4, "threads": 1, "channels_last": True, "optimizer": "fused"},
+            Failure(kind="void", reason="optimizer=fused was asked for and not observed."),
         ),
         (
             {
@@ -345,7 +345,9 @@ def space() -> Space:
             SkippedKnob(
                 knob="compile", reason="Compiling takes 21 s or more, which this budget cannot pay."
             ),
-            SkippedKnob(knob="fused", reason="The optimizer takes 2 % of a step: less than noise."),
+            SkippedKnob(
+                knob="optimizer", reason="The optimizer takes 2 % of a step: less than noise."
+            ),
         ),
     )
 
@@ -365,7 +367,7 @@ def edits() -> tuple[EditOutcome, ...]:
             knob="threads", edit=ProcessStatement(code="torch.set_num_threads(1)"), status="already"
         ),
         EditOutcome(
-            knob="accumulation",
+            knob="micro_batches",
             edit=Accumulate(steps=2),
             status="refused",
             reason="The loop body is in a library.",
@@ -396,7 +398,7 @@ def parity(steps: int = 400, **changes: Any) -> Parity:
     """Two curves of the same training in another rounding."""
     given: dict[str, Any] = {
         "same_training": True,
-        "max_relative_loss_difference": 0.013,
+        "max_relative_loss_difference": 0.031,
         "band": 0.061,
         "steps": steps,
         "baseline_losses": losses(steps),
@@ -426,6 +428,8 @@ def verdict(**changes: Any) -> Verdict:
         ),
         "parity": parity(),
         "turns": turns(baseline=180.4, tuned=382.4, delivered=379.8),
+        "rounds": (4, 4),
+        "left_out": 1,
     }
     return Verdict(**given | changes)
 
@@ -463,7 +467,32 @@ def no_gain_result(**changes: Any) -> Result:
             parity=None,
             turns=turns(baseline=180.4, tuned=182.2),
         ),
-        "trials": tuple(trial(number, {"threads": 1}, 180.0 - number) for number in range(6)),
+        "profile": profile(
+            phases={
+                "data": 0.01,
+                "forward": 0.34,
+                "backward": 0.6,
+                "optimizer": 0.04,
+                "other": 0.01,
+            },
+            ceilings=(
+                Ceiling(name="compute", samples_per_second=182.0, max_gain=1.01),
+                Ceiling(name="data", samples_per_second=9400.0, max_gain=52.1),
+            ),
+        ),
+        "diagnosis": (
+            Finding(
+                bottleneck=Bottleneck.COMPUTE,
+                severity="info",
+                evidence="Forward and backward are 94 % of a step and keep both cores busy.",
+                max_gain=None,
+                headline="Computes for 94 % of each step.",
+            ),
+        ),
+        "trials": tuple(
+            trial(number, {"threads": number} if number else {}, 180.0 - number)
+            for number in range(6)
+        ),
         "cost": Cost(seconds=48.0, trials=6, break_even_steps=None),
         "edits": (),
         "patch": "",
@@ -496,6 +525,7 @@ def failed_result(**changes: Any) -> Result:
             delivered=None,
             parity=None,
             turns={},
+            rounds=(),
         ),
         "trials": (
             trial(0, {}, 180.4),

@@ -134,7 +134,7 @@ def test_float_targets_are_met_in_the_mean_square(kind: torch.dtype) -> None:
     inputs, targets = numbers(kind).tensors
     loss = nn.functional.mse_loss(model(inputs).squeeze(), targets.float())
 
-    assert trainer(model, numbers(kind)).evaluate() == pytest.approx(loss.item())
+    assert trainer(model).evaluate(numbers(kind)) == pytest.approx(loss.item())
 
 
 def test_a_model_that_returns_its_loss_is_given_the_dict() -> None:

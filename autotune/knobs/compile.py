@@ -51,6 +51,12 @@ class Compile(Knob):
             return Skip(
                 reason=f"the model is compiled already ({self.read(seen)})", impossible=True
             )
+        if seen.models[0].of_torch:
+            return Skip(
+                reason=f"the model is a {seen.models[0].name} of torch's own, which compiling in "
+                "place passes over: in a class of its own it would be compiled",
+                impossible=True,
+            )
         if not on_cuda(profile) and not profile.machine.compiler:
             return Skip(
                 reason="it needs a C++ compiler on a CPU, and there is none", impossible=True

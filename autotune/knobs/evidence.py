@@ -1,6 +1,4 @@
-"""What a profile says that a class of knobs could gain: each question answers with a reason to skip
-them, or "".
-"""
+"""What a profile says that a class of knobs could gain: a reason to skip them, or ""."""
 
 import math
 
@@ -15,12 +13,11 @@ SMALLEST_GAIN = 0.03
 # Beyond 32 the memory of the workers themselves weighs more than what is left to gain.
 MOST_WORKERS = 32
 
-# From this share of its time on, a loading process counts as keeping a core busy: what is left of it
-# is the clock's and the system's own.
+# From this share of its time on, a loading process counts as keeping a core busy: what is left is
+# the clock's and the system's own.
 _DECODING_SHARE = 0.8
 
-# Peak over capacity from which memory counts as scarce (torch-tb-profiler 90 %, TraceML 92 % and 97
-# %).
+# Peak over capacity from which memory counts as scarce (TraceML; torch-tb-profiler says 90 %).
 SCARCE_MEMORY = 0.92
 
 

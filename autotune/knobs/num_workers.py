@@ -27,8 +27,9 @@ from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-# Workers beyond what the compute ceiling could swallow, as a factor: they slow each other down.
-_HEADROOM = 2
+# Workers beyond what the compute ceiling could swallow, as a factor: that ceiling is too low where
+# the machine was busy as it was measured, and rises with what other knobs gain.
+_HEADROOM = 4
 
 
 class NumWorkers(Knob):

@@ -4,8 +4,8 @@ What it does
     Sets `DataLoader(prefetch_factor=...)`; torch's own is 2.
 
 When it helps
-    When workers wait for an uneven store: a longer queue bridges a slow read. It cannot make
-    loading faster.
+    When there are workers, and training still waits for an uneven store: a longer queue bridges a
+    slow read. It cannot make loading faster.
 
 What it costs
     Memory: workers x prefetch_factor batches wait in shared memory.
@@ -43,6 +43,11 @@ class PrefetchFactor(Knob):
                 reason="its loader can have no workers, so that nothing is fetched ahead",
                 impossible=True,
             )
+        if loader.num_workers == 0:
+            return Skip(
+                reason="the program's loader has no workers yet: whether their queue is too short "
+                "shows once they are there"
+            )
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
         if not loader_waits(profile):
@@ -51,10 +56,8 @@ class PrefetchFactor(Knob):
             )
         if own >= _LONGER:
             return Skip(reason=f"the queue is long already: {own} batches for each worker")
-        if most_queued_batches(profile) < _LONGER * max(1, loader.num_workers):
-            return Skip(
-                reason="a longer queue of batches would not fit in shared memory", impossible=True
-            )
+        if most_queued_batches(profile) < _LONGER * loader.num_workers:
+            return Skip(reason="a longer queue of batches would not fit in shared memory")
         return Choices(own=own, values=(own, _LONGER))
 
     def active(self, chosen: Config) -> bool:

@@ -1,48 +1,57 @@
-"""What may be said from timed windows: a throughput, whether it is steady, and the ratio of two programs.
+"""What may be said from timed windows: a throughput, whether it is steady, a ratio of two programs.
 
-Every interval is two-sided. Throughput is always samples over wall, never a typical step: where batches arrive in
-bursts the median step overstates the speed many times over.
+Every interval is two-sided. Throughput is always samples over wall, never a typical step: where
+batches arrive in bursts the median step overstates the speed many times over.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist, fmean, variance
 
 from autotune.workload.window import Window
 
 CONFIDENCE = 0.95
 
-# Batch means (Law, Simulation Modeling and Analysis, ch. 9): few long batches rather than many short ones, because
-# neighbouring windows are alike (lag-1 correlation about 0.3 was seen) and long batches are nearly independent.
+# Batch means (Law, Simulation Modeling and Analysis, ch. 9): few long batches rather than many
+# short ones, because neighbouring windows are alike (lag-1 correlation about 0.3 was seen) and long
+# batches are nearly independent.
 MOST_BATCHES = 10
 FEWEST_BATCHES = 5
 
-# Log-ratio scatter assumed of a throughput that was timed once: windows of different processes differed by 0.13 to 0.30.
+# Log-ratio scatter assumed of a throughput that was timed once: windows of different processes
+# differed by 0.13 to 0.30.
 SCATTER_OF_ONE_TIMING = 0.3
 
-# Warm-up is over when this many windows lie this close together. Adjacent windows of a steady program scatter by about
-# 5 %, so three of them span 10 % or less two times in three; a rise or fall throughout must be half as small.
+# Warm-up is over when this many windows lie this close together. Adjacent windows of a steady
+# program scatter by about 5 %, so three of them span 10 % or less two times in three; a rise or
+# fall throughout must be half as small.
 STEADY_WINDOWS = 3
 STEADY_SPAN = 0.10
 STEADY_TREND = 0.05
 
-# Two fresh processes of one program differ for as long as they live (where their memory lies, which cores they are on).
-# Scatter of the log-ratio of two such processes (0.03 to 0.04 on a quiet machine; 0.06 to 0.09 with busy neighbours, on
-# 6 to 8 pairs each of four small trainings), and for how many process pairs' worth of evidence it counts.
+# Two fresh processes of one program differ for as long as they live (where their memory lies, which
+# cores they are on). Scatter of the log-ratio of two such processes (0.06 to 0.09 among busy
+# neighbours, from 6 to 8 pairs each of four small trainings; a quiet machine has half of that), and
+# for how many process pairs' worth of evidence it counts.
 PAIR_SCATTER = 0.05
 PAIR_SCATTER_WEIGHT = 3
 
-# Correlation of neighbouring turns is estimated, but never beyond this: from few turns it is mostly noise.
+# Correlation of neighbouring turns is estimated, but never beyond this: from few turns it is mostly
+# noise.
 MOST_CORRELATION = 0.6
 
-# The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at after so many pairs.
-# By tests/bench/honesty.py, in the usual noise (5 % a turn, 2.5 % a process): two identical programs are told apart in
-# 1 search of 100 (4 of 100 where processes differ by 5 %); a difference of 10 % is found in 87 of 100, of 20 % always.
-TURNS_PER_PROCESS = 8
+# The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at
+# after so many pairs. By tests/bench/honesty.py, in the usual noise (5 % a turn, 2.5 % a process):
+# two identical programs are told apart in 1 search of 100 (4 of 100 where processes differ by 5 %);
+# a difference of 10 % is found in 80 of 100, of 20 % in 99. With turns of 0.4 s that is 24 s of
+# timing at the most. More turns of the same processes say little: those differ for good.
+TURNS_PER_PROCESS = 5
 LOOKS = (1, 3, 6)
 
-# Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977, Biometrika 64).
+# Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977,
+# Biometrika 64).
 _POCOCK_ERROR = {1: 0.05, 2: 0.0294, 3: 0.0221, 4: 0.0182, 5: 0.0158}
 
 # Samples and seconds of one contestant's turn, and the turns of two contestants next to each other.
@@ -74,7 +83,8 @@ def rate(turns: Sequence[Timed]) -> float:
 def student_t(confidence: float, degrees: int) -> float:
     """Half-width, in standard errors, of a two-sided interval with `degrees` degrees of freedom.
 
-    Hill's algorithm (Communications of the ACM 13, 1970, algorithm 396), good to five digits at the levels used here.
+    Hill's algorithm (Communications of the ACM 13, 1970, algorithm 396), good to five digits at the
+    levels used here.
 
     Raises:
         ValueError: `degrees` is below 1 or `confidence` not inside (0, 1).
@@ -121,10 +131,10 @@ def confidence_per_look(looks: int) -> float:
 
 
 def merged(windows: Sequence[Window], least_steps: int = 1) -> tuple[Timed, ...]:
-    """Neighbouring windows put together until each holds `least_steps` steps; the last ones join what precedes them.
+    """Neighbouring windows put together until each holds `least_steps` steps.
 
-    A loader with workers delivers in bursts, so a window says something only if it holds a whole round of batches:
-    workers x prefetch factor.
+    Those left over at the end join the last. A loader with workers delivers in bursts, so a window
+    says something only if it holds a whole round of batches: workers x prefetch factor.
     """
     groups: list[tuple[int, int, float]] = []
     for window in windows:
@@ -144,7 +154,8 @@ def stable(windows: Sequence[Window], *, least_steps: int = 1) -> bool:
 
     Args:
         windows: of one run, oldest first.
-        least_steps: steps that a window must hold to count (workers x prefetch factor); shorter ones are merged.
+        least_steps: steps that a window must hold to count (workers x prefetch factor); shorter
+        ones are merged.
     """
     newest = [
         samples / seconds
@@ -154,7 +165,7 @@ def stable(windows: Sequence[Window], *, least_steps: int = 1) -> bool:
     if len(newest) < STEADY_WINDOWS or min(newest) <= 0:
         return False
     typical = fmean(newest)
-    moves = [later - earlier for earlier, later in zip(newest, newest[1:], strict=False)]
+    moves = [later - earlier for earlier, later in pairwise(newest)]
     one_way = all(move > 0 for move in moves) or all(move < 0 for move in moves)
     allowed = STEADY_TREND if one_way else STEADY_SPAN
     return (max(newest) - min(newest)) / typical <= allowed
@@ -163,8 +174,8 @@ def stable(windows: Sequence[Window], *, least_steps: int = 1) -> bool:
 def throughput(windows: Sequence[Window]) -> tuple[float, tuple[float, float]]:
     """Samples per second over the wall of all `windows`, and its 95 % interval by batch means.
 
-    With few windows their steps are cut into batches instead. One step alone has no scatter of its own: its interval
-    is the widest that was seen between processes.
+    With few windows their steps are cut into batches instead. One step alone has no scatter of its
+    own: its interval is the widest that was seen between processes.
     """
     batches = _batches(_pieces(windows))
     estimate = rate(batches)
@@ -186,7 +197,7 @@ def _pieces(windows: Sequence[Window]) -> list[Timed]:
 
 
 def _cut(window: Window, cuts: int) -> list[Timed]:
-    """`window` as up to `cuts` runs of consecutive steps, which keep its samples and seconds in sum."""
+    """`window` as up to `cuts` runs of consecutive steps, with its samples and seconds in sum."""
     steps = window.step_seconds
     count = min(cuts, len(steps))
     total = math.fsum(steps)
@@ -206,46 +217,37 @@ def _cut(window: Window, cuts: int) -> list[Timed]:
 def _batches(pieces: Sequence[Timed]) -> list[Timed]:
     count = min(MOST_BATCHES, len(pieces))
     edges = [round(index * len(pieces) / count) for index in range(count + 1)] if count else []
-    groups = [pieces[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    groups = [pieces[start:end] for start, end in pairwise(edges)]
     return [
         (sum(samples for samples, _ in group), math.fsum(s for _, s in group)) for group in groups
     ]
 
 
 def _deviations(turns: Sequence[Timed]) -> list[float]:
-    """By how much each turn moves the rate of all, as a share of it (the ratio estimator, linearised)."""
+    """By how much each turn moves the rate of all, as a share of it (linearised)."""
     mean_rate = rate(turns)
     mean_samples = mean_rate * fmean(seconds for _, seconds in turns)
     return [(samples - mean_rate * seconds) / mean_samples for samples, seconds in turns]
 
 
-def fair_pairs(
-    first: Sequence[Window], second: Sequence[Window], unfair: Callable[[Window], bool]
-) -> tuple[tuple[Pair, ...], int]:
-    """The turns of two contestants side by side, without those of which either is `unfair`, and how many those were.
-
-    A turn goes on both sides or on none, so that leaving it out favours neither.
-    """
-    turns = list(zip(first, second, strict=False))
-    kept = tuple((timed(a), timed(b)) for a, b in turns if not unfair(a) and not unfair(b))
-    return kept, len(turns) - len(kept)
-
-
 def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = CONFIDENCE) -> Ratio:
-    """How much faster the second contestant is than the first, from turns taken by live processes next to each other.
+    """How much faster the second contestant is than the first, from turns taken next to each other.
 
-    The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals, so it is what
-    a stopwatch would show). Its variance is that of the process pairs' own log-ratios, moderated: with few pairs their
-    scatter is barely known, so it is pooled with what was assumed (`PAIR_SCATTER`, plus the scatter of turns within
-    a process, inflated for the likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs
-    (Smyth 2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the assumption.
+    The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals,
+    so it is what a stopwatch would show). Its variance is that of the process pairs' own
+    log-ratios, moderated: with few pairs their scatter is barely known, so it is pooled with what
+    was assumed (`PAIR_SCATTER`, plus the scatter of turns within a process, inflated for the
+    likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs (Smyth
+    2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the
+    assumption.
 
     Args:
-        processes: for each pair of processes its turns, each as (samples, seconds) of the first and of the second.
-        confidence: level of the interval; `confidence_per_look` where the caller looks more than once.
+        processes: for each pair of live processes its turns, each as (samples, seconds) of the
+            first and of the second.
+        confidence: level of the interval; `confidence_per_look` where the caller looks repeatedly.
 
     Raises:
-        ValueError: there is no turn, or a contestant trained on nothing in all of a process's turns.
+        ValueError: there is no turn, or a contestant trained on nothing in all of its turns.
     """
     pairs = [list(turns) for turns in processes if turns]
     if not pairs:
@@ -269,14 +271,14 @@ def _log_ratio(turns: Sequence[Pair]) -> float:
 
 
 def _within(pairs: Sequence[Sequence[Pair]]) -> float:
-    """Variance of one process pair's log-ratio that comes from its turns alone, averaged over the pairs."""
+    """Variance of one process pair's log-ratio that comes from its turns alone."""
     squares = products = 0.0
     degrees = turns_seen = 0
     for turns in pairs:
         firsts, seconds = _deviations([a for a, _ in turns]), _deviations([b for _, b in turns])
         moves = [b - a for a, b in zip(firsts, seconds, strict=True)]
         squares += math.fsum(move * move for move in moves)
-        products += math.fsum(a * b for a, b in zip(moves, moves[1:], strict=False))
+        products += math.fsum(a * b for a, b in pairwise(moves))
         degrees += len(turns) - 1
         turns_seen += len(turns)
     if degrees == 0:

@@ -1,12 +1,12 @@
 """Where every mark of the report's charts goes; the templates draw them as SVG.
 
-Widths are in percent of the chart's box and heights in pixels, so that a chart is as wide as its page and its words stay
-as large as they are.
+Widths are in percent of the chart's box and heights in pixels, so that a chart is as wide as its
+page and its words stay as large as they are.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from autotune.measurement.measurement import Measurement
 from autotune.trials.trial import Trial
@@ -39,12 +39,15 @@ class BarChart:
 
     def percent(self, amount: float) -> float:
         """How far from the left `amount` lies, in percent of the chart's width."""
-        return round(100 * min(max(amount / self.greatest, 0.0), 1.0), 2)
+        return round(100 * _clipped(amount / self.greatest), 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a stacked bar, from `start` for `width`, both in percent of it. `shade` is one of a few greys."""
+    """A stretch of a stacked bar, from `start` for `width`, both in percent of it.
+
+    `shade` is one of a few greys.
+    """
 
     name: str
     share: float
@@ -64,7 +67,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A trial in its plot; `low` and `high` are the ends of its interval, None for one that failed."""
+    """A trial in its plot; `low` and `high` are the ends of its interval, None where it failed."""
 
     trial: Trial
     x: float
@@ -93,7 +96,7 @@ class TrialChart:
     baseline: float | None
     rows: tuple[Tick, ...]
     columns: tuple[Tick, ...]
-    height: int = field(default=PLOT_HEIGHT)
+    height: int = PLOT_HEIGHT
 
 
 def bar_chart(bars: Iterable[Bar]) -> BarChart:
@@ -129,48 +132,29 @@ def stack(shares: Iterable[tuple[str, float]], marked: frozenset[str]) -> tuple[
 
 def trial_chart(trials: Sequence[Trial]) -> TrialChart:
     """Where each of `trials` stands, in the order in which they ran."""
-    measured = [
-        (index, trial, trial.outcome)
-        for index, trial in enumerate(trials)
+    rows, top = _rows(trials)
+    width = (100 - 2 * _INSET) / max(len(trials) - 1, 1)
+    places = [round(_INSET + width * index, 2) for index in range(len(trials))]
+    points = [
+        _point(trial, trial.outcome, x, top)
+        for trial, x in zip(trials, places, strict=True)
         if isinstance(trial.outcome, Measurement)
     ]
-    ends = [outcome.interval[1] for *_, outcome in measured]
-    ends += [outcome.samples_per_second for *_, outcome in measured]
-    rows, top = _rows(max((end for end in ends if math.isfinite(end)), default=1.0))
-    best_index = max(measured, key=lambda each: each[2].samples_per_second, default=(-1,))[0]
-
-    def x(index: int) -> float:
-        span = max(len(trials) - 1, 1)
-        return round(_INSET + (100 - 2 * _INSET) * index / span, 2)
-
-    def y(amount: float) -> float:
-        return _height(amount, top)
-
+    if points:
+        fastest = min(range(len(points)), key=lambda index: points[index].y)
+        points[fastest] = replace(points[fastest], best=True)
     return TrialChart(
-        points=tuple(
-            Point(
-                trial=trial,
-                x=x(index),
-                y=y(outcome.samples_per_second),
-                low=y(outcome.interval[0]),
-                high=y(outcome.interval[1]),
-                best=index == best_index,
-            )
-            for index, trial, outcome in measured
-        ),
+        points=tuple(points),
         failures=tuple(
-            Point(trial=trial, x=x(index), y=PLOT_HEIGHT - _FAILURE_HEIGHT / 2)
-            for index, trial in enumerate(trials)
+            Point(trial=trial, x=x, y=PLOT_HEIGHT - _FAILURE_HEIGHT / 2)
+            for trial, x in zip(trials, places, strict=True)
             if not isinstance(trial.outcome, Measurement)
         ),
-        best=_best_so_far([(x(i), y(outcome.samples_per_second)) for i, _, outcome in measured]),
-        baseline=next(
-            (y(outcome.samples_per_second) for _, trial, outcome in measured if not trial.config),
-            None,
-        ),
+        best=_best_so_far(points),
+        baseline=next((point.y for point in points if not point.trial.config), None),
         rows=rows,
         columns=tuple(
-            Tick(at=x(index), text=str(trials[index].number)) for index in _spread(len(trials))
+            Tick(at=places[index], text=str(trials[index].number)) for index in _spread(len(trials))
         ),
     )
 
@@ -187,27 +171,37 @@ def grid(least: float, greatest: float) -> tuple[float, ...]:
     return tuple(number * step for number in range(first, last + 1))
 
 
-def _rows(greatest: float) -> tuple[tuple[Tick, ...], float]:
-    top = max(greatest, 1e-9) * _HEAD_ROOM
-    rows = tuple(Tick(at=_height(amount, top), text=f"{amount:,.10g}") for amount in grid(0.0, top))
-    return rows, top
+def _rows(trials: Sequence[Trial]) -> tuple[tuple[Tick, ...], float]:
+    """Labelled heights from 0 up, and the throughput at the top of the plot."""
+    ends = [
+        end
+        for trial in trials
+        if isinstance(trial.outcome, Measurement)
+        for end in (trial.outcome.samples_per_second, trial.outcome.interval[1])
+        if math.isfinite(end) and end > 0
+    ]
+    top = max(ends, default=1.0) * _HEAD_ROOM
+    rows = (Tick(at=_height(amount, top), text=f"{amount:,.10g}") for amount in grid(0.0, top))
+    return tuple(rows), top
+
+
+def _point(trial: Trial, outcome: Measurement, x: float, top: float) -> Point:
+    low, high = (_height(end, top) for end in outcome.interval)
+    return Point(trial=trial, x=x, y=_height(outcome.samples_per_second, top), low=low, high=high)
 
 
 def _height(amount: float, top: float) -> float:
     room = PLOT_HEIGHT - _FAILURE_HEIGHT
-    return round(room * (1 - min(max(amount / top, 0.0), 1.0)), 1)
+    return round(room * (1 - _clipped(amount / top)), 1)
 
 
-def _best_so_far(places: Sequence[tuple[float, float]]) -> tuple[Stretch, ...]:
+def _best_so_far(points: Sequence[Point]) -> tuple[Stretch, ...]:
     stretches: list[Stretch] = []
-    for x, y in places:
-        if not stretches:
-            stretches.append(Stretch(start=x, end=x, y=y))
-            continue
-        last = stretches[-1]
-        stretches[-1] = Stretch(start=last.start, end=x, y=last.y)
-        if y < last.y:  # higher up is faster
-            stretches.append(Stretch(start=x, end=x, y=y))
+    for point in points:
+        if stretches:
+            stretches[-1] = replace(stretches[-1], end=point.x)
+        if not stretches or point.y < stretches[-1].y:  # higher up is faster
+            stretches.append(Stretch(start=point.x, end=point.x, y=point.y))
     return tuple(stretches)
 
 
@@ -215,3 +209,8 @@ def _spread(count: int) -> tuple[int, ...]:
     """Indices to label on an axis of `count` places: round ones, the first among them."""
     step = next(each for each in (1, 2, 5, 10, 20, 50, 100, 1000, 10**9) if count <= 12 * each)
     return tuple(range(0, count, step))
+
+
+def _clipped(share: float) -> float:
+    """`share` within 0 and 1; nan is 0, since `max` keeps its first argument beside a nan."""
+    return min(1.0, max(0.0, share))

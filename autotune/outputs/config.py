@@ -1,23 +1,17 @@
 """`tuned.toml`: the settings that won, for `autotune run` and `Trainer.from_config`."""
 
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
-from autotune.errors import UsageError
 from autotune.knobs.knob import Value
 from autotune.outputs.wording import interval_text, moment, ratio
 from autotune.outputs.writing import write_whole
 from autotune.result import Result
 
-_SETTINGS = "settings"
-_SEARCH_AGAIN = "Run `autotune search` again to write it anew."
-
 
 def write_config(result: Result, path: Path) -> None:
-    """Write the settings of `result`'s verdict to the file at `path`; none where nothing was gained.
+    """Write the settings that won to the file at `path`; none where nothing was gained.
 
     Raises:
         UsageError: the file cannot be written.
@@ -31,36 +25,8 @@ def write_config(result: Result, path: Path) -> None:
         "source_sha256": result.target.source_sha256,
     }
     config = dict(result.verdict.config) if result.verdict else {}
-    tables = {_SETTINGS: config, "program": program}
+    tables = {"settings": config, "program": program}
     write_whole(path, f"{_header(result, path)}\n{tomli_w.dumps(tables)}")
-
-
-def read_config(path: Path) -> dict[str, Value]:
-    """The settings in the file at `path`, a value for each knob that differs from the program's own.
-
-    Raises:
-        UsageError: there is no such file, or it does not hold settings.
-    """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(
-            f"{path} does not exist.", "Run `autotune search` first; it writes tuned.toml."
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not TOML: {error}.", _SEARCH_AGAIN) from error
-    settings: Any = tables.get(_SETTINGS)
-    if not isinstance(settings, dict):
-        raise UsageError(f"{path} has no [{_SETTINGS}] table.", _SEARCH_AGAIN)
-    for name, value in settings.items():
-        if not isinstance(value, (bool, int, str)):
-            raise UsageError(
-                f"{path}: [{_SETTINGS}] {name} = {value!r} is no setting.",
-                "Write true, false, a whole number or a quoted word.",
-            )
-    return settings
 
 
 def _header(result: Result, path: Path) -> str:
@@ -90,5 +56,5 @@ def _gain(result: Result) -> str:
 
 
 def _writable(text: str) -> str:
-    """`text` on one line and without what TOML cannot hold: control characters, broken file names."""
+    """`text` without what a TOML comment cannot hold: line ends, control characters."""
     return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,4 +1,4 @@
-"""Both loss curves as lines to draw: raw and smoothed, with the band that the tuned one must stay in."""
+"""Both loss curves as lines to draw: raw, smoothed, and the band that the tuned one must keep."""
 
 import math
 from collections.abc import Sequence
@@ -6,16 +6,19 @@ from dataclasses import dataclass
 
 from autotune.outputs.charts import PLOT_HEIGHT, Tick, grid
 from autotune.outputs.wording import counted
-from autotune.verdict import Parity
+from autotune.verdict.parity import FLOOR, SMOOTHED_SHARE, SMOOTHED_STEPS, Parity
 
 # Lines are drawn in a box this wide, which the page stretches to its own width.
 BOX_WIDTH = 1000
 
 _MOST_PLACES = 200  # along a line: a stretch of losses is drawn as its lowest and its highest
-_SMOOTHED_OVER = 20  # a smoothed loss is the mean over this part of the steps
 _TRIMMED = 0.005  # of the raw losses on either side may lie outside the frame
 _MARGIN = 0.04  # of the frame's height, above and below
 _TABLE_ROWS = 10
+
+# A step, counted from 0, and a loss; between two steps for a mean of several.
+Place = tuple[float, float]
+Curve = tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossChart:
-    """Paths in SVG's own words, in a box of `BOX_WIDTH` by `PLOT_HEIGHT`; "" where there is nothing to draw."""
+    """Paths in SVG's own words, in a box of `BOX_WIDTH` by `PLOT_HEIGHT`; "" draws nothing."""
 
     baseline_raw: str
     tuned_raw: str
@@ -60,20 +63,21 @@ class _Frame:
 
 
 def loss_chart(parity: Parity) -> LossChart | None:
-    """The curves of `parity`; None where fewer than two losses of either are known."""
+    """The curves of `parity`; None where they have too few losses to be smoothed."""
     steps = min(len(parity.baseline_losses), len(parity.tuned_losses))
     raw = parity.baseline_losses[:steps], parity.tuned_losses[:steps]
-    if steps < 2 or not all(any(map(math.isfinite, losses)) for losses in raw):
-        return None
-    width = max(1, steps // _SMOOTHED_OVER)
+    width = max(SMOOTHED_STEPS, round(SMOOTHED_SHARE * steps))
     baseline, tuned = (smoothed(losses, width) for losses in raw)
-    frame = _frame(raw, (baseline, tuned), parity.band or 0.0)
+    if not any(map(_is_known, baseline)) or not any(map(_is_known, tuned)):
+        return None
+    low, high = _band(baseline, parity.band or 0.0)
+    frame = _frame(raw, (tuned, low, high))
     return LossChart(
-        baseline_raw=_outline(raw[0], frame),
-        tuned_raw=_outline(raw[1], frame),
-        baseline=_line(baseline, frame),
-        tuned=_line(tuned, frame),
-        band=_band(baseline, parity.band, frame),
+        baseline_raw=_path(_outline(raw[0]), frame),
+        tuned_raw=_path(_outline(raw[1]), frame),
+        baseline=_path(_thinned(baseline), frame),
+        tuned=_path(_thinned(tuned), frame),
+        band=_area(_thinned(low), _thinned(high), frame) if parity.band else "",
         rows=tuple(
             Tick(at=round(frame.height(loss), 1), text=f"{loss:,.10g}")
             for loss in grid(frame.low, frame.high)
@@ -88,45 +92,51 @@ def loss_chart(parity: Parity) -> LossChart | None:
     )
 
 
-def smoothed(losses: Sequence[float], width: int) -> tuple[float, ...]:
-    """The mean of `width` neighbours at each step, fewer at the ends; what is not a number is left out of it."""
+def smoothed(losses: Sequence[float], width: int) -> Curve:
+    """The mean of every `width` consecutive losses, each at the middle of its steps.
+
+    It is what the verdict compares; a loss that is not a number is left out of its means.
+    """
     sums, counts = [0.0], [0]
     for loss in losses:
         finite = math.isfinite(loss)
         sums.append(sums[-1] + (loss if finite else 0.0))
         counts.append(counts[-1] + finite)
-    means: list[float] = []
-    for step in range(len(losses)):
-        start, end = max(0, step - width // 2), min(len(losses), step + width // 2 + 1)
-        count = counts[end] - counts[start]
-        means.append((sums[end] - sums[start]) / count if count else math.nan)
-    return tuple(means)
+    curve: list[Place] = []
+    for start in range(len(losses) - width + 1):
+        count = counts[start + width] - counts[start]
+        mean = (sums[start + width] - sums[start]) / count if count else math.nan
+        curve.append((start + (width - 1) / 2, mean))
+    return tuple(curve)
 
 
-def _frame(
-    raw: Sequence[Sequence[float]], smooth: Sequence[Sequence[float]], band: float
-) -> _Frame:
+def _band(baseline: Curve, band: float) -> tuple[Curve, Curve]:
+    """The lower and the upper edge of what lies within `band` of `baseline`."""
+    first = next(loss for _, loss in filter(_is_known, baseline))
+    edges = [
+        (step, loss, band * max(abs(loss), FLOOR * abs(first)))
+        for step, loss in filter(_is_known, baseline)
+    ]
+    low = tuple((step, loss - reach) for step, loss, reach in edges)
+    return low, tuple((step, loss + reach) for step, loss, reach in edges)
+
+
+def _frame(raw: Sequence[Sequence[float]], curves: Sequence[Curve]) -> _Frame:
     scattered = sorted(loss for losses in raw for loss in losses if math.isfinite(loss))
     cut = int(len(scattered) * _TRIMMED)
     held = [scattered[cut], scattered[len(scattered) - 1 - cut]]
-    held += [loss for losses in smooth for loss in losses if math.isfinite(loss)]
-    held += [
-        loss + side * band * abs(loss)
-        for loss in smooth[0]
-        if math.isfinite(loss)
-        for side in (-1, 1)
-    ]
+    held += [loss for curve in curves for _, loss in filter(_is_known, curve)]
     low, high = min(held), max(held)
     margin = (high - low) * _MARGIN or abs(high) * _MARGIN or 1.0
     return _Frame(steps=len(raw[0]), low=low - margin, high=high + margin)
 
 
-def _outline(losses: Sequence[float], frame: _Frame) -> str:
-    """The raw losses; where they are many, the lowest and the highest of each stretch, which looks the same."""
+def _outline(losses: Sequence[float]) -> Curve:
+    """The raw losses; where they are many, the extremes of each stretch, which look the same."""
     length = math.ceil(len(losses) / _MOST_PLACES)
     if length <= 2:
-        return _path(list(enumerate(losses)), frame)
-    places: list[tuple[float, float]] = []
+        return tuple(enumerate(losses))
+    places: list[Place] = []
     for start in range(0, len(losses), length):
         stretch = sorted(
             (loss, step)
@@ -135,55 +145,44 @@ def _outline(losses: Sequence[float], frame: _Frame) -> str:
         )
         ends = {stretch[0], stretch[-1]} if stretch else {(math.nan, start)}
         places += sorted((step, loss) for loss, step in ends)
-    return _path(places, frame)
+    return tuple(places)
 
 
-def _line(losses: Sequence[float], frame: _Frame) -> str:
-    return _path([(step, losses[step]) for step in _thinned(len(losses))], frame)
+def _thinned(curve: Curve) -> Curve:
+    stride = max(1, math.ceil(len(curve) / _MOST_PLACES))
+    return (*curve[:-1:stride], *curve[-1:])
 
 
-def _band(losses: Sequence[float], band: float | None, frame: _Frame) -> str:
-    known = [step for step in _thinned(len(losses)) if math.isfinite(losses[step])]
-    if not band or len(known) < 2:
-        return ""
-    above = [frame.place(step, losses[step] + band * abs(losses[step])) for step in known]
-    below = [frame.place(step, losses[step] - band * abs(losses[step])) for step in known]
-    return "M" + "L".join([*above, *reversed(below)]) + "Z"
-
-
-def _path(places: Sequence[tuple[float, float]], frame: _Frame) -> str:
-    """Lines through `places`, interrupted where there is no number."""
+def _path(curve: Curve, frame: _Frame) -> str:
+    """Lines along `curve`, interrupted where there is no number."""
     words: list[str] = []
     pen = "M"
-    for step, loss in places:
-        if math.isfinite(loss):
+    for step, loss in curve:
+        known = math.isfinite(loss)
+        if known:
             words.append(pen + frame.place(step, loss))
-            pen = "L"
-        else:
-            pen = "M"
+        pen = "L" if known else "M"
     return "".join(words)
 
 
-def _thinned(steps: int) -> list[int]:
-    stride = max(1, math.ceil(steps / _MOST_PLACES))
-    kept = list(range(0, steps, stride))
-    return kept if kept[-1] == steps - 1 else [*kept, steps - 1]
+def _area(low: Curve, high: Curve, frame: _Frame) -> str:
+    """The area between two edges."""
+    places = [frame.place(step, loss) for step, loss in (*high, *reversed(low))]
+    return "M" + "L".join(places) + "Z"
 
 
-def _table(baseline: Sequence[float], tuned: Sequence[float]) -> tuple[Row, ...]:
+def _is_known(place: Place) -> bool:
+    return math.isfinite(place[1])
+
+
+def _table(baseline: Curve, tuned: Curve) -> tuple[Row, ...]:
     last = len(baseline) - 1
-    steps = sorted({round(last * row / _TABLE_ROWS) for row in range(_TABLE_ROWS + 1)})
-    return tuple(
-        Row(
-            step=step + 1,
-            baseline=baseline[step],
-            tuned=tuned[step],
-            difference=(tuned[step] - baseline[step]) / abs(baseline[step])
-            if baseline[step]
-            else None,
-        )
-        for step in steps
-    )
+    rows: list[Row] = []
+    for index in sorted({round(last * row / _TABLE_ROWS) for row in range(_TABLE_ROWS + 1)}):
+        (step, before), (_, after) = baseline[index], tuned[index]
+        difference = (after - before) / abs(before) if before else None
+        rows.append(Row(step=round(step) + 1, baseline=before, tuned=after, difference=difference))
+    return tuple(rows)
 
 
 def _said(raw: Sequence[Sequence[float]], frame: _Frame, width: int) -> str:
@@ -195,7 +194,7 @@ def _said(raw: Sequence[Sequence[float]], frame: _Frame, width: int) -> str:
         words.append(f"faint lines join the lowest and the highest loss of every {length} steps")
     else:
         words.append("faint lines are the losses as they came")
-    words.append(f"firm lines are the mean of {counted(2 * (width // 2) + 1, 'step')}")
+    words.append(f"firm lines are the mean of {counted(width, 'step')}")
     lost = sum(not math.isfinite(loss) for losses in raw for loss in losses)
     outside = sum(loss < frame.low or loss > frame.high for losses in raw for loss in losses)
     if lost:

@@ -37,7 +37,7 @@ _PARTS: dict[str, Any] = {
     "started_at": str,
     "seed": int,
 }
-# A list of scalars as json.dumps indents it: one a line, which a long list of losses makes unreadable.
+# A list of scalars as json.dumps indents it, one a line: unreadable where it is a list of losses.
 _SCALARS = re.compile(r"\[\n\s+([^\[\]{}]*?)\n\s*\]")
 
 
@@ -59,7 +59,7 @@ def from_document(document: object) -> Result:
     """The Result that `document` says.
 
     Raises:
-        UsageError: it is not a document of schema 1; the message names the first place that is wrong.
+        UsageError: it is not a document of schema 1; the message names the first wrong place.
     """
     if not isinstance(document, dict) or "schema" not in document:
         raise UsageError("This is not a result of autotune: it has no schema.", _MEASURE_AGAIN)

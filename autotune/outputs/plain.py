@@ -14,7 +14,10 @@ class Mismatch(ValueError):
 
 
 def plain(value: Any) -> Any:
-    """`value` as what JSON can say: dataclasses and mappings as dicts, sequences as lists, nan and infinity as None."""
+    """`value` as what JSON can say.
+
+    Dataclasses and mappings become dicts, sequences lists, nan and infinity None.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -31,8 +34,8 @@ def plain(value: Any) -> Any:
 def build(expected: Any, data: Any, place: str) -> Any:
     """The value of type `expected` that `data` says; what `plain` wrote comes back equal.
 
-    Keys that are not known are left out, so that a later version may add some; a None where a number must be
-    is nan, since JSON has no other word for it. `place` names where in the document `data` stands.
+    Keys that are not known are left out, so that a later version may add some; a None where a
+    number must be is nan, since JSON has no other word for it. `place` names where `data` stands.
 
     Raises:
         Mismatch: `data` is not what the type says.

@@ -1,7 +1,7 @@
-"""`report.html`: the whole of a Result on one page that needs nothing else, neither network nor script.
+"""`report.html`: the whole of a Result on one page that needs neither network nor script.
 
-All that comes from the user's program is text to the templates, which escape every expression; nothing in them is
-marked safe.
+All that comes from the user's program is text to the templates, which escape every expression;
+nothing in them is marked safe.
 """
 
 import re
@@ -17,7 +17,7 @@ from autotune.outputs import wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import Memory, Profile
+from autotune.profiling.profile import Memory
 from autotune.result import Result
 from autotune.verdict import Verdict
 from autotune.workload.window import AS_IS, PHASES, Window
@@ -33,6 +33,8 @@ _PHASES_OF = {
     Bottleneck.OPTIMIZER: ("optimizer",),
     Bottleneck.HOST: (OTHER,),
 }
+# What would be reached if that bottleneck were gone.
+_CEILING_OF = {Bottleneck.DATA: "compute", Bottleneck.COPY: "compute"}
 _CEILINGS = {
     "host": "Batches always ready on the host",
     "compute": "Batches always ready on the device",
@@ -44,7 +46,8 @@ _CONTESTANTS = {
     "delivered": "Emitted program",
 }
 _OUTPUT_CHARACTERS = 1500  # of a failed trial's output; all of it is in result.json
-_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# What colours a terminal (ECMA-48, control sequences), and characters that a page cannot show.
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def render(result: Result) -> str:
@@ -60,7 +63,7 @@ def render(result: Result) -> str:
         parity=parity,
         speeds=_speeds(verdict) if verdict else None,
         steps=_steps(result),
-        ceilings=_ceilings(result.profile),
+        ceilings=_ceilings(result),
         memory=_memory(result.profile.memory),
         trials=trial_chart(result.trials) if result.trials else None,
         losses=loss_chart(parity) if parity else None,
@@ -79,6 +82,7 @@ def write_report(result: Result, path: Path) -> None:
 
 
 def _speeds(verdict: Verdict) -> BarChart:
+    faster = verdict.outcome == "faster"
     known = {
         "baseline": verdict.baseline_samples_per_second,
         "tuned": verdict.tuned_samples_per_second,
@@ -86,11 +90,11 @@ def _speeds(verdict: Verdict) -> BarChart:
     }
     return bar_chart(
         Bar(
-            label=_CONTESTANTS[name],
+            label=_CONTESTANTS[name] if faster or name != "tuned" else "Best found",
             amount=amount,
             text=wording.rate(amount),
             interval=_interval(verdict.turns.get(name, ())),
-            marked=name != "baseline",
+            marked=faster and name != "baseline",
         )
         for name, amount in known.items()
         if amount is not None
@@ -128,7 +132,8 @@ def _steps(result: Result) -> dict[str, object]:
     }
 
 
-def _ceilings(profile: Profile) -> BarChart | None:
+def _ceilings(result: Result) -> BarChart | None:
+    profile = result.profile
     if not profile.ceilings:
         return None
     now = Bar(
@@ -137,7 +142,7 @@ def _ceilings(profile: Profile) -> BarChart | None:
         text=wording.rate(profile.samples_per_second),
         interval=profile.interval,
     )
-    greatest = max((each.max_gain or 0.0 for each in profile.ceilings), default=0.0)
+    marked = next((_CEILING_OF.get(each.bottleneck, "") for each in result.diagnosis), "")
     return bar_chart(
         [
             now,
@@ -147,7 +152,7 @@ def _ceilings(profile: Profile) -> BarChart | None:
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
                     note=each.reason if each.max_gain is None else wording.ratio(each.max_gain),
-                    marked=each.max_gain is not None and each.max_gain == greatest,
+                    marked=each.name == marked,
                 )
                 for each in profile.ceilings
             ),
@@ -173,9 +178,9 @@ def _memory(memory: Memory) -> BarChart:
     )
 
 
-def _readable(text: str) -> str:
-    """`text` as a terminal would show it: without the codes that colour it."""
-    return _TERMINAL_CODES.sub("", text).replace("\x00", "")
+def _readable(shown: object) -> object:
+    """What a template's expression gives, as a terminal would show it; markup stays as it is."""
+    return _TERMINAL_CODES.sub("", shown) if type(shown) is str else shown
 
 
 def _patch_kind(line: str) -> str:
@@ -190,6 +195,7 @@ def _environment() -> Environment:
         loader=PackageLoader("autotune.outputs"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_readable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -202,7 +208,6 @@ def _environment() -> Environment:
         patch_kind=_patch_kind,
         rate=wording.rate,
         ratio=wording.ratio,
-        readable=_readable,
         settings=wording.settings,
         share=wording.percent,
         significant=wording.significant,

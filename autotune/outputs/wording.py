@@ -14,7 +14,7 @@ _TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def significant(number: float | None, digits: int = 3) -> str:
-    """`number` with `digits` significant digits, whole above them, thousands apart: 0.0123, 4.56, 12,346."""
+    """`number` with `digits` significant digits, thousands apart: "0.0123", "4.56", "12,346"."""
     if number is None or not math.isfinite(number):
         return NOT_MEASURED
     if number == round(number):
@@ -85,7 +85,7 @@ def value(setting: Value) -> str:
 
 
 def settings(config: Mapping[str, Value]) -> str:
-    """A configuration on one line: "num_workers 4, pin_memory on"; the program's own where nothing differs."""
+    """A configuration on one line: "num_workers 4, pin_memory on"; "as it is" when empty."""
     return ", ".join(f"{name} {value(each)}" for name, each in config.items()) or "as it is"
 
 
@@ -95,7 +95,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def moment(started_at: str) -> str:
-    """An ISO 8601 moment for people: "21 November 2026, 04:25 UTC"; as it stands where it is none."""
+    """An ISO 8601 moment for people: "21 November 2026, 04:25 UTC"; other text stays as it is."""
     try:
         when = datetime.fromisoformat(started_at)
     except ValueError:

@@ -17,7 +17,7 @@ def write_whole(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             draft.write_text(text, encoding="utf-8", errors="backslashreplace")
-            os.replace(draft, path)
+            draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:

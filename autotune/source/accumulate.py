@@ -2,18 +2,20 @@
 
 The step is the one that the whole batch would have made, the last batch of an epoch included: each
 micro-batch's loss, a mean over its own samples, is weighed by its share of the batch's samples, as
-the length of the loader's sampler tells it. A loader that drops its last incomplete batch drops all of it.
+the length of the loader's sampler tells it. A loader that drops its last incomplete batch drops all
+the micro-batches of it.
 """
 
 import ast
 
 from autotune.source.edits import Accumulate
-from autotune.source.insertions import before, under
-from autotune.source.keywords import LOADER, given_value, has_hidden, operand, set_argument
+from autotune.source.insertions import at_top, under
+from autotune.source.keywords import LOADER, given_value, may_hide, operand, set_argument
+from autotune.source.loss import is_summed
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.scaler import is_scaled
-from autotune.source.script import is_method, last_name
+from autotune.source.script import last_name
 from autotune.source.training_loop import TrainingLoop, training_loop
 
 
@@ -54,12 +56,7 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
 
 def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: str) -> None:
     """Refuse where smaller batches would mean another training."""
-    trees = [script.tree for script in program.scripts.values()]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    sums = [at.value for at in nodes if isinstance(at, ast.keyword) and at.arg == "reduction"]
-    function = loop.backward.node.func
-    summed = isinstance(function, ast.Attribute) and is_method(function.value, "sum")
-    if summed or any(isinstance(at, ast.Constant) and at.value == "sum" for at in sums):
+    if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
     size = given_value(call, "batch_size", LOADER)
     if size is not None and not isinstance(size, ast.Constant):
@@ -110,7 +107,7 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
 
 def _drops_last(call: Call, hand_step: str) -> bool:
     value = given_value(call, "drop_last", LOADER)
-    if value is None and not has_hidden(call):
+    if value is None and not may_hide(call, "drop_last"):
         return False
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return value.value
@@ -134,7 +131,7 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
         share = script.free_name("share")
         top = _weighing(loop, index, steps, share)
         weight = f"* {share}"
-    changes.append(before(script, loop.node.body[0], top))
+    changes.append(at_top(script, loop.node, top))
     for clear in loop.clears:
         changes += under(script, clear, clear, f"if {index} % {steps} == 0:")
     changes += _weighed(loop.backward, weight)

@@ -8,36 +8,38 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from autotune.source.program import Refusal
+
 Space = cst.BaseParenthesizableWhitespace
 Item = cst.Arg | cst.BaseDictElement
+_CALLEE = "f"
 _INDENT = "    "
 _NOTHING = cst.SimpleWhitespace("")
 
 
-def add_argument(call: str, name: str, code: str, newline: str) -> str:
-    """`call`, the text of a call, with `name=code` as its last argument.
+def add_argument(given: str, name: str, code: str, newline: str, *, margin: str = "") -> str:
+    """`given`, a call from its opening bracket on, with `name=code` as its last argument.
 
-    On a line of its own where the last argument has one; a trailing comma stays trailing.
+    On a line of its own where the last argument has one, or else where there is a `margin`: the
+    white space to begin it with. A trailing comma stays trailing.
     """
-    tree = _parse(call, newline)
-    assert isinstance(tree, cst.Call)
+    tree = _parse_arguments(given, newline)
     argument = cst.Arg(
         value=_parse(code, newline),
         keyword=cst.Name(name),
         equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
     )
     row = _Row.of_call(tree)
-    row.append(argument)
-    return _code(row.into_call(tree), newline)
+    row.append(argument, margin)
+    return _code(row.into_call(tree), newline).removeprefix(_CALLEE)
 
 
-def remove_argument(call: str, name: str, newline: str) -> str:
-    """`call`, the text of a call, without its keyword argument `name`."""
-    tree = _parse(call, newline)
-    assert isinstance(tree, cst.Call)
+def remove_argument(given: str, name: str, newline: str) -> str:
+    """`given`, a call from its opening bracket on, without its keyword argument `name`."""
+    tree = _parse_arguments(given, newline)
     row = _Row.of_call(tree)
     row.remove(next(i for i, at in enumerate(tree.args) if at.keyword and at.keyword.value == name))
-    return _code(row.into_call(tree), newline)
+    return _code(row.into_call(tree), newline).removeprefix(_CALLEE)
 
 
 def add_entry(display: str, key: str, code: str, newline: str) -> str:
@@ -55,8 +57,17 @@ def add_entry(display: str, key: str, code: str, newline: str) -> str:
     return _code(row.into_dict(tree), newline)
 
 
+def _parse_arguments(given: str, newline: str) -> cst.Call:
+    tree = _parse(_CALLEE + given, newline)
+    assert isinstance(tree, cst.Call)
+    return tree
+
+
 def _parse(text: str, newline: str) -> cst.BaseExpression:
-    return cst.parse_expression(text, cst.PartialParserConfig(default_newline=newline))
+    try:
+        return cst.parse_expression(text, cst.PartialParserConfig(default_newline=newline))
+    except cst.ParserSyntaxError as error:  # syntax that is newer than this libcst
+        raise Refusal("the call is written in a way that cannot be edited") from error
 
 
 def _code(tree: cst.CSTNode, newline: str) -> str:
@@ -94,8 +105,10 @@ class _Row:
         closing = after[-1] if trailing else _NOTHING
         return cls(items=list(items), before=before, closing=closing, trailing_comma=trailing)
 
-    def append(self, item: Item) -> None:
+    def append(self, item: Item, margin: str = "") -> None:
         last = self.before[-1] if self.before else _NOTHING
+        if margin and not isinstance(last, cst.ParenthesizedWhitespace):
+            last = cst.ParenthesizedWhitespace(last_line=cst.SimpleWhitespace(margin))
         before: Space = cst.SimpleWhitespace(" ") if self.before else _NOTHING
         if isinstance(last, cst.ParenthesizedWhitespace):
             before = cst.ParenthesizedWhitespace(last_line=last.last_line)

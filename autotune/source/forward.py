@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autotune.source.loss import loss_names, stored_names
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, is_method, last_name
@@ -42,8 +43,9 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     _check_way_in(backward, holder, hand_step)
     block = script.block(first)
     statements = block[block.index(first) : block.index(holder)]
-    while len(statements) > 1 and is_zero_grad(statements[-1]):
-        statements = statements[:-1]
+    makes_loss = [bool(stored_names(at) & loss_names(backward)) for at in statements]
+    if any(makes_loss):
+        statements = statements[: len(statements) - makes_loss[::-1].index(True)]
     if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
         raise backward.refusal("forward or loss shares its line with other code", hand_step)
     return Span(script=script, statements=statements)

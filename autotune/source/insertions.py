@@ -19,6 +19,19 @@ def before(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
     return _inserted(script, at, script.indent(statement), lines)
 
 
+def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
+    """`lines` as the first statements of `loop`, before the comments of those that it has."""
+    first = loop.body[0]
+    line = script.first_line(first)
+    while line - 1 > (loop.iter.end_lineno or 0) and not _has_code(script.line_text(line - 1)):
+        line -= 1
+    return _inserted(script, script.line_start(line), script.indent(first), lines)
+
+
+def _has_code(line: str) -> bool:
+    return line.strip()[:1] not in ("", "#")
+
+
 def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
     """`lines` as statements right after `statement`, at its level; it must end its line."""
     return after_line(script, script.last_line(statement), lines, script.indent(statement))
@@ -139,6 +152,14 @@ def imports_added(script: Script, imports: list[str]) -> list[Change]:
         if new:
             missing.append(statement)
     return [after_line(script, import_line(script), missing)] if missing else []
+
+
+def after_imports(script: Script, lines: list[str]) -> Change:
+    """`lines` as statements after the file's imports, set off by blank lines."""
+    line = import_line(script)
+    above = [""] if line else []
+    below = [""] if script.line_text(line + 1).strip() else []
+    return after_line(script, line, [*above, *lines, *below])
 
 
 def import_line(script: Script) -> int:

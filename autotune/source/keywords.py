@@ -1,13 +1,14 @@
 """One argument of a call, set or taken away: what DataLoader and optimizer are built with."""
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.source.edits import LoaderArgument, OptimizerArgument
 from autotune.source.places import Call, loader_call, optimizer_call
 from autotune.source.program import Change, Program, minimal_change
-from autotune.source.script import Script, meaning, parse
+from autotune.source.script import Script, last_name, meaning, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,7 @@ _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 # DataLoader refuses these where num_workers is 0.
 _NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
+_LINE_LENGTH = 100  # the longest line that an added argument may make
 _ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
 
 
@@ -119,7 +121,7 @@ def set_argument(
     Raises:
         Refusal: what it is given now cannot be told.
     """
-    script, node = call.script, call.node
+    script = call.script
     value = given_value(call, name, signature)
     if value is not None:
         return replaced(script, value, code)
@@ -133,9 +135,10 @@ def set_argument(
         return []
     from autotune.source.arguments import add_argument  # libcst takes a quarter of a second to load
 
-    old = script.code(node)
-    new = add_argument(old, name, code, script.newline)
-    return minimal_change(script.path, script.start(node), old, new)
+    start, old = _arguments(call)
+    margin = _margin(call, f", {name}={code}")
+    new = add_argument(old, name, code, script.newline, margin=margin)
+    return minimal_change(script.path, start, old, new)
 
 
 def drop_argument(call: Call, name: str, signature: Signature, hand_step: str) -> list[Change]:
@@ -148,9 +151,9 @@ def drop_argument(call: Call, name: str, signature: Signature, hand_step: str) -
         return set_argument(call, name, signature.defaults[name], signature, hand_step)
     from autotune.source.arguments import remove_argument
 
-    old = call.script.code(call.node)
+    start, old = _arguments(call)
     new = remove_argument(old, name, call.script.newline)
-    return minimal_change(call.script.path, call.script.start(call.node), old, new)
+    return minimal_change(call.script.path, start, old, new)
 
 
 def replaced(script: Script, value: ast.expr, code: str) -> list[Change]:
@@ -195,6 +198,24 @@ def _display(script: Script, spread: ast.expr) -> ast.Dict | None:
     return values[0] if alone and isinstance(values[0], ast.Dict) else None
 
 
+def _arguments(call: Call) -> tuple[int, str]:
+    """Offset and text of the brackets of `call` with what they hold."""
+    opened = call.script.text.index("(", call.script.end(call.node.func))
+    return opened, call.script.text[opened : call.script.end(call.node)]
+
+
+def _margin(call: Call, added: str) -> str:
+    """White space up to the first argument where the line of `call` has no room for `added`."""
+    script, node = call.script, call.node
+    line = script.line_text(node.lineno).rstrip()
+    fits = len(line) + len(added) <= _LINE_LENGTH
+    alone = getattr(call.statement, "value", None) is node and node.lineno == node.end_lineno
+    if fits or not alone:
+        return ""
+    opened, _ = _arguments(call)
+    return re.sub(r"[^\t]", " ", script.text[script.line_start(node.lineno) : opened + 1])
+
+
 def _entry(display: ast.Dict, name: str) -> ast.expr | None:
     """The value that `display` certainly has for `name`; a `**` after it could give another."""
     for key, value in zip(reversed(display.keys), reversed(display.values), strict=True):
@@ -222,6 +243,15 @@ def _set_in_spread(
     return minimal_change(script.path, script.start(display), old, new)
 
 
-def has_hidden(call: Call) -> bool:
-    """Whether `call` is given arguments that cannot be seen where it stands."""
-    return any(_display(call.script, spread) is None for spread in _spreads(call))
+def may_hide(call: Call, name: str) -> bool:
+    """Whether `**` arguments of `call` may hold `name`: not if made where no word is said of it."""
+    script = call.script
+    hidden = [spread for spread in _spreads(call) if _display(script, spread) is None]
+    made = [value for spread in hidden for value in script.binds(last_name(spread)) or [spread]]
+    if not hidden or all(isinstance(at, ast.Dict) or _is_dict_call(at) for at in made):
+        return bool(hidden) and name in script.text
+    return True
+
+
+def _is_dict_call(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) == "dict"

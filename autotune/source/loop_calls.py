@@ -2,6 +2,7 @@
 
 import ast
 
+from autotune.source.edits import Place
 from autotune.source.keywords import Signature, drop_argument, set_argument
 from autotune.source.places import Call, copy_calls, zero_grad_call
 from autotune.source.program import Change, Program, Refusal
@@ -19,18 +20,22 @@ def non_blocking_copies(program: Program) -> Program:
     """
     if not program.places.copies:
         raise Refusal("no copy of a batch to the device was seen", _COPY_BY_HAND)
-    for index, place in enumerate(program.places.copies):
-        for number in range(len(copy_calls(program, place, _COPY_BY_HAND))):
-            # Each change makes new trees, so the call is looked up again.
-            call = copy_calls(program, program.places.copies[index], _COPY_BY_HAND)[number]
-            program = program.changed(_non_blocking(call))
+    for index in range(len(program.places.copies)):
+        # Each change makes new trees, so the calls are looked up again.
+        while changes := _next_copy(program, program.places.copies[index]):
+            program = program.changed(changes)
     return program
 
 
+def _next_copy(program: Program, place: Place) -> list[Change]:
+    """What changes the first copy at `place` that waits; nothing where none does."""
+    changes = map(_non_blocking, copy_calls(program, place, _COPY_BY_HAND))
+    return next((some for some in changes if some), [])
+
+
 def _non_blocking(call: Call) -> list[Change]:
-    flags = [
-        at for at in call.node.args if isinstance(at, ast.Constant) and at.value in (True, False)
-    ]
+    given = [at.value for at in call.node.args if isinstance(at, ast.Constant)]
+    flags = [value for value in given if isinstance(value, bool)]
     if flags:
         reason = "the copy is given non_blocking or copy without its name"
         raise call.refusal(reason, "non_blocking=True in this call")

@@ -83,7 +83,7 @@ def optimizer_call(program: Program, hand_step: str) -> Call:
         return script.qualified(call.func).rpartition(".")[2] in _OPTIMIZERS
 
     def of_torch(call: ast.Call) -> bool:
-        return "optim" in script.code(call.func).split("(")[0].lower() and bool(call.args)
+        return "optim" in script.code(call.func).lower() and bool(call.args)
 
     def of_parameters(call: ast.Call) -> bool:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]

@@ -1,9 +1,16 @@
 """Switches of the whole process: one statement after the imports of the main script."""
 
 import ast
+import itertools
 
 from autotune.source.edits import ProcessStatement
-from autotune.source.insertions import after_line, import_line, imports_added, snippet
+from autotune.source.insertions import (
+    after_imports,
+    after_line,
+    import_line,
+    imports_added,
+    snippet,
+)
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Script, meaning, parse, qualified
 
@@ -71,19 +78,12 @@ def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) ->
 
 
 def _inserted(script: Script, code: str) -> list[Change]:
+    own = snippet(script, code)
+    changes = imports_added(script, own.imports)
     line = import_line(script)
-    lines = [*snippet(script, code).lines]
-    imports = imports_added(script, snippet(script, code).imports)
     switches = [at for at in script.tree.body if _switch(at, script.imports)]
     following = [at for at in script.tree.body if script.first_line(at) > line]
-    if following and following[0] in switches:  # join the switches that stand there
-        for statement in following:
-            if statement not in switches:
-                break
-            line = script.last_line(statement)
-        return [*imports, after_line(script, line, lines)]
-    if line:
-        lines.insert(0, "")
-    if script.line_text(line + 1).strip():
-        lines.append("")
-    return [*imports, after_line(script, line, lines)]
+    group = list(itertools.takewhile(lambda at: at in switches, following))
+    if group:  # join the switches that stand there
+        return [*changes, after_line(script, script.last_line(group[-1]), own.lines)]
+    return [*changes, after_imports(script, own.lines)]

@@ -45,6 +45,8 @@ def rewrite(
 ) -> Rewrite:
     """`sources` with the edits made; an edit that is refused changes nothing.
 
+    Lines in hand steps are those of `sources` as they were given.
+
     Args:
         sources: absolute path -> text with the file's own line ends: the main script and those
             modules beside it that may be changed.
@@ -53,13 +55,14 @@ def rewrite(
         main: path of the main script; the first of `sources` where it is not given.
     """
     marked = {path for path, text in sources.items() if text.startswith(_BYTE_ORDER_MARK)}
-    program = _parsed(sources, places, main or next(iter(sources), ""))
+    original = program = _parsed(sources, places, main or next(iter(sources), ""))
     outcomes = []
     for knob, edit in requests:
         try:
             changed = _edited(program, edit)
         except Refusal as refusal:
-            status, reason, hand_step = "refused", refusal.reason, refusal.hand_step
+            shown = _refusal(original, edit) or refusal
+            status, reason, hand_step = "refused", shown.reason, shown.hand_step
         else:
             same = _texts(changed) == _texts(program)
             status, reason = ("already", "the source says so already") if same else ("done", "")
@@ -83,6 +86,15 @@ def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
         except SyntaxError as error:
             broken[path] = f"{error.msg} (line {error.lineno})"
     return Program(scripts=scripts, main=main, places=places, broken=broken)
+
+
+def _refusal(program: Program, edit: Edit) -> Refusal | None:
+    """Why `program` does not take `edit` alone, None where it does."""
+    try:
+        _edited(program, edit)
+    except Refusal as refusal:
+        return refusal
+    return None
 
 
 def _texts(program: Program) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 import ast
 
-from autotune.source.insertions import after, before, imports_added, snippet
+from autotune.source.insertions import after, after_imports, before, imports_added, snippet
 from autotune.source.places import Call, backward_call, optimizer_call, step_call
-from autotune.source.program import Change, Program
-from autotune.source.script import Script, is_main_guard, is_method, last_name
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.script import is_method, last_name
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 
@@ -14,7 +14,7 @@ def with_scaler(program: Program, device_type: str) -> Program:
     """`program` with a `torch.amp.GradScaler` between its backward and its optimizer's step.
 
     Raises:
-        Refusal: it has a scaler that does other things, or no place where one is seen by the loop.
+        Refusal: it has a scaler that does other things, or its step is not beside backward.
     """
     hand_step = (
         f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
@@ -37,7 +37,7 @@ def with_scaler(program: Program, device_type: str) -> Program:
     name = script.free_name("scaler", "grad_scaler")
     return program.changed(
         [
-            *_defined(program, backward, name, device_type, hand_step),
+            *_defined(program, backward, name, device_type),
             *_scaled_backward(backward, name),
             *_unscaled_clip(backward, step, name, hand_step),
             *_scaled_step(step, name),
@@ -51,37 +51,34 @@ def is_scaled(backward: Call) -> bool:
     return isinstance(function, ast.Attribute) and is_method(function.value, "scale")
 
 
-def _defined(
-    program: Program, backward: Call, name: str, device_type: str, hand_step: str
-) -> list[Change]:
-    """The scaler statement, after the one that builds the optimizer, where the loop sees it."""
-    optimizer = optimizer_call(program, hand_step)
+def _defined(program: Program, backward: Call, name: str, device_type: str) -> list[Change]:
+    """The statement that makes the scaler, where the loop sees it and comes by but once."""
     script = backward.script
-    at = None
-    if optimizer.script is script:
-        at = _last_before(script, optimizer, backward)
-    if at is None or not script.owns_its_lines(at):
-        reason = "the optimizer is built where the loop cannot see what is defined beside it"
-        raise backward.refusal(reason, hand_step)
     own = snippet(script, f'{name} = torch.amp.GradScaler("{device_type}")')
-    return [*imports_added(script, own.imports), after(script, at, own.lines)]
+    imports = imports_added(script, own.imports)
+    at = _beside_loop(program, backward)
+    if at is None or not script.owns_its_lines(at):
+        return [*imports, after_imports(script, own.lines)]
+    return [*imports, after(script, at, own.lines)]
 
 
-def _last_before(script: Script, optimizer: Call, backward: Call) -> ast.stmt | None:
-    """What builds the optimizer: the statement itself, or the one round it beside the loop."""
-    holders = script.statements_to(optimizer.node)
-    function = script.function(optimizer.node)
-    if function is script.function(backward.node):
-        loop = script.statements_to(backward.node)
-        for holder in holders:
+def _beside_loop(program: Program, backward: Call) -> ast.stmt | None:
+    """What builds the optimizer, or holds what does, before the loop in one block with it."""
+    place = program.places.optimizer
+    if place is None or place.path != backward.script.path:
+        return None
+    script = backward.script
+    try:
+        optimizer = optimizer_call(program, "")
+    except Refusal:
+        return None
+    loop = script.statements_to(backward.node)
+    if script.function(optimizer.node) is script.function(backward.node):
+        for holder in script.statements_to(optimizer.node):
             block = script.block(holder)
             if any(at in block and block.index(at) > block.index(holder) for at in loop):
                 return holder
-        return None
-    if function is not None or isinstance(optimizer.statement, ast.Return):
-        return None
-    in_guard = len(holders) > 1 and is_main_guard(holders[-1])
-    return holders[-2] if in_guard else holders[-1]
+    return None
 
 
 def _scaled_backward(backward: Call, name: str) -> list[Change]:

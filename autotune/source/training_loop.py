@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autotune.source.forward import backwards_in_loop, is_zero_grad
+from autotune.source.loss import stored_names
 from autotune.source.places import Call, backward_call, refusal, step_call
 from autotune.source.program import Program
 from autotune.source.scaler import CLIPS
 from autotune.source.script import Function, Script, is_method, last_name
 
+_LOOPS = ast.For | ast.While | ast.AsyncFor | Function
 _PROGRESS_BARS = ("tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
 
 
@@ -68,9 +70,16 @@ class TrainingLoop:
     def _after(self) -> list[ast.stmt]:
         return self.node.body[self.node.body.index(self.backward.statement) + 1 :]
 
+    def is_constant(self, test: ast.expr) -> bool:
+        """Whether `test` comes out the same for every batch, as far as its names show."""
+        read = {at.id for at in ast.walk(test) if isinstance(at, ast.Name)}
+        calls = any(isinstance(at, ast.Call) for at in ast.walk(test))
+        return not calls and not read & stored_names(self.node)
+
     def _belongs_to_step(self, statement: ast.stmt) -> bool:
         if isinstance(statement, ast.If):
-            return not statement.orelse and all(map(self._belongs_to_step, statement.body))
+            fixed = not statement.orelse and self.is_constant(statement.test)
+            return fixed and all(map(self._belongs_to_step, statement.body))
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         call = statement.value
@@ -101,9 +110,6 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     if reason := "".join(_unusual(loop)[:1]):
         raise refusal(script, node.lineno, reason, hand_step)
     return loop
-
-
-_LOOPS = ast.For | ast.While | ast.AsyncFor | Function
 
 
 def _receiver(call: ast.Call) -> str:
@@ -162,7 +168,7 @@ def _unusual(loop: TrainingLoop) -> list[str]:
         found.append("the loop runs more than one backward pass")
     if body.index(step.statement) < body.index(loop.backward.statement):
         found.append("the optimizer steps before backward")
-    if loop.node.orelse or any(isinstance(at, _EXITS) for at in nodes):
+    if loop.node.orelse or any(_may_exit(loop, at) for at in nodes):
         found.append("the loop can be left early or skip a batch")
     if loop.backward.node.args or loop.backward.node.keywords:
         found.append("backward is given arguments")
@@ -173,7 +179,16 @@ def _unusual(loop: TrainingLoop) -> list[str]:
     return found
 
 
-_EXITS = ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom | ast.Raise
+def _may_exit(loop: TrainingLoop, node: ast.AST) -> bool:
+    """Whether `node` can leave the loop or a batch early.
+
+    It cannot by a condition that the loop does not change (`if args.dry_run: break`): that did not
+    hold in the run, which took its steps.
+    """
+    if not isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom):
+        return False
+    outer = next(at for at in loop.script.ancestors(node) if isinstance(at, ast.stmt))
+    return not isinstance(outer, ast.If) or not loop.is_constant(outer.test)
 
 
 def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
@@ -189,12 +204,10 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
     first = ordered.index(loop.step.statement) if loop.step.statement in ordered else 0
     if any(is_zero_grad(at) for at in ordered[:first]):
         yield "gradients are cleared between backward and step"
-    arguments = [bool(call.args or call.keywords) for call in steps if call is not loop.step.node]
-    if any(arguments):
+    if any(last_name(call.func) in CLIPS and call not in guarded for call in calls):
+        yield "gradients are clipped in another way than by a statement before the step"
+    if any(call.args or call.keywords for call in steps if call is not loop.step.node):
         yield "a scheduler is told where in the epoch it is"
-    nested = [at for at in guarded if is_method(at, "step") and at not in steps]
-    if nested:
-        yield "something steps inside a condition"
 
 
 def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:

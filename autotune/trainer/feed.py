@@ -101,8 +101,8 @@ class _EpochSampler(RandomSampler):
 
 def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:
     """The batch with its tensors on `device`, in the containers that it came in."""
-    if hasattr(batch, "to"):
-        return batch.to(device, non_blocking=non_blocking)
+    if hasattr(batch, "to"):  # a batch of a class of the user's own may take the device only
+        return batch.to(device, non_blocking=True) if non_blocking else batch.to(device)
     if isinstance(batch, Mapping):
         return {
             name: to_device(value, device, non_blocking=non_blocking)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.errors import UsageError
-from autotune.knobs import KNOBS
+from autotune.knobs import KNOBS, check
 from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 
@@ -58,7 +58,7 @@ def build_space(
         given: values for a knob instead of its own domain's; None leaves the knob out.
 
     Raises:
-        UsageError: `given` names a knob that there is not.
+        UsageError: `given` names a knob or a value that there is not.
     """
     given = given or {}
     unknown = sorted(set(given) - {knob.name for knob in KNOBS})
@@ -86,8 +86,10 @@ def _domain(
         return Skip(reason=f"it is {knob.semantics}, and only {allow} changes were allowed")
     domain = knob.domain(profile)
     wanted = given.get(knob.name)
-    if wanted is None:
+    if wanted is None or (isinstance(domain, Skip) and domain.impossible):
         return domain
+    for value in wanted:
+        check(knob, value)
     own = knob.read(profile.seen)
     return Choices(own=own, values=_with(own, wanted))
 

@@ -46,6 +46,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         compiled=_compiled(module),
         checkpointed=any(is_checkpointed(each) for each in modules),
         blocks=repeated_blocks(inner),
+        of_torch=_is_of_torch(inner),
     )
 
 
@@ -109,16 +110,22 @@ def _unwrapped(module: nn.Module) -> nn.Module:
 
 
 def _compiled(module: nn.Module) -> str:
-    """The mode of the first part of the module that is compiled, "off" where none is."""
+    """The mode of the first part of the module that is compiled, "off" where none is.
+
+    `compile()` in place on a module whose forward is torch's own compiles nothing, whatever the
+    module says: torch passes its own files over.
+    """
     for each in module.modules():
-        called = vars(each).get("_compiled_call_impl")
-        for candidate in (
-            getattr(called, "autotune_inner", called),
-            getattr(each, "forward", None),
-        ):
+        called = None if _is_of_torch(each) else vars(each).get("_compiled_call_impl")
+        forward = getattr(each, "forward", None)
+        for candidate in (getattr(called, "autotune_inner", called), forward):
             if hasattr(candidate, "get_compiler_config"):
                 return _mode(candidate)
     return "off"
+
+
+def _is_of_torch(module: nn.Module) -> bool:
+    return str(type(module).forward.__module__).partition(".")[0] == "torch"
 
 
 def _mode(compiled: Any) -> str:

@@ -57,6 +57,7 @@ class SeenModel:
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: bool
     blocks: tuple[str, ...] = ()  # qualified names of the repeated blocks that could be checkpointed
+    of_torch: bool = False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,7 @@ def settled() -> Profile:
 PROFILES = {
     "on a CPU": on_a_cpu(),
     "waiting": waiting(),
+    "waiting with workers": with_loader(waiting(), num_workers=4, prefetch_factor=2),
     "on a GPU": on_a_gpu(),
     "on an old GPU": with_machine(on_a_gpu(), capability=(7, 0)),
     "on a CPU with bf16": on_a_cpu(probes={"bf16_speedup": 3.1}),

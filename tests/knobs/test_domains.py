@@ -52,7 +52,7 @@ class TestNumWorkers:
 
     def test_waiting_needs_no_more_than_training_can_swallow(self) -> None:
         hungry_for_four = waiting(ceilings=ceilings(compute=4.0, data=1.02))
-        assert offered("num_workers", hungry_for_four) == (0, 1, 2, 4, 8)
+        assert offered("num_workers", hungry_for_four) == (0, 1, 2, 4, 8, 16)
 
     def test_half_waiting_uses_twice_the_cores(self) -> None:
         half = on_a_cpu(data_processor_share=0.5)
@@ -99,20 +99,26 @@ class TestNumWorkers:
 
 
 class TestPrefetchFactor:
+    queueing = with_loader(waiting(), num_workers=4, prefetch_factor=2)
+
     def test_a_longer_queue_bridges_waits(self) -> None:
-        assert offered("prefetch_factor", waiting()) == (2, 4)
+        assert offered("prefetch_factor", self.queueing) == (2, 4)
 
     def test_is_left_out_where_loading_computes(self) -> None:
-        assert "computes rather than waits" in reason("prefetch_factor", on_a_cpu())
+        decoding = with_loader(on_a_cpu(), num_workers=1, prefetch_factor=2)
+        assert "computes rather than waits" in reason("prefetch_factor", decoding)
+
+    def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
+        assert "no workers yet" in reason("prefetch_factor", waiting())
 
     def test_is_left_out_where_the_queue_is_long(self) -> None:
         assert "long already" in reason(
-            "prefetch_factor", with_loader(waiting(), num_workers=1, prefetch_factor=8)
+            "prefetch_factor", with_loader(waiting(), num_workers=4, prefetch_factor=8)
         )
 
     def test_fits_in_shared_memory(self) -> None:
         assert "shared memory" in reason(
-            "prefetch_factor", with_machine(waiting(), shared_memory_bytes=4_000_000)
+            "prefetch_factor", with_machine(self.queueing, shared_memory_bytes=4_000_000)
         )
 
     @pytest.mark.parametrize("workers", [1, 8])
@@ -223,6 +229,7 @@ class TestModel:
         [
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
+            (with_model(on_a_cpu(), of_torch=True), "passes over"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
             (with_seen(on_a_cpu(), models=()), "no module"),
         ],
@@ -289,6 +296,9 @@ class TestMicroBatches:
     def test_are_equal_and_not_tiny(self) -> None:
         assert offered("micro_batches", with_loader(self.same, batch_size=16)) == (1, 2)
         assert "batch of 15" in reason("micro_batches", with_loader(self.same, batch_size=15))
+
+    def test_are_left_out_where_a_step_is_short(self) -> None:
+        assert "take 1.2 ms" in reason("micro_batches", replace(self.same, step_seconds=0.005))
 
     def test_are_for_a_gpu_short_of_memory(self) -> None:
         assert "less busy" in reason("micro_batches", with_model(on_a_gpu(), batch_norms=0))

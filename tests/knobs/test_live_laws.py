@@ -1,6 +1,6 @@
 """What is asked for is what a run has: given through the seams, and written into the source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,15 +21,19 @@ START_LIMIT_SECONDS = 120.0
 BAND = 0.05
 
 # The program that shows a knob at work, where it is not the plain one.
-SHOWN_BY = {"channels_last": "convnet", "checkpointing": "blocks"}
+SHOWN_BY = {"channels_last": "convnet", "checkpointing": "blocks", "compile": "blocks"}
 # What a knob needs beside it to mean anything.
 BESIDE: dict[str, Config] = {
     "prefetch_factor": {"num_workers": 2},
     "persistent_workers": {"num_workers": 2},
 }
 NEEDS_A_GPU = {("non_blocking", True), ("precision", "tf32")}
-TRIED = {"num_workers": (0, 2), "prefetch_factor": (2, 3), "micro_batches": (1, 2, 4)}
-TRIED |= {"threads": (1, 2)}
+TRIED: dict[str, tuple[Value, ...]] = {
+    "num_workers": (0, 2),
+    "prefetch_factor": (2, 3),
+    "micro_batches": (1, 2, 4),
+}
+TRIED |= {"threads": (1, 2), "compile": ("off", "default")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,7 @@ class Bench:
         return self.run(name, {})
 
     def run(self, name: str, config: Config, text: str = "") -> Outcome:
+        text = "" if text == PROGRAMS[name] else text
         key = (name, tuple(config.items()), text)
         if key not in self.done:
             self.done[key] = self._run(name, config, text)
@@ -141,12 +146,8 @@ def test_what_is_given_trains_the_same(bench: Bench, knob: Knob, value: Value) -
 @every_value
 def test_patched_is_had(bench: Bench, knob: Knob, value: Value) -> None:
     name = shown_by(knob)
-    own = bench.own(name)
-    config: Mapping[str, Value] = {**BESIDE.get(knob.name, {}), knob.name: value}
-    config = {key: each for key, each in config.items() if by_name(key).read(own.seen) != each}
-    if not config:
-        pytest.skip("the program has it")
-    text, statuses = patched(bench.path(name), PROGRAMS[name], config, own.seen)
+    config = wanted(bench.own(name).seen, knob, value)
+    text, statuses = patched(bench.path(name), PROGRAMS[name], config, bench.own(name).seen)
     assert set(statuses) <= {"done"}
     outcome = bench.run(name, {}, text)
     assert knob.read(outcome.seen) == value
@@ -158,10 +159,13 @@ def test_patched_is_had(bench: Bench, knob: Knob, value: Value) -> None:
 @every_value
 def test_what_is_patched_trains_the_same(bench: Bench, knob: Knob, value: Value) -> None:
     name = shown_by(knob)
-    own = bench.own(name)
-    if knob.read(own.seen) == value:
-        pytest.skip("the program has it")
-    beside = BESIDE.get(knob.name, {})
-    text, _ = patched(bench.path(name), PROGRAMS[name], {**beside, knob.name: value}, own.seen)
-    outcome = bench.run(name, {}, text)
-    assert same_losses(knob, outcome.losses, bench.run(name, beside).losses)
+    config = wanted(bench.own(name).seen, knob, value)
+    text, _ = patched(bench.path(name), PROGRAMS[name], config, bench.own(name).seen)
+    without = bench.run(name, BESIDE.get(knob.name, {}))
+    assert same_losses(knob, bench.run(name, {}, text).losses, without.losses)
+
+
+def wanted(own: Seen, knob: Knob, value: Value) -> dict[str, Value]:
+    """What of the knob's value, and of what it needs beside it, the program does not have."""
+    config = {**BESIDE.get(knob.name, {}), knob.name: value}
+    return {name: each for name, each in config.items() if by_name(name).read(own) != each}

@@ -19,14 +19,23 @@ from autotune.measurement.sandbox import (
     quiet_environment,
     tree_hash,
 )
+from autotune.measurement.sandbox.namespace import enter_own_namespace, mount
 from tests.measurement.programs import PROGRAMS, contents, furnish
-from tests.measurement.sandboxed import VARIANTS, Arena, arena, in_child
+from tests.measurement.sandboxed import VARIANTS, Arena, arena, become_nobody, in_child
 
+WAYS = ["overlay", "overlay of an ordinary user", "redirect"]
 OVERLAYS = [name for name in VARIANTS if name.startswith("overlay")]
 
 
 @pytest.fixture(scope="module", params=list(VARIANTS))
 def place(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    with arena(request.param) as built:
+        furnish(built.project)
+        yield built
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def way(request: pytest.FixtureRequest) -> Iterator[Arena]:
     with arena(request.param) as built:
         furnish(built.project)
         yield built
@@ -48,15 +57,15 @@ def redirect_place() -> Iterator[Arena]:
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_program_finds_what_it_would_find_unprotected_and_changes_nothing(
-    place: Arena, name: str
+    way: Arena, name: str
 ) -> None:
-    program, project = PROGRAMS[name], place.project
+    program, project = PROGRAMS[name], way.project
     with tempfile.TemporaryDirectory() as folder:
         twin = Path(folder).resolve() / "project"
         shutil.copytree(project, twin, symlinks=True)
         expected = in_child(lambda: (program(twin), contents(twin)))
     before = tree_hash([project])
-    found = place.run(lambda: (program(project), contents(project)))
+    found = way.run(lambda: (program(project), contents(project)))
     assert _without_paths(found) == _without_paths(expected)
     assert tree_hash([project]) == before
 
@@ -175,14 +184,14 @@ def test_directories_that_are_kept_stay_real_inside_protected_ones() -> None:
     with tempfile.TemporaryDirectory() as name:
         project = Path(name).resolve()
         (project / "out").mkdir()
-        for way in Way:
-            with Sandbox([project], kept=[project / "out"], way=way) as sandbox:
+        for kind in Way:
+            with Sandbox([project], kept=[project / "out"], way=kind) as sandbox:
                 layer = sandbox.layer()
 
-                def program(way: Way = way, layer: Layer = layer) -> None:
+                def program(kind: Way = kind, layer: Layer = layer) -> None:
                     enter(layer)
-                    (project / "out" / way).write_text("kept")
-                    (project / way).write_text("thrown away")
+                    (project / "out" / kind).write_text("kept")
+                    (project / kind).write_text("thrown away")
 
                 in_child(program)
         assert sorted(path.name for path in project.rglob("*")) == ["out", "overlay", "redirect"]
@@ -229,3 +238,51 @@ def test_a_tree_s_hash_tells_contents_names_and_permissions_apart(tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     assert len(seen) == 6
     assert tree_hash([tmp_path]) in seen
+
+
+def test_the_working_directory_is_protected_from_the_start(place: Arena) -> None:
+    layer = place.layer()
+    before = tree_hash([place.project])
+
+    def program() -> str:
+        os.chdir(place.project)
+        if place.as_nobody:
+            become_nobody()
+        enter(layer)
+        Path("made").write_text("here")
+        return (place.project / "made").read_text()
+
+    assert in_child(program) == "here"
+    place.sandbox.discard(layer)
+    assert tree_hash([place.project]) == before
+
+
+def test_another_disk_below_a_protected_directory_is_protected_too() -> None:
+    with arena("overlay") as place:
+        disk = place.project / "disk"
+        disk.mkdir()
+        layer = place.layer()
+
+        def machine() -> tuple[str, list[str]]:
+            enter_own_namespace(user=False)
+            mount("disk", str(disk), kind="tmpfs")
+            (disk / "file").write_text("real")
+            seen = in_child(lambda: (enter(layer), _overwrite(disk / "file"))[1])
+            return seen, [path.read_text() for path in disk.iterdir()]
+
+        if os.geteuid() != 0:
+            pytest.skip("only root can mount a disk")
+        assert in_child(machine) == ("overwritten", ["real"])
+
+
+def _overwrite(path: Path) -> str:
+    path.write_text("overwritten")
+    return path.read_text()
+
+
+def test_temporary_files_that_a_run_leaves_behind_go_with_its_layer(place: Arena) -> None:
+    layer = place.layer()
+    left = Path(place.run(tempfile.mkdtemp, layer))
+    assert left.is_relative_to(layer.root)
+    place.sandbox.discard(layer)
+    assert not layer.root.exists()

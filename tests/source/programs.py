@@ -1,4 +1,4 @@
-"""Programs under test: a source, the places that a run of it would pass, and what a rewrite made of it."""
+"""Programs under test: a source, the places that a run would pass, what a rewrite made of it."""
 
 import textwrap
 from dataclasses import dataclass

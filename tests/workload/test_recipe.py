@@ -13,6 +13,18 @@ import pytest
 import torch
 
 from autotune.errors import UsageError
+from autotune.source import rewrite
+from autotune.source.edits import (
+    Accumulate,
+    Autocast,
+    LoaderArgument,
+    ModelStatement,
+    NonBlockingCopies,
+    OptimizerArgument,
+    Place,
+    Places,
+    ProcessStatement,
+)
 from autotune.workload.recipe import inspect_recipe, standalone_program
 
 SMALLEST = '''"""Nine numbers."""
@@ -52,9 +64,10 @@ Run = Callable[..., str]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs the program of a recipe with arguments, and gives what it printed."""
 
-    def run_recipe(recipe: str, *arguments: str) -> str:
+    def run_recipe(recipe: str, *arguments: str, as_it_is: bool = False) -> str:
         path = tmp_path / "training.py"
-        path.write_text(standalone_program(recipe, "model.py", "model.py"))
+        text = recipe if as_it_is else standalone_program(recipe, "model.py", "model.py")
+        path.write_text(text)
         monkeypatch.setattr(sys, "argv", [str(path), "--device", "cpu", *arguments])
         capsys.readouterr()
         runpy.run_path(str(path), run_name="__main__")
@@ -110,6 +123,12 @@ def test_every_part_that_a_recipe_offers_is_used(run: Run) -> None:
     assert "validation loss" in output
 
 
+def test_lines_end_as_the_recipe_s_own_do() -> None:
+    program = standalone_program(SMALLEST.replace("\n", "\r\n"), "model.py", "model.py")
+
+    assert program.count("\r\n") == program.count("\n")
+
+
 @pytest.mark.parametrize("name", ["build_optimizer", "build_validation_dataset", "collate"])
 def test_a_program_does_not_speak_of_what_its_recipe_does_not_offer(name: str) -> None:
     assert name not in standalone_program(SMALLEST, "model.py", "model.py")
@@ -144,6 +163,42 @@ def test_the_loop_is_plain_and_can_be_edited() -> None:
         "optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.lr)",
     ):
         assert re.search(rf"^ +{re.escape(line)}$", program, re.MULTILINE), line
+
+
+def test_every_edit_can_be_made_in_the_program_and_it_still_trains(run: Run) -> None:
+    plain = standalone_program(with_optional(*OPTIONAL), "model.py", "model.py")
+    requests = (
+        ProcessStatement(code="torch.set_num_threads(torch.get_num_threads())"),
+        LoaderArgument(name="num_workers", code="1"),
+        ModelStatement(code="{model}.to(memory_format=torch.channels_last)"),
+        Autocast(device_type="cpu", dtype="bfloat16"),
+        Accumulate(steps=2),
+        NonBlockingCopies(),
+        OptimizerArgument(name="fused", code="True"),
+    )
+
+    edited = rewrite({"t.py": plain}, [("", each) for each in requests], places(plain))
+
+    assert {outcome.status for outcome in edited.outcomes} == {"done"}
+    assert "step 5" in run(edited.sources["t.py"], "--epochs", "1", as_it_is=True)
+
+
+def places(program: str) -> Places:
+    """Where a run of the program would have been seen to do what edits change."""
+    lines = program.splitlines()
+
+    def place(text: str) -> Place:
+        return Place(path="t.py", line=next(n for n, line in enumerate(lines, 1) if text in line))
+
+    return Places(
+        loader=place(" loader = DataLoader("),
+        optimizer=place("optim.SGD("),
+        forward=place("model(batch[0])"),
+        backward=place("loss.backward()"),
+        step=place("optimizer.step()"),
+        zero_grad=place("optimizer.zero_grad()"),
+        copies=(place("batch.to(device)"),),
+    )
 
 
 def test_a_resumed_program_ends_where_an_uninterrupted_one_does(run: Run, tmp_path: Path) -> None:

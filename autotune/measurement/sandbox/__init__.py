@@ -5,8 +5,8 @@ to a scratch directory and is thrown away, and it reads back what it wrote. Linu
 mount namespace and overlays; where those are forbidden, writes are redirected in Python and the
 kernel refuses, if it can, what went round Python.
 
-Real in every run are the directories for temporary files and shared memory, unless one is itself
-protected: a program that writes to `/tmp` leaves its files there.
+Each run has a directory for temporary files of its own (`TMPDIR`). Real in every run are `/tmp` and
+`/dev/shm`, unless one is itself protected: what a program writes there by that name stays.
 """
 
 from autotune.measurement.sandbox.entry import enter

@@ -1,8 +1,4 @@
-"""Which way of protection this machine permits, found by trying it in a process of its own.
-
-Run as a module: a pickled list of layers comes on standard input, the answer of each goes out as a
-line of JSON.
-"""
+"""Which way of protection this machine permits, found by trying it in a process of its own."""
 
 import json
 import os
@@ -29,16 +25,29 @@ def attempt(layers: Sequence[Layer]) -> list[str]:
     """
     package_parent = str(Path(__file__).resolve().parents[3])
     search_path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(
-        [sys.executable, "-m", __name__],
-        input=pickle.dumps(list(layers)),
-        env={**os.environ, "PYTHONPATH": search_path},
-        capture_output=True,
-        timeout=TIME_LIMIT_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            # -P: the user's directory may have a json.py of its own.
+            [sys.executable, "-P", "-c", f"from {__name__} import answer; answer()"],
+            input=pickle.dumps(list(layers)),
+            env={**os.environ, "PYTHONPATH": search_path},
+            capture_output=True,
+            timeout=TIME_LIMIT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return [f"it took more than {TIME_LIMIT_SECONDS:.0f} s"]
     answers = [str(json.loads(line)) for line in done.stdout.splitlines()]
     return answers or [done.stderr.decode(errors="replace").strip()[-500:] or "the attempt died"]
+
+
+def answer() -> None:
+    """The other end of `attempt`: pickled layers come in, a line of JSON goes out for each."""
+    for layer in pickle.load(sys.stdin.buffer):  # noqa: S301  # from `attempt`
+        reason = _try_in_child(layer)
+        sys.stdout.write(json.dumps(reason) + "\n")
+        if not reason:
+            break
 
 
 def _try_in_child(layer: Layer) -> str:
@@ -87,11 +96,3 @@ def _use(layer: Layer, ground: Path) -> str:
         return error.strerror or repr(error)
     good = read_back == "before, after" and shown == ["full", "renamed"]
     return "" if good else "what was written does not read back"
-
-
-if __name__ == "__main__":
-    for candidate in pickle.load(sys.stdin.buffer):  # noqa: S301  # from `attempt`
-        outcome = _try_in_child(candidate)
-        sys.stdout.write(json.dumps(outcome) + "\n")
-        if not outcome:
-            break

@@ -61,6 +61,10 @@ class DirectoryCalls:
             target = self.view.canonical(self.lead.name(dst, dst_dir_fd), follow=False)
             if source == target:
                 return
+            if target.startswith(source + "/"):
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), source)
+            if source.startswith(target + "/"):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), target)
             self._check_replacing(found, target)
             physical = (
                 self.view.changed_tree(source) if self.view.territory.protects(source) else source
@@ -102,13 +106,16 @@ class DirectoryCalls:
     ) -> None:
         """`os.symlink`."""
         real(src, self.lead.write(dst, create=True, exclusive=True, follow=False, dir_fd=dir_fd))
+        self.view.relink()
 
     def link(self, real: FileFunction, src: Any, dst: Any, **named: Any) -> None:
         """`os.link`."""
-        target = self.lead.write(
-            dst, create=True, exclusive=True, follow=False, dir_fd=named.get("dst_dir_fd")
-        )
-        real(self.lead.write(src, follow=False, dir_fd=named.get("src_dir_fd")), target)
+        source_fd, target_fd = named.get("src_dir_fd"), named.get("dst_dir_fd")
+        with self.inside:
+            self.lead.entry(src, source_fd)  # what is missing is said first
+        target = self.lead.write(dst, create=True, exclusive=True, dir_fd=target_fd)
+        real(self.lead.write(src, follow=False, dir_fd=source_fd), target)
+        self.view.relink()
 
     def listdir(self, real: FileFunction, path: Any = ".") -> Any:
         """`os.listdir`."""
@@ -137,11 +144,9 @@ class DirectoryCalls:
             real(path)
             return
         with self.inside:
-            place = self.view.canonical(self.lead.name(path))
-            found = self.view.find(place)
-            # The real directory where there is one, for the sake of programs that are started in
-            # it.
-            real(place if found and os.path.isdir(place) else found or place)
+            place = self.lead.directory(path)
+            # Into the real one if there is one, for the sake of programs that are started there.
+            real(place if os.path.isdir(place) else self.view.find(place))
 
     def getcwd(self, real: FileFunction) -> str:
         """`os.getcwd`."""

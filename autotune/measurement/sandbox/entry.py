@@ -1,5 +1,8 @@
 """The door into a layer, for the process that is going to run the user's program."""
 
+import os
+import tempfile
+
 from autotune.measurement.sandbox import guard, landlock, overlay, redirect
 from autotune.measurement.sandbox.layer import Layer, Way
 
@@ -14,6 +17,7 @@ def enter(layer: Layer) -> None:
     Raises:
         OSError: the machine does not permit it; nothing of the user's may be run then.
     """
+    _own_temporary_files(layer)
     if layer.way is Way.OVERLAY:
         overlay.enter(layer)
         return
@@ -22,3 +26,10 @@ def enter(layer: Layer) -> None:
     if layer.kernel_guard:
         with inside:
             landlock.forbid_writes(layer.territory, allowed=[str(layer.root)])
+
+
+def _own_temporary_files(layer: Layer) -> None:
+    """Have temporary files thrown away too: a run that is killed cannot remove its own."""
+    directory = layer.root / "tmp"
+    directory.mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(directory)

@@ -56,7 +56,7 @@ class FileCalls:
         """`os.access`."""
         try:
             return bool(self.reading(real, path, mode, **named))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def open(

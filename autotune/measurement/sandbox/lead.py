@@ -38,9 +38,10 @@ class Lead:
         """The physical path to read what the program calls `path`."""
         with self.inside:
             name = self.name(path, dir_fd)
-            found = self.view.find(self.view.canonical(name, follow=follow))
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            place = self.view.canonical(name, follow=follow)
+            found = self.view.find(place)
+            if found is None:
+                raise self.view.missing(place)
         return found
 
     def write(
@@ -59,13 +60,13 @@ class Lead:
             path: file name, of any type that `os` takes.
             create: it may be made where there is nothing.
             empty: its bytes are about to be cut off, and need not be copied.
-            exclusive: it must not be there yet.
+            exclusive: it must not be there yet, not even as a link.
             follow: links at its end are followed.
             dir_fd: open directory that it is relative to.
         """
         with self.inside:
             name = self.name(path, dir_fd)
-            place = self.view.canonical(name, follow=follow)
+            place = self.view.canonical(name, follow=follow and not exclusive)
             if not self.view.territory.protects(place):
                 return place
             if self.view.find(place) is None and create:
@@ -79,7 +80,7 @@ class Lead:
         place = self.view.canonical(self.name(path, dir_fd), follow=False)
         found = self.view.find(place)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+            raise self.view.missing(place)
         return place, found
 
     def directory(self, path: Any) -> str:
@@ -87,7 +88,7 @@ class Lead:
         place = self.view.canonical(self.name("." if path is None else path))
         found = self.view.find(place)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+            raise self.view.missing(place)
         if not os.path.isdir(found):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
         return place

@@ -3,14 +3,17 @@ run's own copy.
 
 Covers the file functions of `builtins`, `io` and `os` with all that is built on them,
 `sqlite3.connect`, `torch.save` and `torch.load`. Files that a compiled library or another program
-opens for itself cannot be redirected: the kernel refuses their writes where it has Landlock.
+opens for itself cannot be redirected: it does not see what the run has written, and the kernel
+refuses its writes where it has Landlock.
+
+Once a run has written anything, opening a file costs it about 30 microseconds more (measured on a
+processor of 2.5 GHz).
 """
 
 import functools
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,12 +30,9 @@ UNTOUCHED_MODULES = frozenset({"posix", "_io"})
 
 def enter(layer: Layer) -> tuple[View, Inside]:
     """Redirect this process's writes; returns what the guard needs."""
-    for name in ("upper", "hidden", "tmp"):
+    for name in ("upper", "hidden"):
         (layer.root / name).mkdir()
     view, inside = View(layer), Inside()
-    # The directory for temporary files may have a protected one in it, and then takes no new
-    # entries.
-    os.environ["TMPDIR"] = tempfile.tempdir = str(layer.root / "tmp")
     sys.dont_write_bytecode = True
     shutil._use_fd_functions = False  # type: ignore[attr-defined]  # removes trees by paths
     replaced = dict(_replacements(Lead(view, inside)))

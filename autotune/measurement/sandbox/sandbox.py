@@ -13,8 +13,7 @@ from autotune.measurement.sandbox.layer import Layer, Way
 from autotune.measurement.sandbox.scratch import open_scratch
 from autotune.measurement.sandbox.territory import Territory
 
-# Real in any run: shared memory and temporary files carry what processes share, compile caches
-# among it.
+# Real in any run: they carry what processes share, sockets and shared memory among it.
 SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 
@@ -72,7 +71,10 @@ class Sandbox:
             replace(guarded, kernel_guard=False)
         ]
         candidates = [layer for layer in overlays + redirects if way in (None, layer.way)]
-        reasons = attempt([self._to_try(layer) for layer in candidates])
+        to_try = [self._to_try(layer) for layer in candidates]
+        reasons = attempt(to_try)
+        for tried in to_try:
+            self.discard(tried)
         if "" not in reasons:
             raise MeasurementError(
                 f"Your files cannot be protected while the program is measured: {reasons[0]}",

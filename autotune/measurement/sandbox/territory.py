@@ -12,7 +12,9 @@ SYSTEM = ("/dev", "/proc", "/sys", "/run")
 # How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
 # own millions of files are not walked.
 LINK_DEPTH = 2
-LINK_ENTRIES = 1000
+LINK_ENTRIES = 300
+# Where links lead to programs (a virtual environment's python), not to files that training writes.
+PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
 
 
 class Cover(StrEnum):
@@ -39,7 +41,7 @@ class Territory:
     def of(protected: Iterable[Path], kept: Iterable[Path]) -> "Territory":
         """The territory of those directories that exist and are not the system's."""
         return Territory(
-            protected=tuple(path for path in _directories(protected) if not _is_system(path)),
+            protected=tuple(path for path in _directories(protected) if not _is_in(SYSTEM, path)),
             kept=_directories([*kept, *(Path(path) for path in SYSTEM)]),
         )
 
@@ -103,7 +105,8 @@ def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:
     found: list[Path] = []
     for entry in entries:
         if entry.is_symlink():
-            found.append(_nearest_directory(Path(os.path.realpath(entry.path))))
+            target = os.path.realpath(entry.path)
+            found += [] if _is_in(PROGRAMS, target) else [_nearest_directory(Path(target))]
         elif depth > 1 and entry.is_dir():
             found.extend(_linked(Path(entry.path), depth - 1))
     return found
@@ -139,8 +142,8 @@ def _directories(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in real if os.path.isdir(path)))
 
 
-def _is_system(path: str) -> bool:
-    return any(path == top or path.startswith(top + "/") for top in SYSTEM)
+def _is_in(tops: Iterable[str], path: str) -> bool:
+    return any(path == top or path.startswith(top + "/") for top in tops)
 
 
 def _nearest(path: str, planned: dict[str, Cover]) -> Cover:

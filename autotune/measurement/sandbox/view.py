@@ -20,6 +20,8 @@ from pathlib import Path
 from autotune.measurement.sandbox.layer import Layer
 
 MAX_LINKS = 40  # as the kernel
+# What is counted: writes, paths hidden, and changes that can make a name lead elsewhere.
+WRITES, HIDDEN, LINKS = 0, 1, 2
 
 
 class View:
@@ -31,8 +33,9 @@ class View:
         self._hidden_directory = layer.root / "hidden"
         self._hidden: frozenset[str] = frozenset()
         self._hidden_known = 0
-        # Two counters that forked children see change: writes so far, and paths hidden so far.
-        self._counters = mmap.mmap(-1, 16)
+        self._directories: dict[str, str] = {}
+        self._directories_known = 0
+        self._counters = mmap.mmap(-1, 24)  # shared with forked children
         self._prepared_tree = ""
         self._prepared_hidden: frozenset[str] = frozenset()
         if layer.prepared is not None:
@@ -44,7 +47,7 @@ class View:
     @property
     def differs(self) -> bool:
         """Whether anything can look other than it really is."""
-        return bool(self._prepared_tree) or self._count(0) > 0
+        return bool(self._prepared_tree) or self._count(WRITES) > 0
 
     def own(self, path: str) -> str:
         """The program's name for a path that may be physical."""
@@ -56,9 +59,23 @@ class View:
 
     def canonical(self, path: str, *, follow: bool = True) -> str:
         """`path` made absolute, links resolved; a link at its end only if `follow`."""
-        return self._resolve(
-            self.own(os.path.join(os.getcwd(), path)), follow=follow, find=self.find
-        )
+        path = self.own(path if path.startswith("/") else os.path.join(os.getcwd(), path))
+        directory, _, name = path.rpartition("/")
+        if name in {"", ".", ".."}:
+            return self._resolve(path, follow=follow, find=self.find)
+        step = os.path.join(self._canonical_directory(directory), name)
+        found = self.find(step) if follow else None
+        if found is not None and os.path.islink(found):
+            return self._resolve(step, follow=True, find=self.find)
+        return step
+
+    def _canonical_directory(self, path: str) -> str:
+        """As `canonical`; remembered, since data sets are many files in few directories."""
+        if (count := self._count(LINKS)) != self._directories_known:
+            self._directories, self._directories_known = {}, count
+        if path not in self._directories:
+            self._directories[path] = self._resolve(path, follow=True, find=self.find)
+        return self._directories[path]
 
     def physical(self, path: str) -> str:
         """Where `path` really leads, whatever the run has written; a last link is not followed."""
@@ -100,6 +117,14 @@ class View:
                 return None
         return path if os.path.lexists(path) else None
 
+    def missing(self, path: str) -> OSError:
+        """What the kernel says of a path at which there is nothing."""
+        above = os.path.dirname(path)
+        while (found := self.find(above)) is None:
+            above = os.path.dirname(above)
+        number = errno.ENOENT if os.path.isdir(found) else errno.ENOTDIR
+        return OSError(number, os.strerror(number), path)
+
     def entries(self, path: str) -> dict[str, "os.DirEntry[str]"]:
         """What a directory has in it, by name; each entry is physical."""
         hidden = self._hidden_paths()
@@ -124,14 +149,12 @@ class View:
         """
         parent = os.path.dirname(path)
         found = self.find(parent)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        if not os.path.isdir(found):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        if found is None or not os.path.isdir(found):
+            raise self.missing(path)
         if not os.access(found, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         self._make_directory(parent)
-        self._increment(0)
+        self._increment(WRITES)
         return self.upper + path
 
     def changed(self, path: str, *, empty: bool = False) -> str:
@@ -144,13 +167,13 @@ class View:
         """
         found = self.find(path)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise self.missing(path)
         own = self.upper + path
         if found == own:
             return own
         if not os.path.islink(found) and not os.access(found, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        self._increment(0)
+        self._increment(WRITES)
         self._make_directory(os.path.dirname(path))
         if os.path.isdir(found) and not os.path.islink(found):
             self._make_directory(path)
@@ -171,11 +194,16 @@ class View:
 
     def hide(self, path: str) -> None:
         """Let nothing that lies below the run's own writes be seen at `path`."""
+        self.relink()
         if self._below(path) is not None:
             name = hashlib.sha256(os.fsencode(path)).hexdigest()
             (self._hidden_directory / name).write_text(path)
-            self._increment(0)
-            self._increment(1)
+            self._increment(WRITES)
+            self._increment(HIDDEN)
+
+    def relink(self) -> None:
+        """Resolve links anew from now on: one was made, moved or removed."""
+        self._increment(LINKS)
 
     def _make_directory(self, path: str) -> None:
         own = self.upper + path
@@ -187,7 +215,7 @@ class View:
             shutil.copystat(found, own)
 
     def _hidden_paths(self) -> frozenset[str]:
-        if (count := self._count(1)) != self._hidden_known:
+        if (count := self._count(HIDDEN)) != self._hidden_known:
             self._hidden = frozenset(
                 marker.read_text() for marker in self._hidden_directory.iterdir()
             )

@@ -1,0 +1,85 @@
+"""All commands, and the one place where errors become words and exit codes."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from autotune import __version__
+from autotune.cli.apply import apply
+from autotune.cli.compare import compare
+from autotune.cli.doctor import doctor
+from autotune.cli.explain import explain
+from autotune.cli.profile import profile
+from autotune.cli.report import report
+from autotune.cli.search import search
+from autotune.errors import AutotuneError, ProgramError
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_OUTPUT_LINES = 30  # the end of what a failed program printed
+
+
+class Commands(typer.core.TyperGroup):
+    """The commands as a group that says what went wrong."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except AutotuneError as error:
+            _complain(error)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            goes_on = ctx.invoked_subcommand == "search"
+            end = "; the same command goes on where it stopped." if goes_on else "."
+            print(f"Interrupted{end}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,  # plain help: it answers sooner and reads well in a narrow terminal
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_OF_A_PROGRAM: tuple[Callable[..., None], ...] = (profile, search)
+_OTHERS: tuple[Callable[..., None], ...] = (apply, report, compare, explain, doctor)
+for command in _OF_A_PROGRAM:
+    app.command(epilog="What follows -- is the program's own: search train.py -- --epochs 3")(
+        command
+    )
+for command in _OTHERS:
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"autotune {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def autotune(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Measure what holds a PyTorch training program back, and hand it back faster."""
+
+
+def _complain(error: AutotuneError) -> None:
+    from autotune.cli.console import Console
+
+    console = Console(sys.stderr)
+    if isinstance(error, ProgramError) and error.output.strip():
+        for line in error.output.strip().splitlines()[-_OUTPUT_LINES:]:
+            console.say((line, "quiet"), indent=2)
+        console.gap()
+    console.say([("Error: ", "bad"), error.message], hang=2)
+    if error.advice:
+        console.say(error.advice[0].upper() + error.advice[1:], indent=2)

@@ -1,0 +1,102 @@
+"""`autotune compare`: two results side by side; a gate for CI."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.options import Json, result_file
+
+if TYPE_CHECKING:
+    from autotune.cli.console import Console, Line
+    from autotune.outputs.compare import Comparison
+
+SLOWER = 3  # the exit code of a regression
+_CAVEAT = "Measured apart, not in turns: what else the machine did then and now counts too."
+
+Before = Annotated[
+    Path,
+    typer.Argument(metavar="A", help="A folder of results, or a result.json.", show_default=False),
+]
+After = Annotated[
+    Path, typer.Argument(metavar="B", help="The same, to be judged against A.", show_default=False)
+]
+FailSlower = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PCT",
+        min=0,
+        max=100,
+        help="Exit with 3 where B is slower by more than PCT %, beyond doubt.",
+        show_default=False,
+    ),
+]
+
+
+def compare(
+    before: Before, after: After, fail_slower: FailSlower = None, as_json: Json = False
+) -> None:
+    """Show two results side by side, B against A."""
+    from autotune.cli.console import Console
+    from autotune.outputs.compare import compare_results
+    from autotune.outputs.document import read_document
+    from autotune.outputs.plain import plain
+
+    comparison = compare_results(*(read_document(result_file(path)) for path in (before, after)))
+    slower = fail_slower is not None and comparison.is_slower(fail_slower)
+    if as_json:
+        print(json.dumps({**plain(comparison), "slower": slower}))
+    else:
+        _show(Console(), comparison)
+        if slower:
+            Console().say((f"Slower by more than {fail_slower:g} %, beyond doubt.", "bad"))
+    if slower:
+        raise typer.Exit(SLOWER)
+
+
+def _show(console: "Console", comparison: "Comparison") -> None:
+    if comparison.speedup is None:
+        console.say(("One of the two trained nothing: there is nothing to compare.", "bad"))
+        return
+    console.say((_sentence(comparison), "strong"))
+    console.say((_CAVEAT, "quiet"))
+    console.gap()
+    rows: list[list[Line]] = [[(name, "quiet"), *rest] for name, *rest in _rows(comparison)]
+    console.rows(rows, indent=0)
+    if comparison.differences:
+        console.heading("The speeds may also differ because of")
+        for difference in comparison.differences:
+            console.say((difference, "warn"), indent=2, hang=2)
+
+
+def _rows(comparison: "Comparison") -> list[list[str]]:
+    from autotune.outputs.wording import duration, significant, size
+
+    sides = (comparison.before, comparison.after)
+    rows = [
+        ["", "A", "B"],
+        ["samples/s", *(significant(side.samples_per_second) for side in sides)],
+        ["one step", *(duration(side.step_seconds) for side in sides)],
+    ]
+    for pair in comparison.phases:
+        seconds = (pair.before_seconds, pair.after_seconds)
+        rows.append([f"  {pair.phase}", *(duration(each) for each in seconds)])
+    rows.append(["peak memory", *(size(side.peak_bytes) for side in sides)])
+    tuned = [side.tuned_samples_per_second for side in sides]
+    if any(tuned):
+        rows.append(["tuned, samples/s", *(significant(each) if each else "" for each in tuned)])
+    return rows
+
+
+def _sentence(comparison: "Comparison") -> str:
+    from autotune.outputs import wording
+
+    speedup = comparison.speedup
+    assert speedup is not None
+    interval = wording.interval_text(speedup)
+    if speedup.low <= 1 <= speedup.high:
+        answer = "No difference beyond doubt"
+    else:
+        answer = f"B is {'faster' if speedup.estimate > 1 else 'slower'}"
+    return f"{answer}: {wording.ratio(speedup.estimate)} the speed of A ({interval})"

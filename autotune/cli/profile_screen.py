@@ -1,0 +1,145 @@
+"""A profile in words: the bottleneck, the step's phases, the ceilings, memory, machine."""
+
+import os
+import shlex
+from pathlib import Path
+
+from autotune.cli.console import Console, Line
+from autotune.machine import CPU, Machine
+from autotune.outputs import wording
+from autotune.profiling.profile import Memory, Profile
+from autotune.result import Result
+from autotune.workload.window import PHASES
+
+_FREE = {
+    "host": "with data for free",
+    "compute": "with data and copies for free",
+    "data": "with training for free",
+}
+_FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free"}
+
+
+def show_profile(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
+    """The whole screen of `autotune profile`; only its first sentence where `brief`."""
+    profile, first = result.profile, result.diagnosis[0]
+    console.say((first.headline, "strong"))
+    if brief:
+        return
+    console.say(first.evidence)
+    _show_step(console, profile)
+    _show_ceilings(console, profile)
+    console.gap()
+    show_facts(console, profile, result.protection)
+    if result.diagnosis[1:]:
+        console.heading("Also seen")
+        for finding in result.diagnosis[1:]:
+            console.say([finding.headline, (f" {finding.evidence}", "quiet")], indent=2)
+    show_files(console, folder, ("result.json", "report.html"))
+    console.gap()
+    console.say("Next: search for settings that gain it")
+    console.command(search_command(result, folder))
+
+
+def show_facts(console: Console, profile: Profile, protection: str) -> None:
+    """Memory, machine, and how the user's files were kept."""
+    facts = {
+        "Memory": _memory(profile.memory),
+        "Machine": machine_line(profile.machine),
+        "Your files": protection,
+    }
+    console.rows([[(name, "quiet"), text] for name, text in facts.items() if text], indent=0)
+
+
+def show_files(console: Console, folder: Path, names: tuple[str, ...]) -> None:
+    """Those of the files `names` that are in `folder`."""
+    written = [name for name in names if (folder / name).is_file()]
+    if written:
+        where: Line = [("Written to ", "quiet"), f"{shown_path(folder)}/"]
+        console.gap()
+        console.rows([[where, ", ".join(written)]], indent=0)
+
+
+def machine_line(machine: Machine) -> str:
+    """A machine on one line."""
+    versions = (
+        f"{name} {machine.versions[name]}"
+        for name in ("python", "torch", "cuda")
+        if machine.versions.get(name)
+    )
+    parts = [
+        machine.device_name,
+        wording.counted(machine.cores, "core"),
+        wording.size(machine.memory_bytes),
+        *versions,
+    ]
+    return ", ".join(parts)
+
+
+def search_command(result: Result, folder: Path) -> str:
+    """The command that searches what was profiled into `folder`."""
+    words = ["autotune", "search", shown_path(Path(result.target.path))]
+    if folder != Path("autotune-out") / result.target.name:
+        words += ["--out", str(folder)]
+    if result.target.arguments:
+        words += ["--", *result.target.arguments]
+    return shlex.join(words)
+
+
+def shown_path(path: Path) -> str:
+    """`path` from here, where that is the shorter way to say it."""
+    near = os.path.relpath(path)
+    return near if not near.startswith("..") else str(path)
+
+
+def _show_step(console: Console, profile: Profile) -> None:
+    low, high = (wording.significant(each) for each in profile.interval)
+    speed = f"{wording.rate(profile.samples_per_second)} ({low} to {high})"
+    console.heading(f"A step takes {wording.duration(profile.step_seconds)}", speed)
+    most = max(profile.phases.values(), default=0.0)
+    names = [*PHASES, *(name for name in profile.phases if name not in PHASES)]
+    shares = {name: profile.phases[name] for name in names if name in profile.phases}
+    console.bars(
+        [
+            (
+                name,
+                share,
+                "accent" if share == most else "quiet",
+                f"{wording.percent(share):>6}  {wording.duration(share * profile.step_seconds):>7}",
+            )
+            for name, share in shares.items()
+        ]
+    )
+    width = max(map(len, names))
+    for name, reason in profile.not_measured.items():
+        console.rows([[(name.ljust(width), "quiet"), (f"not measured: {reason}", "quiet")]])
+
+
+def _show_ceilings(console: Console, profile: Profile) -> None:
+    names = _FREE_ON_CPU if profile.machine.device == CPU else _FREE
+    rows: list[list[Line]] = []
+    rates = [wording.rate(ceiling.samples_per_second) for ceiling in profile.ceilings]
+    width = max(map(len, rates), default=0)
+    for ceiling, rate in zip(profile.ceilings, rates, strict=True):
+        if ceiling.name not in names:
+            continue
+        said: Line = f"{rate:<{width}}  {wording.ratio(ceiling.max_gain)}"
+        if ceiling.max_gain is None:
+            said = (f"not measured: {ceiling.reason}", "quiet")
+        rows.append([names[ceiling.name], said])
+    if rows:
+        console.heading("The most that could be gained")
+        console.rows(rows)
+
+
+def _memory(memory: Memory) -> str:
+    parts = {
+        "parameters": memory.parameter_bytes,
+        "gradients": memory.gradient_bytes,
+        "optimizer": memory.optimizer_bytes,
+        "activations": memory.activation_bytes,
+    }
+    known = ", ".join(f"{name} {wording.size(count)}" for name, count in parts.items() if count)
+    return (
+        f"{wording.size(memory.peak_bytes)} of {wording.size(memory.capacity_bytes)} at the peak"
+        f"{f' ({known})' if known else ''}"
+    )

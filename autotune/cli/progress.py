@@ -1,0 +1,165 @@
+"""What a run tells while it goes: one live line, and one line that stays for each trial."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Self
+
+from autotune.cli.console import Console, Line, Piece
+from autotune.diagnosis import Finding
+from autotune.knobs.knob import Config
+from autotune.listener import Listener
+from autotune.measurement.measurement import Failure
+from autotune.outputs import wording
+from autotune.outputs.document import to_document
+from autotune.profiling.profile import Profile
+from autotune.result import Result
+from autotune.trials.space import Space
+from autotune.trials.trial import Trial
+
+_BAR = 20
+_NARROW = 60  # columns below which the live line has no room for its bar
+
+
+class Progress(Listener):
+    """Shows a run on a console while it goes; a context manager.
+
+    Args:
+        console: where it is shown.
+        budget_seconds: the time for all of it; None where it is not counted down.
+        quiet: show nothing.
+        clock: seconds from any moment on.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        budget_seconds: float | None = None,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._budget_seconds = budget_seconds
+        self._quiet = quiet
+        self._clock = clock
+        self._began = clock()
+        self._doing = ""
+        self._baseline: float | None = None
+        self._best: Trial | None = None
+        self._live = ExitStack()
+
+    def __enter__(self) -> Self:
+        if not self._quiet:
+            self._live.enter_context(self._console.live(self.status))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.close()
+
+    def stage(self, name: str) -> None:
+        """Say what begins, where no live line does."""
+        self._doing = name
+        if not self._console.is_live:
+            self._say((f"{name[:1].upper()}{name[1:]}", "quiet"))
+
+    def profiled(self, profile: Profile, diagnosis: tuple[Finding, ...]) -> None:
+        """Say what holds the program back, as soon as it is known."""
+        self._baseline = profile.samples_per_second
+        if self._budget_seconds is not None:  # a profile's own screen begins with it
+            self._say([(diagnosis[0].headline, "strong")])
+
+    def space(self, space: Space) -> None:
+        """Say what is searched."""
+        knobs, left_out = len(space.choices), len(space.skipped)
+        if not knobs:
+            self._say("Nothing to search: every knob is left out, the report says why.")
+            return
+        self._say(
+            f"Searching {', '.join(space.choices)}: {wording.counted(space.size, 'configuration')};"
+            f" {wording.counted(left_out, 'knob')} left out."
+        )
+        if not self._quiet:
+            self._console.gap()
+
+    def trial_begins(
+        self,
+        number: int,
+        config: Config,
+        seconds_left: float,  # noqa: ARG002  # of the trials; the live line has those of the whole
+        best: Trial | None,
+    ) -> None:
+        """Show on the live line what is tried."""
+        self._best = best
+        self._doing = f"trial {number}: {wording.settings(config)}"
+
+    def trial_ended(self, trial: Trial, best: Trial | None) -> None:
+        """One line that stays."""
+        is_best = best is not None and best.number == trial.number and bool(trial.config)
+        self._best = best
+        if self._quiet:
+            return
+        outcome = trial.outcome
+        settings = wording.settings(trial.config)
+        if isinstance(outcome, Failure):
+            words = outcome.kind.replace("_", " ")
+            rest: Line = [settings, (f": {outcome.reason}", "quiet")]
+            self._trial(trial.number, (words, "warn"), "", rest)
+            return
+        tone = "good" if is_best else "plain"
+        rate = wording.rate(outcome.samples_per_second)
+        ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
+        doubts = ", ".join(doubt.name for doubt in outcome.doubts)
+        noted: list[Piece] = [settings, (f" ({doubts})" if doubts else "", "quiet")]
+        self._trial(trial.number, (rate, tone), (ratio, tone), noted)
+
+    def status(self) -> Line:
+        """The live line as of now."""
+        elapsed = self._clock() - self._began
+        line: list[Piece] = [_clock_text(elapsed)]
+        if self._budget_seconds is not None:
+            if self._console.width >= _NARROW:
+                share = elapsed / self._budget_seconds
+                line += [" ", *self._console.progress_bar(share, _BAR)]
+            line.append(f" {_clock_text(max(self._budget_seconds - elapsed, 0.0))} left")
+        if (
+            self._best is not None
+            and self._best.config
+            and not isinstance(self._best.outcome, Failure)
+        ):
+            ratio = self._ratio(self._best.outcome.samples_per_second)
+            line += [("  best ", "quiet"), (ratio, "good")]
+        return [*line, (f"  {self._doing}", "quiet")]
+
+    def _trial(self, number: int, what: Piece, ratio: Piece, rest: Line) -> None:
+        widths = (3, 15, 6)  # the same for every line, though each is shown when it is known
+        cells: list[Line] = []
+        for piece, width in zip((str(number), what, ratio), widths, strict=True):
+            words, tone = (piece, "quiet") if isinstance(piece, str) else piece
+            cells.append((words.rjust(width) if not cells else words.ljust(width), tone))
+        self._console.rows([[*cells, rest]], indent=0)
+
+    def _ratio(self, samples_per_second: float) -> str:
+        return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""
+
+    def _say(self, line: Line) -> None:
+        if not self._quiet:
+            self._console.say(line)
+
+
+def console_for(as_json: bool) -> Console:
+    """Where a run is shown: on stderr, where stdout is for its document."""
+    return Console(sys.stderr if as_json else sys.stdout)
+
+
+def print_document(result: Result) -> None:
+    """`result` on stdout, as one JSON document on one line."""
+    print(json.dumps(to_document(result), allow_nan=False))
+
+
+def _clock_text(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

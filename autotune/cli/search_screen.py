@@ -1,0 +1,176 @@
+"""A search in words: the verdict, what was changed, what is left to do by hand, proof, cost."""
+
+from pathlib import Path
+
+from autotune.cli.console import Console, Line, Piece
+from autotune.cli.profile_screen import machine_line, search_command, show_files, shown_path
+from autotune.outputs import wording
+from autotune.result import Result
+from autotune.source.edits import EditOutcome
+from autotune.verdict import Parity, Ratio, Verdict
+
+_FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
+_IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
+
+
+def show_search(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
+    """The whole screen of `autotune search`; only its first sentence where `brief`."""
+    verdict = result.verdict
+    assert verdict is not None, "a search has a verdict"
+    if not brief:
+        console.gap()
+    console.say(banner(verdict))
+    if brief:
+        return
+    if verdict.outcome == "faster":
+        _show_speeds(console, verdict)
+        _show_settings(console, result, verdict)
+    elif verdict.outcome == "no_gain" and result.diagnosis:
+        console.say(result.diagnosis[0].headline)
+    _show_hand_steps(console, result.edits)
+    _show_proof(console, result, verdict)
+    show_files(console, folder, (*_FILES, f"{result.target.name}_tuned.py"))
+    _show_next(console, result, folder)
+
+
+def banner(verdict: Verdict) -> Line:
+    """The answer in one sentence."""
+    if verdict.outcome == "failed":
+        return [("No answer. ", "bad"), verdict.reason]
+    if verdict.outcome != "faster" or verdict.speedup is None:
+        return [("Nothing to gain. ", "strong"), verdict.reason]
+    speedup = verdict.speedup
+    line: list[Piece] = [
+        (f"{wording.ratio(speedup.estimate)} faster", "banner"),
+        f" ({_interval(speedup)})",
+    ]
+    same = verdict.parity.same_training if verdict.parity else None
+    if same:
+        line.append((", same training", "banner"))
+    elif same is False:
+        line.append((", but not the same training", "bad"))
+    else:
+        line.append((", too few steps to say whether it is the same training", "warn"))
+    return line
+
+
+def _show_speeds(console: Console, verdict: Verdict) -> None:
+    speeds = {
+        "before": (verdict.baseline_samples_per_second, "quiet"),
+        "tuned": (verdict.tuned_samples_per_second, "good"),
+        "handed back": (
+            verdict.delivered.samples_per_second if verdict.delivered else None,
+            "good",
+        ),
+    }
+    known = {name: (speed, tone) for name, (speed, tone) in speeds.items() if speed is not None}
+    most = max((speed for speed, _ in known.values()), default=0.0)
+    if most:
+        console.gap()
+        console.bars(
+            [
+                (name, speed / most, tone, wording.rate(speed))
+                for name, (speed, tone) in known.items()
+            ]
+        )
+
+
+def _show_settings(console: Console, result: Result, verdict: Verdict) -> None:
+    own = result.space.own if result.space else {}
+    rows: list[list[Line]] = []
+    for name, setting in verdict.config.items():
+        before = wording.value(own[name]) if name in own else ""
+        statuses = {edit.status for edit in result.edits if edit.knob == name}
+        worst = next((each for each in ("refused", "done", "already") if each in statuses), "")
+        tone = "warn" if worst == "refused" else "quiet"
+        rows.append(
+            [
+                name,
+                [(before, "quiet"), (" → " if before else "", "quiet"), wording.value(setting)],
+                (_IN_THE_PATCH.get(worst, ""), tone),
+            ]
+        )
+    console.heading("Settings")
+    console.rows(rows)
+
+
+def _show_hand_steps(console: Console, edits: tuple[EditOutcome, ...]) -> None:
+    refused = [edit for edit in edits if edit.status == "refused"]
+    if not refused:
+        return
+    console.heading("Not in the patch")
+    rows: list[list[Line]] = []
+    for edit in refused:
+        why: list[Piece] = [(edit.reason, "quiet")]
+        if edit.hand_step:
+            why += ["\n", ("by hand: ", "quiet"), edit.hand_step]
+        rows.append([edit.knob, why])
+    console.rows(rows)
+
+
+def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
+    facts = {
+        "Training": _training(verdict.parity) if verdict.parity else "",
+        "Handed back": _delivered(verdict),
+        "Cost": _cost(result),
+        "Machine": machine_line(result.profile.machine),
+        "Your files": result.protection,
+    }
+    console.gap()
+    console.rows([[(name, "quiet"), text] for name, text in facts.items() if text], indent=0)
+
+
+def _training(parity: Parity) -> str:
+    if parity.same_training is None or parity.max_relative_loss_difference is None:
+        return parity.reason or "there were too few steps to compare the losses"
+    said = "the same" if parity.same_training else "not the same"
+    band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
+    return (
+        f"{said}: over {wording.counted(parity.steps, 'step')} the losses differ by at most"
+        f" {wording.percent(parity.max_relative_loss_difference)}{band}"
+    )
+
+
+def _delivered(verdict: Verdict) -> str:
+    delivered = verdict.delivered
+    if delivered is None:
+        return ""
+    if delivered.speedup is None:
+        return delivered.reason or "the patched program was not timed"
+    seen = "every setting was seen in effect" if delivered.settings_observed else delivered.reason
+    return (
+        f"the patched program itself was run: {wording.ratio(delivered.speedup.estimate)} faster"
+        f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"
+    )
+
+
+def _cost(result: Result) -> str:
+    cost = result.cost
+    if cost is None:
+        return ""
+    said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
+    if cost.break_even_steps is None:
+        return said
+    return f"{said}; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
+
+
+def _show_next(console: Console, result: Result, folder: Path) -> None:
+    verdict = result.verdict
+    if verdict is None or verdict.outcome == "no_gain":
+        return
+    console.gap()
+    if verdict.outcome == "failed":
+        console.say(
+            "Next: try again when the machine is quieter; the search goes on where it stopped"
+        )
+        console.command(search_command(result, folder))
+    elif result.patch and result.target.path:
+        console.say("Next: write the settings into the source (--reverse takes them out again)")
+        console.command(f"autotune apply {shown_path(folder)}")
+
+
+def _interval(value: Ratio) -> str:
+    return (
+        f"{wording.percent(value.confidence)} interval"
+        f" {wording.significant(value.low)} to {wording.significant(value.high)}"
+    )

@@ -1,0 +1,138 @@
+"""Reasons not to trust a measurement: a closed list, each with its evidence and what to do about
+it.
+"""
+
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from autotune.measurement.measurement import Doubt
+from autotune.measurement.statistics import rate, throughput, timed
+from autotune.workload.window import Window
+
+# A window is starved when the run was kept from a quarter of the processor time that it was ready
+# to use; with loader workers from a third, as they and the training delay each other. Measured on
+# two cores, the share that it was kept from, alone and with a neighbour on one core:
+#   two threads, large products   0.00 to 0.01; with neighbour 0.35 to 0.64, speed 0.24 to 0.5
+#   two threads, tiny operations  0.00 to 0.01; with neighbour 0.45 to 0.49, speed 0.08 to 0.2
+#   two threads held on one core  0.38 to 0.40 (large products, at half the speed)
+#   one thread                    0.00; with neighbour 0.00 to 0.01, at full speed
+#   threads and loader's workers  0.05 to 0.28; with neighbour 0.3 to 0.6
+# Processors used cannot tell by themselves: tiny operations need one, whatever the threads.
+STARVED_SHARE = 1 / 4
+STARVED_SHARE_WITH_WORKERS = 1 / 3
+# Less than this share of the wall spent ready and waiting starves nothing; a sleeping process's few
+# wake-ups look like a large share of the little that it used.
+LEAST_DELAY = 0.1
+
+UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
+COLD_CACHE_RISE = 1.3  # last third over first third; steady windows scatter by about 5 %
+FEWEST_STEPS = 10
+BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same of single steps)
+FEWEST_BURSTS = 10
+
+
+def processors(window: Window) -> tuple[float, float]:
+    """Processors that the run used, and those more that it was ready for and did not get."""
+    if window.seconds <= 0:
+        return 0.0, 0.0
+    used = (window.cpu_seconds + window.worker_cpu_seconds) / window.seconds
+    return used, window.delayed_seconds / window.seconds
+
+
+def starved(window: Window, *, cores: int) -> bool:
+    """Whether something else had the processors that the run needed.
+
+    Threads of the run that wait while the run itself keeps all `cores` busy are its own doing.
+    Where the system does not say how long threads were delayed (no schedstat), no window is called
+    starved.
+    """
+    used, delayed = processors(window)
+    wanted = min(float(cores), used + delayed)
+    share = STARVED_SHARE_WITH_WORKERS if window.worker_cpu_seconds else STARVED_SHARE
+    return delayed > LEAST_DELAY and wanted - used > share * wanted
+
+
+def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
+    """What speaks against trusting a run timed in `windows`, oldest first, on `cores` cores.
+
+    The specific cause stands for the symptom: windows that differ because the run sped up are not
+    called unstable too.
+    """
+    sound = [window for window in windows if not starved(window, cores=cores)]
+    found = [_processors_taken(windows, cores), _too_few_steps(sound), _cold_cache(sound)]
+    found.append(_stepwise(sound))
+    if not any(found):
+        found.append(_unstable(sound))
+    return tuple(doubt for doubt in found if doubt is not None)
+
+
+def _processors_taken(windows: Sequence[Window], cores: int) -> Doubt | None:
+    taken = [processors(window) for window in windows if starved(window, cores=cores)]
+    if not taken:
+        return None
+    used = fmean(used for used, _ in taken)
+    wanted = fmean(min(float(cores), used + delayed) for used, delayed in taken)
+    return Doubt(
+        name="processors taken",
+        evidence=f"In {len(taken)} of {len(windows)} windows it ran on {used:.1f} of the "
+        f"{wanted:.1f} processors that it was ready for; other programs had the rest.",
+        advice="Stop other programs on this machine and measure again.",
+    )
+
+
+def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:
+    steps = sum(window.steps for window in windows)
+    if steps >= FEWEST_STEPS:
+        return None
+    return Doubt(
+        name="too few steps",
+        evidence=f"Only {steps} {'step was' if steps == 1 else 'steps were'} timed.",
+        advice="Give it a larger budget.",
+    )
+
+
+def _cold_cache(windows: Sequence[Window]) -> Doubt | None:
+    third = len(windows) // 3
+    if third == 0:
+        return None
+    first, last = (
+        rate([timed(window) for window in part]) for part in (windows[:third], windows[-third:])
+    )
+    if first <= 0 or last < COLD_CACHE_RISE * first:
+        return None
+    return Doubt(
+        name="cold cache",
+        evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read for "
+        "the first time.",
+        advice="Measure again, now that the files are in memory, or with a larger budget.",
+    )
+
+
+def _stepwise(windows: Sequence[Window]) -> Doubt | None:
+    steps = [seconds for window in windows for seconds in window.step_seconds]
+    if len(steps) < FEWEST_STEPS or median(steps) <= 0:
+        return None
+    mean, typical = fmean(steps), median(steps)
+    bursts = sum(seconds > mean for seconds in steps)
+    if mean < BURST_RATIO * typical or bursts >= FEWEST_BURSTS:
+        return None
+    return Doubt(
+        name="stepwise",
+        evidence=f"{bursts} of {len(steps)} steps hold most of the time: half of them take "
+        f"{1000 * typical:.1f} ms or less, the mean is {1000 * mean:.1f} ms.",
+        advice="Give it a larger budget, so that more bursts of batches are timed.",
+    )
+
+
+def _unstable(windows: Sequence[Window]) -> Doubt | None:
+    estimate, (low, high) = throughput(windows)
+    reach = (high - low) / 2 / estimate if estimate else 0.0
+    if reach <= UNSTABLE_REACH:
+        return None
+    rates = [window.samples_per_second for window in windows]
+    return Doubt(
+        name="unstable",
+        evidence=f"Its windows ran at {min(rates):.3g} to {max(rates):.3g} samples/s; the 95 % "
+        f"interval is ±{100 * reach:.0f} %.",
+        advice="Stop other programs on this machine, or give it a larger budget.",
+    )

@@ -1,0 +1,245 @@
+"""Applying `tuned.patch` to the user's source, and taking it back: exactly, or not at all."""
+
+import os
+import re
+import shutil
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import PatchError, UsageError
+from autotune.outputs.document import read_document
+from autotune.result import TargetFacts
+from autotune.workload.target import Target, read_source
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NOWHERE = "/dev/null"
+_SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
+_SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as it is now."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The files that were changed; none where the source had the patch already."""
+
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hunk:
+    """The lines `old`, from `line` on (counted from 0), give way to `new`, from `new_line` on."""
+
+    line: int
+    new_line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FilePatch:
+    """What happens to one file; "" is the name of a file that is not there, before or after."""
+
+    before: str
+    after: str
+    hunks: tuple[_Hunk, ...]
+
+    def reversed(self) -> "_FilePatch":
+        """The same, taken back."""
+        return _FilePatch(
+            before=self.after,
+            after=self.before,
+            hunks=tuple(
+                _Hunk(line=each.new_line, new_line=each.line, old=each.new, new=each.old)
+                for each in self.hunks
+            ),
+        )
+
+
+def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
+    """Write what `tuned.patch` in the folder `out` says into the source, or take it out again.
+
+    Either every file is changed or none is. Nothing is searched for: each line must stand where it
+    stood when the patch was made.
+
+    Raises:
+        UsageError: there is no result in `out`, or it has no patch.
+        PatchError: the source has changed since.
+    """
+    target = read_document(out / "result.json").target
+    patches = _read_patch(out / "tuned.patch")
+    root = Path(Target(kind=target.kind, path=target.path).root)
+    taken_back = [each.reversed() for each in patches]
+    if reverse:
+        return Applied(files=_write(_changed(root, taken_back)))
+    try:
+        _refuse_another_source(target)
+        changed = _changed(root, patches)
+    except PatchError:
+        if _fits(root, taken_back):
+            return Applied(files=())
+        raise
+    return Applied(files=_write(changed))
+
+
+def _read_patch(path: Path) -> list[_FilePatch]:
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path} does not exist: there is nothing to apply.",
+            "`autotune search` writes it where it finds a gain that the source can be given.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.", _SEARCH_AGAIN) from error
+    try:
+        return _parse(text)
+    except (ValueError, IndexError) as error:
+        raise UsageError(f"{path} is not a patch: {error}.", _SEARCH_AGAIN) from error
+
+
+def _parse(text: str) -> list[_FilePatch]:
+    """The files of a unified diff.
+
+    Raises:
+        ValueError: it is none.
+    """
+    lines = text.split("\n")
+    found: list[_FilePatch] = []
+    at = 0
+    while at < len(lines):
+        if not lines[at].startswith("--- "):
+            at += 1
+            continue
+        before, after = _name(lines[at], "--- a/"), _name(lines[at + 1], "+++ b/")
+        hunks: list[_Hunk] = []
+        at += 2
+        while match := _HUNK.match(lines[at]):
+            hunk, at = _read_hunk(lines, at + 1, match)
+            hunks.append(hunk)
+        found.append(_FilePatch(before=before, after=after, hunks=tuple(hunks)))
+    if not any(each.hunks for each in found):
+        raise ValueError("it changes nothing")
+    return found
+
+
+def _name(line: str, prefix: str) -> str:
+    path = line[4:].split("\t", maxsplit=1)[0]
+    if path == _NOWHERE:
+        return ""
+    if not line.startswith(prefix):
+        raise ValueError(f"no file is named in {line!r}")
+    return path[2:]
+
+
+def _read_hunk(lines: list[str], at: int, head: re.Match[str]) -> tuple[_Hunk, int]:
+    """The hunk whose lines begin at `at`, and where what follows it begins."""
+    line, new_line = int(head[1]), int(head[3])
+    missing = [1 if head[2] is None else int(head[2]), 1 if head[4] is None else int(head[4])]
+    sides: tuple[list[str], list[str]] = ([], [])
+    counts = tuple(missing)
+    while any(missing) or lines[at].startswith("\\"):
+        mark, rest = lines[at][:1], lines[at][1:]
+        if mark == "\\":  # "No newline at end of file", said of the line above
+            for side in _SIDES[lines[at - 1][:1]]:
+                sides[side][-1] = sides[side][-1].removesuffix("\n")
+        else:
+            if mark not in _SIDES:
+                raise ValueError(f"{lines[at]!r} is no line of a patch")
+            for side in _SIDES[mark]:
+                sides[side].append(f"{rest}\n")
+                missing[side] -= 1
+        at += 1
+    hunk = _Hunk(
+        line=line - (counts[0] > 0),  # of no lines, it names the one before them
+        new_line=new_line - (counts[1] > 0),
+        old=tuple(sides[0]),
+        new=tuple(sides[1]),
+    )
+    return hunk, at
+
+
+def _fits(root: Path, patches: list[_FilePatch]) -> bool:
+    try:
+        _changed(root, patches)
+    except PatchError:
+        return False
+    return True
+
+
+def _refuse_another_source(target: TargetFacts) -> None:
+    path = Path(target.path)
+    if not path.is_file():
+        raise PatchError(f"{path} is no longer there.", _SEARCH_AGAIN)
+    now = Target(kind=target.kind, path=target.path, source=read_source(path))
+    if now.source_sha256 != target.source_sha256:
+        raise PatchError(f"{path} has changed since it was searched.", _SEARCH_AGAIN)
+
+
+def _changed(root: Path, patches: list[_FilePatch]) -> dict[Path, str | None]:
+    """The text that each file will have, None for one that will not be there.
+
+    Raises:
+        PatchError: a file is not as the patch expects it.
+    """
+    return dict(_file_changed(root, patch) for patch in patches)
+
+
+def _file_changed(root: Path, patch: _FilePatch) -> tuple[Path, str | None]:
+    path = (root / (patch.before or patch.after)).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise PatchError(f"{path} lies outside {root}.", _SEARCH_AGAIN)
+    if path.is_file() != bool(patch.before):
+        state = "is no longer there" if patch.before else "is there already"
+        raise PatchError(f"{path} {state}.", _SEARCH_AGAIN)
+    lines = read_source(path).split("\n") if patch.before else [""]
+    texts = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
+    for hunk in reversed(patch.hunks):
+        end = hunk.line + len(hunk.old)
+        if tuple(texts[hunk.line : end]) != hunk.old:
+            raise PatchError(
+                f"{path} has changed since: line {hunk.line + 1} and those below it are not what"
+                " the patch expects.",
+                _SEARCH_AGAIN,
+            )
+        texts[hunk.line : end] = hunk.new
+    if not patch.after and texts:
+        raise PatchError(f"{path} has been added to since.", "Delete it yourself if it can go.")
+    return path, "".join(texts) if patch.after else None
+
+
+def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
+    """Put every text in its file: all drafts are written before the first file is replaced.
+
+    Raises:
+        PatchError: a file cannot be written; none has been changed.
+    """
+    drafts = {path: path.with_name(f".{path.name}.{os.getpid()}.draft") for path in texts}
+    try:
+        for path, text in texts.items():
+            if text is not None:
+                _write_draft(drafts[path], text, like=path)
+        for path, text in texts.items():
+            if text is None:
+                path.unlink()
+            else:
+                drafts[path].replace(path)
+    except OSError as error:
+        raise PatchError(
+            f"{error.filename} cannot be written: {error.strerror}.", "Make it writable."
+        ) from error
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+    return tuple(texts)
+
+
+def _write_draft(draft: Path, text: str, *, like: Path) -> None:
+    """Write `text` beside the file `like`, in its encoding and with its permissions."""
+    if not like.exists():
+        draft.write_bytes(text.encode())
+        return
+    with like.open("rb") as file:
+        encoding, _ = tokenize.detect_encoding(file.readline)
+    draft.write_bytes(text.encode(encoding))
+    shutil.copymode(like, draft)

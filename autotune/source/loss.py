@@ -1,0 +1,71 @@
+"""What the loss is computed from, as far as the source shows: is it a mean over its samples?"""
+
+import ast
+from collections.abc import Iterable
+
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.script import Function, is_method, last_name
+
+
+def loss_names(backward: Call) -> set[str]:
+    """The variables in the expression that `backward` is called on."""
+    function = backward.node.func
+    assert isinstance(function, ast.Attribute)
+    return {at.id for at in ast.walk(function.value) if isinstance(at, ast.Name)}
+
+
+def stored_names(statement: ast.AST) -> set[str]:
+    """The variables that `statement` gives a value."""
+    names = (at for at in ast.walk(statement) if isinstance(at, ast.Name))
+    return {at.id for at in names if isinstance(at.ctx, ast.Store)}
+
+
+def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
+    """Whether something that the loss comes from adds up all that it is given.
+
+    Followed are the statements of `body`, the loop's, that lead to the loss, and the program's own
+    functions, classes and variables that they name in a call.
+    """
+    sources: list[ast.AST] = [backward.statement]
+    needed = loss_names(backward)
+    for statement in reversed(body[: body.index(backward.statement)]):
+        if stored_names(statement) & needed:
+            sources.append(statement)
+            needed |= {at.id for at in ast.walk(statement) if isinstance(at, ast.Name)}
+    known = _called(sources)
+    while True:
+        trees = [script.tree for script in program.scripts.values()]
+        found = [node for tree in trees for node in _made_by(tree, known)]
+        more = _called(found) - known
+        if not more:
+            return any(_adds_up(node) for at in (*sources, *found) for node in ast.walk(at))
+        known |= more
+
+
+def _called(nodes: Iterable[ast.AST]) -> set[str]:
+    calls = (at for node in nodes for at in ast.walk(node) if isinstance(at, ast.Call))
+    return {last_name(call.func) for call in calls} - {""}
+
+
+def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:
+    """What stands behind `names`: definitions, and the values given to variables and attributes."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef) and node.name in names:
+            found.append(node)
+        elif isinstance(node, ast.Assign) and names & set(map(last_name, node.targets)):
+            found.append(node.value)
+    return found
+
+
+def _adds_up(node: ast.AST) -> bool:
+    """Whether `node` is `x.sum()`, `torch.sum(x)` or `reduction="sum"`."""
+    match node:
+        case ast.keyword(arg="reduction", value=ast.Constant(value="sum")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "th")), args=[_], keywords=[]):
+            return is_method(node, "sum")
+        case ast.Call(args=[], keywords=[]):
+            return is_method(node, "sum")
+    return False

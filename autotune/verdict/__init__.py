@@ -1,0 +1,249 @@
+"""Best against baseline, measured in turns: is it faster, and is it the same training?"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.knobs import by_name
+from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.doubts import starved
+from autotune.measurement.statistics import (
+    LOOKS,
+    Ratio,
+    Timed,
+    confidence_per_look,
+    rate,
+    ratio_in_turns,
+    timed,
+)
+from autotune.measurement.turns import Turns
+from autotune.source.edits import EditOutcome
+from autotune.verdict.parity import Parity, parity
+from autotune.workload.seen import Seen
+
+__all__ = ["Delivered", "Parity", "Ratio", "Verdict", "decide", "is_decided"]
+
+# The contestants, as turns and results name them.
+BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
+
+# Less is not worth a change to a program: it is the difference between two starts of the same one.
+MINIMUM_GAIN = 1.02
+
+# With more of the turns spoilt than this, those that are left were picked by the neighbours.
+MOST_LEFT_OUT = 0.5
+FEWEST_TURNS = 3
+
+Round = Mapping[str, Sequence[Timed]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """The emitted program itself, run and timed beside the baseline; `reason` says why where it was
+    not.
+    """
+
+    samples_per_second: float | None
+    speedup: Ratio | None
+    settings_observed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer. `outcome` is "faster", "no_gain" or "failed"; `reason` is one sentence.
+
+    `config` is what is recommended, empty unless "faster". `turns` keeps the raw windows that the
+    interval was computed from: for each contestant ("baseline", "tuned", "delivered") its samples
+    and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
+    of fresh processes took, in order, and `left_out` how many further turns were spoilt because
+    another program had the processors.
+    """
+
+    outcome: str
+    reason: str
+    config: Config
+    speedup: Ratio | None
+    baseline_samples_per_second: float | None
+    tuned_samples_per_second: float | None
+    delivered: Delivered | None
+    parity: Parity | None
+    turns: Mapping[str, tuple[tuple[int, float], ...]]
+    rounds: tuple[int, ...] = ()
+    left_out: int = 0
+
+
+def is_decided(turns: Turns, *, cores: int) -> bool:
+    """Whether further rounds are pointless: a planned look is clear, or none can be.
+
+    Args:
+        turns: taken so far, whole rounds.
+        cores: cores that the programs may use.
+    """
+    if BASELINE in turns.failures or TUNED in turns.failures:
+        return True
+    if len(turns.windows[BASELINE]) not in LOOKS:
+        return False
+    rounds, _ = _fair_rounds(turns, cores)
+    speedup = _speedup(rounds, TUNED)
+    return speedup is not None and (speedup.low > 1 or speedup.high < MINIMUM_GAIN)
+
+
+def decide(
+    turns: Turns,
+    config: Config,
+    *,
+    cores: int,
+    unobserved: Callable[[Seen], Sequence[str]],
+    edits: Sequence[EditOutcome] = (),
+) -> Verdict:
+    """The verdict on `config`, from the turns of the program as it is, tuned, and as emitted.
+
+    Args:
+        turns: of "baseline", "tuned" and, where there is an emitted program, "delivered".
+        config: the best settings found; empty where none beat the program's own.
+        cores: cores that the programs may use.
+        unobserved: which settings a run did not have, in sentences; asked of the emitted program.
+        edits: what became of the edits, for the reason why nothing was emitted.
+    """
+    rounds, left_out = _fair_rounds(turns, cores)
+    speedup = _speedup(rounds, TUNED)
+    same = _parity(turns, config) if speedup else None
+    delivered = _delivered(turns, rounds, unobserved, edits) if config else None
+    outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        config=config if outcome == "faster" else {},
+        speedup=speedup,
+        baseline_samples_per_second=_rate(rounds, BASELINE),
+        tuned_samples_per_second=_rate(rounds, TUNED),
+        delivered=delivered,
+        parity=same,
+        turns={name: _all(rounds, name) for name in turns.windows},
+        rounds=tuple(len(each[BASELINE]) for each in rounds),
+        left_out=left_out,
+    )
+
+
+def _fair_rounds(turns: Turns, cores: int) -> tuple[list[Round], int]:
+    """The rounds without the turns in which anyone was starved, and how many turns those were.
+
+    A turn counts for everyone or for no one, so that leaving it out favours nobody.
+    """
+    rounds: list[Round] = []
+    left_out = 0
+    for number in range(len(turns.windows.get(BASELINE, ()))):
+        taken = {name: each[number] for name, each in turns.windows.items() if each[number]}
+        count = min((len(windows) for windows in taken.values()), default=0)
+        fair = [
+            turn
+            for turn in range(count)
+            if not any(starved(windows[turn], cores=cores) for windows in taken.values())
+        ]
+        left_out += count - len(fair)
+        if fair and BASELINE in taken:
+            rounds.append(
+                {name: [timed(each[turn]) for turn in fair] for name, each in taken.items()}
+            )
+    return rounds, left_out
+
+
+def _all(rounds: Sequence[Round], name: str) -> tuple[Timed, ...]:
+    return tuple(turn for each in rounds for turn in each.get(name, ()))
+
+
+def _rate(rounds: Sequence[Round], name: str) -> float | None:
+    return rate(_all(rounds, name)) or None
+
+
+def _speedup(rounds: Sequence[Round], name: str) -> Ratio | None:
+    """How much faster `name` is than the baseline; None with too few turns to say."""
+    pairs = [list(zip(each[BASELINE], each[name], strict=True)) for each in rounds if name in each]
+    if sum(map(len, pairs)) < FEWEST_TURNS:
+        return None
+    return ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS)))
+
+
+def _parity(turns: Turns, config: Config) -> Parity:
+    order = list(Semantics)
+    semantics = max(
+        (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
+    )
+    return parity(turns.losses.get(BASELINE, ()), turns.losses.get(TUNED, ()), semantics)
+
+
+def _delivered(
+    turns: Turns,
+    rounds: Sequence[Round],
+    unobserved: Callable[[Seen], Sequence[str]],
+    edits: Sequence[EditOutcome],
+) -> Delivered:
+    missing: Sequence[str] = ()
+    if DELIVERED in turns.failures:
+        reason = f"The emitted program failed: {turns.failures[DELIVERED].reason}"
+    elif DELIVERED not in turns.windows:
+        refused = [edit.reason for edit in edits if edit.status == "refused"]
+        reason = refused[0] if refused else "No program was emitted."
+    elif DELIVERED not in turns.seen:
+        reason = "The emitted program was not timed."
+    else:
+        missing = unobserved(turns.seen[DELIVERED])
+        reason = missing[0] if missing else ""
+    return Delivered(
+        samples_per_second=_rate(rounds, DELIVERED),
+        speedup=_speedup(rounds, DELIVERED),
+        settings_observed=not reason,
+        reason=reason,
+    )
+
+
+def _outcome(
+    turns: Turns,
+    config: Config,
+    speedup: Ratio | None,
+    same: Parity | None,
+    delivered: Delivered | None,
+    left_out: int,
+) -> tuple[str, str]:
+    if not config:
+        return "no_gain", "No setting that was tried came out faster than the program as it is."
+    if BASELINE in turns.failures:
+        return (
+            "failed",
+            f"The program as it is could not be timed again: {turns.failures[BASELINE].reason}",
+        )
+    if TUNED in turns.failures:
+        return (
+            "no_gain",
+            f"The best settings failed when they were run again: {turns.failures[TUNED].reason}",
+        )
+    if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
+        if left_out:
+            return "failed", f"The machine was too busy: other programs spoilt {left_out} turns."
+        return "failed", "The program ended before enough turns could be taken."
+    return _claim(speedup, same, delivered)
+
+
+def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:
+    found = f"{speedup.estimate:.2f}× (interval {speedup.low:.2f}× to {speedup.high:.2f}×)"
+    if speedup.high < 1:
+        return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
+    if speedup.low <= 1:
+        return (
+            "no_gain",
+            f"Timed in turns, the best settings came out {found}: no difference was found.",
+        )
+    if speedup.estimate < MINIMUM_GAIN:
+        return "no_gain", f"The best settings came out {found}: too little to change a program for."
+    if same is not None and same.same_training is False:
+        return (
+            "no_gain",
+            f"The best settings came out {found}, but did not train the same: {same.reason}",
+        )
+    if delivered and delivered.settings_observed and delivered.speedup:
+        handed = delivered.speedup.estimate
+        if handed < MINIMUM_GAIN:
+            return (
+                "no_gain",
+                f"The settings came out {found}, but the emitted program only {handed:.2f}×.",
+            )
+    return "faster", f"Timed in turns with the program as it is: {found}."

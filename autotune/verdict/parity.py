@@ -1,0 +1,166 @@
+"""Whether two runs trained the same: their losses, step by step, against the noise between them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from autotune.knobs.knob import Semantics
+
+FEWEST_STEPS = 20
+# The same numbers: another order of additions moves the last digits, and training makes more of it
+# with every step.
+EXACT_STEPS = 5
+EXACT_TOLERANCE = 1e-4
+
+# Curves are smoothed over a tenth of the steps, so that the band sees a course and not single
+# batches.
+SMOOTHED_SHARE = 0.1
+SMOOTHED_STEPS = 5
+
+# The band, chosen on five small trainings of 50 and 200 steps, 16 seeds each. Another dropout
+# stream or rounding was called another training in 1 of 320. After 200 steps three times the
+# learning rate was found in 77 of 80, half the batch in 73, half of the data in 16: as long as a
+# model has not seen its data several times, its loss does not tell how much of it there is.
+BAND = 0.05  # of the loss, or of all that was learnt where that is less
+LEAST_BAND = 0.01  # of the loss, where nothing was learnt
+BAND_ERRORS = 5.0  # of the smoothed difference; many, as weights drift apart from step to step
+FLOOR = 0.1  # of the first loss: near zero, differences are relative to this
+
+# Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
+# before it shows in the course. Pitman and Morgan's test of two paired variances (Biometrika 31,
+# 1939).
+SCATTER_RATIO = 1.2
+SCATTER_SIGMAS = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parity:
+    """Whether both trained the same: smoothed losses against a band from their own noise.
+
+    `max_relative_loss_difference` is the largest relative difference of the smoothed curves and
+    `band` what it may be there; where the curves part, both are of the step at which they exceed
+    the band most. `same_training` is None where it cannot be said, and `reason` says why; it also
+    says what differs.
+    """
+
+    same_training: bool | None
+    max_relative_loss_difference: float | None
+    band: float | None
+    steps: int
+    baseline_losses: tuple[float, ...] = ()
+    tuned_losses: tuple[float, ...] = ()
+    reason: str = ""
+
+
+def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:
+    """The mean of every `width` consecutive values, in order: `width` - 1 fewer than there were."""
+    return tuple(fmean(values[start : start + width]) for start in range(len(values) - width + 1))
+
+
+def parity(baseline: Sequence[float], tuned: Sequence[float], semantics: Semantics) -> Parity:
+    """Compare the losses of two runs with the same seed, step by step from their first step on.
+
+    Args:
+        baseline: loss of each optimizer step of the program as it is; nan where it has none.
+        tuned: the same of the run with the settings; what one has more than the other is left out.
+        semantics: what the settings may change, the furthest-reaching of them.
+    """
+    steps = min(len(baseline), len(tuned))
+    first, second = tuple(baseline[:steps]), tuple(tuned[:steps])
+
+    def found(
+        same: bool | None, reason: str, largest: float | None = None, band: float | None = None
+    ) -> Parity:
+        return Parity(
+            same_training=same,
+            max_relative_loss_difference=largest,
+            band=band,
+            steps=steps,
+            baseline_losses=first,
+            tuned_losses=second,
+            reason=reason,
+        )
+
+    if semantics is Semantics.DIFFERENT:
+        return found(None, "The settings train differently, as was allowed.")
+    if not all(map(math.isfinite, first)):
+        return found(None, "The program's own losses were not all seen as finite numbers.")
+    if not all(map(math.isfinite, second)):
+        return found(False, "Its loss became infinite or not a number.")
+    if steps < FEWEST_STEPS:
+        return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
+    largest, band = _furthest(first, second)
+    return found(*_judge(first, second, semantics, largest, band), largest, band)
+
+
+def _judge(
+    first: Sequence[float],
+    second: Sequence[float],
+    semantics: Semantics,
+    largest: float,
+    band: float,
+) -> tuple[bool, str]:
+    if semantics is Semantics.IDENTICAL and (step := _first_difference(first, second)) is not None:
+        return False, f"Step {step} has another loss, where the settings promise the same numbers."
+    if largest > band:
+        return False, f"The losses part by {largest:.1%}, where noise explains {band:.1%}."
+    if (times := _scatter_ratio(first, second)) is not None:
+        return (
+            False,
+            f"The loss scatters {times:.2f} times as much from step to step: another batch size?",
+        )
+    return True, ""
+
+
+def _first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
+    """The first of the first steps, counted from 1, whose losses are not the same number."""
+    pairs = zip(first[:EXACT_STEPS], second[:EXACT_STEPS], strict=True)
+    for step, (a, b) in enumerate(pairs, 1):
+        if not math.isclose(a, b, rel_tol=EXACT_TOLERANCE, abs_tol=EXACT_TOLERANCE * abs(first[0])):
+            return step
+    return None
+
+
+def _furthest(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """How far apart the smoothed curves are, and may be, where they exceed that most.
+
+    Where they never do, it is where they are furthest apart.
+    """
+    width = max(SMOOTHED_STEPS, round(SMOOTHED_SHARE * len(first)))
+    ours, theirs = smooth(first, width), smooth(second, width)
+    learnt = max(ours) - min(ours)
+    floor = FLOOR * abs(ours[0]) or math.ulp(1.0)
+    errors = _errors([b - a for a, b in zip(first, second, strict=True)], width)
+    apart: list[tuple[float, float]] = []
+    for a, b, error in zip(ours, theirs, errors, strict=True):
+        scale = max(abs(a), floor)
+        tolerated = min(BAND, max(LEAST_BAND, BAND * learnt / scale))
+        apart.append((abs(b - a) / scale, max(tolerated, BAND_ERRORS * error / scale)))
+    worst = max(apart, key=lambda each: each[0] / each[1])
+    return worst if worst[0] > worst[1] else max(apart)
+
+
+def _errors(differences: Sequence[float], width: int) -> list[float]:
+    """Standard error of each smoothed difference, from the scatter of the steps around it."""
+    jumps = [(b - a) ** 2 / 2 for a, b in pairwise(differences)]
+    starts = range(len(differences) - width + 1)
+    around = (jumps[max(0, start - width) : start + 2 * width] for start in starts)
+    return [math.sqrt(fmean(near) / width) for near in around]
+
+
+def _scatter_ratio(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """How much more the second scatters from step to step, None where that may be chance."""
+    ours, theirs = ([b - a for a, b in pairwise(each)] for each in (first, second))
+    sums = [a + b for a, b in zip(ours, theirs, strict=True)]
+    gaps = [b - a for a, b in zip(ours, theirs, strict=True)]
+    size = math.sqrt(math.fsum(s * s for s in sums) * math.fsum(g * g for g in gaps))
+    own = math.fsum(a * a for a in ours)
+    if size == 0 or own == 0:
+        return None
+    likeness = math.fsum(s * g for s, g in zip(sums, gaps, strict=True)) / size
+    sigmas = math.atanh(max(-0.999999, min(0.999999, likeness))) * math.sqrt(len(ours) - 3)
+    times = math.sqrt(math.fsum(b * b for b in theirs) / own)
+    beyond = max(times, 1 / times if times else math.inf) > SCATTER_RATIO
+    return times if beyond and abs(sigmas) > SCATTER_SIGMAS else None

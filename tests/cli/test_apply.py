@@ -1,0 +1,32 @@
+from pathlib import Path
+
+from tests.cli.conftest import Run
+from tests.outputs.test_apply import AFTER, BEFORE, searched
+
+
+def test_the_changed_file_is_named_and_how_to_take_it_back(run: Run, tmp_path: Path) -> None:
+    searched(tmp_path, {"train.py": (BEFORE, AFTER)})
+
+    answer = run("apply", "out")
+
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines() == [
+        "Changed train.py",
+        "To take it back:",
+        "  autotune apply out --reverse",
+    ]
+    assert run("apply", "out").stdout.startswith("Nothing to do")
+    assert run("apply", "out", "--reverse").stdout == "Restored train.py\n"
+    assert (tmp_path / "train.py").read_text() == BEFORE
+
+
+def test_a_changed_source_is_refused(run: Run, tmp_path: Path) -> None:
+    searched(tmp_path, {"train.py": (BEFORE, AFTER)})
+    (tmp_path / "train.py").write_text(BEFORE + "# mine\n")
+
+    answer = run("apply", "out")
+
+    assert answer.exit_code == 2
+    assert "has changed since it was searched" in answer.stderr
+    assert "autotune search" in answer.stderr
+    assert (tmp_path / "train.py").read_text() == BEFORE + "# mine\n"

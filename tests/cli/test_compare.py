@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from autotune.outputs.document import write_document
+from tests import builders
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def slower(run: Run, tmp_path: Path) -> None:
+    """Folders a, b and c: b is 11 % slower than a, c the same but for a wide interval."""
+    speeds = {
+        "a": (180.0, (178.0, 182.0)),
+        "b": (160.0, (158.0, 162.0)),
+        "c": (160.0, (90.0, 250.0)),
+    }
+    for name, (speed, interval) in speeds.items():
+        profile = builders.profile(samples_per_second=speed, interval=interval)
+        result = builders.profile_result(profile=profile)
+        write_document(result, tmp_path / name / "result.json")
+
+
+@pytest.mark.usefixtures("slower")
+def test_the_difference_is_said_in_one_sentence(run: Run) -> None:
+    answer = run("compare", "a", "b")
+
+    assert answer.exit_code == 0
+    assert answer.stdout.startswith("B is slower: 0.89× the speed of A (0.87× to 0.90×")
+    assert "samples/s    180      160" in answer.stdout
+
+
+@pytest.mark.usefixtures("slower")
+def test_a_wide_interval_is_no_difference(run: Run) -> None:
+    assert run("compare", "a", "c").stdout.startswith("No difference beyond doubt")
+
+
+@pytest.mark.usefixtures("slower")
+@pytest.mark.parametrize(
+    ("pair", "percent", "code"),
+    [("ab", "5", 3), ("ab", "15", 0), ("ac", "5", 0), ("ba", "5", 0), ("aa", "0", 0)],
+)
+def test_it_gates_what_is_slower_beyond_doubt(run: Run, pair: str, percent: str, code: int) -> None:
+    answer = run("compare", *pair, "--fail-slower", percent)
+
+    assert answer.exit_code == code
+    assert ("Slower by more than" in answer.stdout) == bool(code)
+
+
+@pytest.mark.usefixtures("slower")
+def test_json_is_one_document(run: Run) -> None:
+    answer = run("compare", "a/result.json", "b", "--json", "--fail-slower", "5")
+
+    document = json.loads(answer.stdout)
+    assert answer.exit_code == 3
+    assert document["slower"] is True
+    assert document["speedup"]["estimate"] == pytest.approx(160 / 180)
+
+
+@pytest.mark.usefixtures("slower")
+def test_a_folder_without_a_result_is_refused(run: Run) -> None:
+    answer = run("compare", "a", "nowhere")
+
+    assert answer.exit_code == 2
+    assert "nowhere" in answer.stderr

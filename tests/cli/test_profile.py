@@ -1,0 +1,104 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from autotune.outputs.document import from_document
+from autotune.profiling.profile import Ceiling
+from tests import builders
+from tests.cli.conftest import MadeUpFlow, Run
+
+
+@pytest.fixture(autouse=True)
+def _profiled(made_up: MadeUpFlow) -> None:
+    made_up.result = builders.profile_result()
+
+
+def test_the_bottleneck_comes_first_with_its_evidence(run: Run) -> None:
+    answer = run("profile", "photos.py")
+
+    lines = answer.stdout.splitlines()
+    first = builders.findings()[0]
+    assert answer.exit_code == 0
+    assert first.headline in lines
+    assert lines[lines.index(first.headline) + 1] == first.evidence
+
+
+def test_the_step_is_split_into_its_phases(run: Run) -> None:
+    shown = run("profile", "photos.py").stdout
+
+    data = next(line for line in shown.splitlines() if line.startswith("  data "))
+    assert "━━━" in data
+    assert "71 %" in data
+    assert "126 ms" in data
+    assert "A step takes 177 ms  180 samples/s (175 to 186)" in shown
+    assert "copy       not measured: the model is on the CPU" in shown
+
+
+def test_the_ceilings_are_shown_with_what_they_could_gain(run: Run) -> None:
+    shown = run("profile", "photos.py").stdout
+
+    assert "with data for free      612 samples/s  3.39×" in shown
+    assert "with training for free  252 samples/s  1.40×" in shown
+
+
+def test_a_ceiling_that_was_not_measured_says_why(run: Run, made_up: MadeUpFlow) -> None:
+    ceiling = Ceiling(
+        name="compute", samples_per_second=None, max_gain=None, reason="batches differ in shape"
+    )
+    made_up.result = builders.profile_result(profile=builders.profile(ceilings=(ceiling,)))
+
+    shown = run("profile", "photos.py").stdout
+
+    assert "with data for free  not measured: batches differ in shape" in shown
+
+
+def test_a_profile_without_ceilings_or_phases_is_shown(run: Run, made_up: MadeUpFlow) -> None:
+    empty = builders.profile(ceilings=(), phases={"other": 1.0}, not_measured={})
+    made_up.result = builders.profile_result(profile=empty, diagnosis=builders.findings()[:1])
+
+    answer = run("profile", "photos.py")
+
+    assert answer.exit_code == 0
+    assert "could be gained" not in answer.stdout
+    assert "Also seen" not in answer.stdout
+
+
+def test_files_and_the_next_command_come_last(run: Run, made_up: MadeUpFlow) -> None:
+    target = builders.target(path=str(Path.cwd() / "photos.py"))
+    made_up.result = builders.profile_result(target=target)
+
+    lines = run("profile", "photos.py").stdout.splitlines()
+
+    assert "Written to autotune-out/photos/  result.json" in lines
+    assert lines[-1] == "  autotune search photos.py -- --epochs 3"
+
+
+def test_what_is_piped_has_no_codes_and_no_line_is_cut(run: Run) -> None:
+    shown = run("profile", "photos.py").stdout
+
+    assert "\x1b" not in shown
+    assert all(line == line.rstrip() for line in shown.splitlines())
+    assert builders.findings()[1].evidence in shown
+
+
+def test_json_is_one_document_and_nothing_else(run: Run, made_up: MadeUpFlow) -> None:
+    answer = run("profile", "photos.py", "--json")
+
+    assert from_document(json.loads(answer.stdout)) == made_up.result
+    assert answer.stderr == "Profiling\n"
+
+
+def test_quiet_is_the_answer_alone(run: Run) -> None:
+    answer = run("profile", "photos.py", "--quiet")
+
+    assert answer.output == f"{builders.findings()[0].headline}\n"
+
+
+def test_what_follows_two_dashes_goes_to_the_program(run: Run, made_up: MadeUpFlow) -> None:
+    run("profile", "some/train.py", "--seed", "7", "--", "--seed", "1", "--", "x", "--json")
+
+    assert made_up.target == "some/train.py"
+    assert made_up.arguments == ("--seed", "1", "--", "x", "--json")
+    assert made_up.options.seed == 7
+    assert made_up.options.out == Path("autotune-out/train")

@@ -1,0 +1,79 @@
+import io
+
+import pytest
+
+from autotune.cli.console import Console
+from autotune.cli.progress import Progress
+from autotune.trials.space import Space
+from tests import builders
+
+
+class Clock:
+    """Shows the seconds that it was set to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    return io.StringIO()
+
+
+def words(progress: Progress) -> str:
+    return "".join(piece if isinstance(piece, str) else piece[0] for piece in progress.status())
+
+
+def test_the_live_line_has_the_time_the_best_and_what_is_tried(shown: io.StringIO) -> None:
+    clock, trials = Clock(), builders.trials()
+    progress = Progress(Console(shown), budget_seconds=120, clock=clock)
+    progress.profiled(builders.profile(), builders.findings())
+    clock.now = 62.9
+
+    progress.trial_begins(4, {"threads": 1}, 20.0, trials[3])
+
+    assert words(progress).startswith("1:02 ━━━━━━━━━━────────── 0:57 left")
+    assert "best 1.67×" in words(progress)
+    assert words(progress).endswith("trial 4: threads 1")
+
+
+def test_time_that_is_used_up_is_not_counted_below_zero(shown: io.StringIO) -> None:
+    clock = Clock()
+    progress = Progress(Console(shown), budget_seconds=10, clock=clock)
+    clock.now = 3725.0
+
+    assert words(progress).startswith("1:02:05 ━━━━━━━━━━━━━━━━━━━━ 0:00 left")
+
+
+def test_the_program_as_it_is_is_no_best(shown: io.StringIO) -> None:
+    progress = Progress(Console(shown), budget_seconds=10)
+
+    progress.trial_begins(1, {}, 5.0, builders.trials()[0])
+
+    assert "best" not in words(progress)
+
+
+def test_a_stage_is_a_line_where_nothing_is_live(shown: io.StringIO) -> None:
+    Progress(Console(shown)).stage("profiling")
+
+    assert shown.getvalue() == "Profiling\n"
+
+
+def test_an_empty_space_is_said(shown: io.StringIO) -> None:
+    Progress(Console(shown)).space(Space(choices={}, own={}, skipped=()))
+
+    assert "Nothing to search" in shown.getvalue()
+
+
+def test_quiet_shows_nothing(shown: io.StringIO) -> None:
+    with Progress(Console(shown), quiet=True) as progress:
+        progress.stage("profiling")
+        progress.profiled(builders.profile(), builders.findings())
+        progress.space(builders.space())
+        progress.trial_ended(builders.trials()[1], None)
+
+    assert shown.getvalue() == ""

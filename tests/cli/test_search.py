@@ -1,0 +1,143 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from autotune.knobs.knob import Semantics
+from autotune.outputs.document import from_document
+from autotune.verdict import Delivered
+from tests import builders
+from tests.cli.conftest import MadeUpFlow, Run
+
+
+def test_the_verdict_is_one_sentence(run: Run, made_up: MadeUpFlow) -> None:
+    answer = run("search", "photos.py")
+
+    assert answer.exit_code == 0
+    assert "2.12× faster (95 % interval 1.98 to 2.27), same training" in answer.stdout.splitlines()
+
+
+def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:
+    made_up.result = builders.no_gain_result()
+
+    answer = run("search", "photos.py")
+
+    assert answer.exit_code == 0
+    assert "Nothing to gain. The best of 6 settings came out 1.01x" in answer.stdout
+    assert "faster" not in answer.stdout
+    assert "autotune apply" not in answer.stdout
+
+
+def test_no_answer_says_why(run: Run, made_up: MadeUpFlow) -> None:
+    made_up.result = builders.failed_result()
+
+    answer = run("search", "photos.py")
+
+    assert "No answer. The machine was too busy" in answer.stdout
+    assert answer.stdout.splitlines()[-1].startswith("  autotune search ")
+
+
+@pytest.mark.parametrize(
+    ("same", "said"),
+    [(False, ", but not the same training"), (None, ", too few steps to say whether it is")],
+)
+def test_another_training_is_never_passed_over(
+    run: Run, made_up: MadeUpFlow, same: bool | None, said: str
+) -> None:
+    parity = builders.parity(same_training=same)
+    made_up.result = builders.search_result(verdict=builders.verdict(parity=parity))
+
+    shown = run("search", "photos.py").stdout
+
+    assert said in shown
+    assert ", same training" not in shown
+
+
+def test_each_trial_is_a_line(run: Run, made_up: MadeUpFlow) -> None:
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert "  0  180 samples/s            as it is" in lines
+    assert "  1  243 samples/s    1.35×   num_workers 2" in lines
+    hung = next(line for line in lines if line.startswith("  4  hung"))
+    assert "num_workers 2, precision bf16: No step within 12 s" in hung
+    doubted = next(line for line in lines if line.startswith("  7 "))
+    assert doubted.endswith("(unstable)")
+
+
+def test_what_was_changed_is_shown_from_to(run: Run, made_up: MadeUpFlow) -> None:
+    shown = run("search", "photos.py").stdout
+
+    assert "  num_workers         0 → 4     in the patch\n" in shown
+    assert "  channels_last       off → on  in the patch\n" in shown
+    assert "  threads             2 → 1     there already\n" in shown
+
+
+def test_what_the_patch_lacks_is_said_with_its_steps_by_hand(run: Run, made_up: MadeUpFlow) -> None:
+    shown = run("search", "photos.py").stdout
+
+    assert "micro_batches  The loop body is in a library." in shown
+    assert "by hand: train.py:88  loss = loss / 2" in shown
+
+
+def test_what_was_handed_back_is_shown_as_it_was_timed(run: Run, made_up: MadeUpFlow) -> None:
+    shown = run("search", "photos.py").stdout
+
+    assert "the patched program itself was run: 2.11× faster" in shown
+    assert "660 steps of training earn it back" in shown
+
+
+def test_a_program_that_was_not_timed_says_why(run: Run, made_up: MadeUpFlow) -> None:
+    delivered = Delivered(
+        samples_per_second=None, speedup=None, settings_observed=False, reason="it crashed"
+    )
+    made_up.result = builders.search_result(verdict=builders.verdict(delivered=delivered))
+
+    assert "Handed back  it crashed" in run("search", "photos.py").stdout
+
+
+def test_json_is_one_document_and_progress_goes_to_stderr(run: Run, made_up: MadeUpFlow) -> None:
+    answer = run("search", "photos.py", "--json")
+
+    assert answer.stdout.count("\n") == 1
+    assert from_document(json.loads(answer.stdout)) == made_up.result
+    assert "num_workers 2" in answer.stderr
+
+
+def test_quiet_is_the_answer_alone(run: Run, made_up: MadeUpFlow) -> None:
+    answer = run("search", "photos.py", "-q")
+
+    assert answer.output == "2.12× faster (95 % interval 1.98 to 2.27), same training\n"
+
+
+def test_every_flag_reaches_the_search(run: Run, made_up: MadeUpFlow) -> None:
+    flags = "--out o --budget 1h30m --trials 9 --device cpu --seed 3 --allow different --storage s"
+    knobs = "--knob num_workers=2,4 --knob channels_last=on --knob compile=off"
+
+    answer = run("search", "train.py", *flags.split(), *knobs.split(), "--", "--lr", "1e-3")
+
+    options = made_up.options
+    assert answer.exit_code == 0
+    assert made_up.arguments == ("--lr", "1e-3")
+    assert (options.out, options.storage) == (Path("o"), "s")
+    assert (options.budget_seconds, options.trials, options.seed) == (5400.0, 9, 3)
+    assert (options.device, options.allow) == ("cpu", Semantics.DIFFERENT)
+    assert options.knobs == {"num_workers": (2, 4), "channels_last": (True,), "compile": None}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--budget soon", "'soon' is not a length of time"),
+        ("--allow anything", "say identical, equivalent, different"),
+        ("--knob workers", "says no values"),
+        ("--knob num_worker=2", "did you mean num_workers?"),
+    ],
+)
+def test_a_value_that_cannot_be_taken_says_what_can(
+    run: Run, made_up: MadeUpFlow, flags: str, said: str
+) -> None:
+    answer = run("search", "train.py", *flags.split())
+
+    assert answer.exit_code == 2
+    assert said.lower() in answer.stderr.lower()
+    assert made_up.target == ""

@@ -1,0 +1,118 @@
+"""Doubts, from windows as they were seen on two cores."""
+
+import pytest
+
+from autotune.measurement.doubts import doubts_of, starved
+from autotune.workload.window import Window
+
+
+def window(samples_per_second=1000.0, *, own=1.0, workers=0.0, delayed=0.0, seconds=0.4, **changes):
+    given = {
+        "mode": "as_is",
+        "steps": 40,
+        "samples": round(samples_per_second * seconds),
+        "seconds": seconds,
+        "step_seconds": (seconds / 40,) * 40,
+        "cpu_seconds": own * seconds,
+        "worker_cpu_seconds": workers * seconds,
+        "delayed_seconds": delayed * seconds,
+    }
+    return Window(**given | changes)
+
+
+def names(windows, cores=2):
+    return [doubt.name for doubt in doubts_of(windows, cores=cores)]
+
+
+@pytest.mark.parametrize(
+    ("own", "workers", "delayed"),
+    [
+        (0.76, 0.0, 1.17),
+        (1.23, 0.0, 0.73),
+        (1.05, 0.0, 0.87),
+        (1.00, 0.0, 0.64),
+        (0.67, 0.0, 0.33),
+        (0.76, 0.0, 1.60),
+        (0.54, 0.65, 1.24),
+    ],
+    ids=[
+        "large products beside a neighbour",
+        "large products beside a niced neighbour",
+        "tiny operations beside a neighbour",
+        "both threads on one core",
+        "one thread between two neighbours",
+        "training beside a neighbour and its own worker",
+        "training and workers beside a neighbour",
+    ],
+)
+def test_a_run_that_is_kept_from_its_processors_is_starved(own, workers, delayed):
+    assert starved(window(own=own, workers=workers, delayed=delayed), cores=2)
+
+
+@pytest.mark.parametrize(
+    ("own", "workers", "delayed"),
+    [
+        (2.00, 0.0, 0.01),
+        (1.00, 0.0, 0.00),
+        (1.00, 0.0, 0.07),
+        (0.00, 0.0, 0.002),
+        (0.03, 0.0, 0.01),
+        (0.95, 0.85, 1.52),
+        (0.72, 0.71, 0.60),
+        (0.14, 1.80, 0.38),
+    ],
+    ids=[
+        "two threads alone",
+        "one thread alone",
+        "tiny operations on one core, which is all they need",
+        "a loader that sleeps",
+        "a loader that sleeps, and wakes late",
+        "two workers that take all cores with the training",
+        "one worker that delays the training",
+        "workers that decode",
+    ],
+)
+def test_a_run_that_is_slow_by_itself_is_not_starved(own, workers, delayed):
+    assert not starved(window(own=own, workers=workers, delayed=delayed), cores=2)
+
+
+def test_an_empty_window_is_not_starved():
+    assert not starved(Window(mode="as_is", steps=0, samples=0, seconds=0.0), cores=2)
+
+
+def test_a_steady_run_leaves_no_doubt():
+    assert names([window(each) for each in (1000, 1010, 990, 1005, 995, 1000)]) == []
+
+
+def test_taken_processors_are_named_with_the_figures():
+    taken = window(200.0, own=0.8, delayed=1.2)
+    (doubt,) = doubts_of([window(), window(), window(), window(), window(), taken], cores=2)
+    assert doubt.name == "processors taken"
+    assert "1 of 6 windows" in doubt.evidence
+    assert "0.8 of the 2.0 processors" in doubt.evidence
+    assert doubt.advice
+
+
+def test_windows_that_differ_are_unstable():
+    assert names([window(each) for each in (500, 1500, 700, 1300, 600, 1200)]) == ["unstable"]
+
+
+def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
+    rising = [window(each) for each in (400, 420, 600, 800, 1000, 1010)]
+    assert names(rising) == ["cold cache"]
+
+
+def test_few_steps_are_doubted():
+    few = [window(steps=2, step_seconds=(0.2, 0.2)) for _ in range(3)]
+    assert names(few) == ["too few steps"]
+    assert "6 steps were" in doubts_of(few, cores=2)[0].evidence
+
+
+def test_bursts_are_doubted_only_while_there_are_few():
+    burst = window(step_seconds=(0.001,) * 39 + (0.361,))
+    assert names([burst] * 6) == ["stepwise"]
+    assert names([burst] * 12) == []
+
+
+def test_nothing_timed_is_too_few_steps():
+    assert names([]) == ["too few steps"]

@@ -1,0 +1,227 @@
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.errors import PatchError, UsageError
+from autotune.outputs.apply import apply_patch
+from autotune.outputs.document import write_document
+from autotune.source import unified_patch
+from autotune.workload.target import RECIPE, SCRIPT, Target
+from tests import builders
+
+BEFORE = "import torch\n\n\nloader = DataLoader(photos)\n\nfor batch in loader:\n    train(batch)\n"
+AFTER = BEFORE.replace("(photos)", "(photos, num_workers=4)").replace(
+    "import torch\n", "import torch\n\ntorch.set_num_threads(1)\n"
+)
+
+
+def searched(
+    project: Path, changes: Mapping[str, tuple[str | None, str]], *, kind: str = SCRIPT
+) -> Path:
+    """Outputs in `project` whose patch makes `changes`: before and after, by file name."""
+    project.mkdir(exist_ok=True)
+    main = project / next(iter(changes))
+    for name, (before, _) in changes.items():
+        if before is not None:
+            (project / name).write_bytes(before.encode())
+    if kind == RECIPE:
+        main = project / "recipe.py"
+        main.write_text("def build_model(): ...\n")
+    before = {str(project / name): text for name, (text, _) in changes.items() if text is not None}
+    after = {str(project / name): text for name, (_, text) in changes.items()}
+    target = Target(kind=kind, path=str(main), source=main.read_bytes().decode())
+    facts = builders.target(kind=kind, path=str(main), source_sha256=target.source_sha256)
+    out = project / "out"
+    write_document(builders.search_result(target=facts), out / "result.json")
+    (out / "tuned.patch").write_bytes(unified_patch(before, after, str(project)).encode())
+    return out
+
+
+def test_the_source_becomes_the_tuned_one_and_back(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+
+    applied = apply_patch(out)
+    assert applied.files == (script,)
+    assert script.read_text() == AFTER
+
+    taken_back = apply_patch(out, reverse=True)
+    assert taken_back.files == (script,)
+    assert script.read_text() == BEFORE
+
+
+def test_applying_twice_is_applying_once(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    apply_patch(out)
+
+    assert apply_patch(out).files == ()
+    assert (tmp_path / "project" / "train.py").read_text() == AFTER
+
+
+@pytest.mark.parametrize("more", ["# a remark\n", "\n", " "])
+def test_a_source_that_has_changed_since_is_refused_and_left_alone(
+    tmp_path: Path, more: str
+) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    script.write_text(BEFORE + more)
+
+    with pytest.raises(PatchError, match=r"train\.py has changed since it was searched"):
+        apply_patch(out)
+
+    assert script.read_text() == BEFORE + more
+
+
+def test_a_source_that_is_gone_is_refused(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    (tmp_path / "project" / "train.py").unlink()
+
+    with pytest.raises(PatchError, match="no longer there"):
+        apply_patch(out)
+
+
+def test_what_is_not_there_cannot_be_taken_back(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+
+    with pytest.raises(PatchError, match="line 1 "):
+        apply_patch(out, reverse=True)
+
+    assert (tmp_path / "project" / "train.py").read_text() == BEFORE
+
+
+def test_later_work_elsewhere_in_the_file_survives_taking_back(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE + "\n" * 9, AFTER + "\n" * 9)})
+    script = tmp_path / "project" / "train.py"
+    apply_patch(out)
+    script.write_text(script.read_text() + "print('more')\n")
+
+    apply_patch(out, reverse=True)
+
+    assert script.read_text() == BEFORE + "\n" * 9 + "print('more')\n"
+
+
+def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
+    changes = {"train.py": (BEFORE, AFTER), "data.py": ("workers = 0\n", "workers = 4\n")}
+    out = searched(tmp_path / "project", changes)
+    (tmp_path / "project" / "data.py").write_text("workers = 1\n")
+
+    with pytest.raises(PatchError, match=r"data\.py has changed since"):
+        apply_patch(out)
+    assert (tmp_path / "project" / "train.py").read_text() == BEFORE
+
+    (tmp_path / "project" / "data.py").write_text("workers = 0\n")
+    assert len(apply_patch(out).files) == 2
+    assert (tmp_path / "project" / "data.py").read_text() == "workers = 4\n"
+
+
+def test_a_recipe_gets_its_program_beside_it(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"recipe_tuned.py": (None, AFTER)}, kind=RECIPE)
+    program = tmp_path / "project" / "recipe_tuned.py"
+
+    assert apply_patch(out).files == (program,)
+    assert program.read_text() == AFTER
+    assert apply_patch(out).files == ()
+
+    apply_patch(out, reverse=True)
+    assert not program.exists()
+    assert (tmp_path / "project" / "recipe.py").exists()
+
+
+def test_a_file_of_the_user_s_is_never_overwritten_or_deleted(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"recipe_tuned.py": (None, AFTER)}, kind=RECIPE)
+    program = tmp_path / "project" / "recipe_tuned.py"
+
+    program.write_text("mine\n")
+    with pytest.raises(PatchError, match="is there already"):
+        apply_patch(out)
+    assert program.read_text() == "mine\n"
+
+    program.write_text(AFTER + "mine\n")
+    with pytest.raises(PatchError, match="added to since"):
+        apply_patch(out, reverse=True)
+    assert program.exists()
+
+
+def test_encoding_line_ends_and_permissions_stay(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    before, after = (
+        "# -*- coding: latin-1 -*-\r\n# Übung\r\n" + text.replace("\n", "\r\n")
+        for text in (BEFORE, AFTER)
+    )
+    searched(tmp_path / "project", {"train.py": (before, after)})
+    script.write_bytes(before.encode("latin-1"))
+    script.chmod(0o755)
+
+    apply_patch(out)
+
+    assert script.read_bytes() == after.encode("latin-1")
+    assert script.stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in script.parent.iterdir()) == ["out", "train.py"]
+
+
+def test_a_patch_that_leads_out_of_the_project_is_refused(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    (tmp_path / "victim.py").write_text("x = 1\n")
+    (out / "tuned.patch").write_text(
+        "--- a/../victim.py\n+++ b/../victim.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    )
+
+    with pytest.raises(PatchError, match="lies outside"):
+        apply_patch(out)
+
+    assert (tmp_path / "victim.py").read_text() == "x = 1\n"
+
+
+def test_without_a_patch_there_is_nothing_to_apply(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    (out / "tuned.patch").unlink()
+
+    with pytest.raises(UsageError, match="there is nothing to apply"):
+        apply_patch(out)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello\n",
+        "--- a/train.py\n",
+        "--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n x\n",
+        "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n*x\n",
+        "--- train.py\n+++ train.py\n@@ -1 +1 @@\n-x\n+y\n",
+    ],
+)
+def test_what_is_no_patch_is_refused(tmp_path: Path, text: str) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    (out / "tuned.patch").write_text(text)
+
+    with pytest.raises(UsageError, match="is not a patch"):
+        apply_patch(out)
+
+
+LINES = st.lists(
+    st.sampled_from(["a", "b", "-- c", "++ d", "@@ e", "\\ f", "", "diff", "g\r"]), max_size=12
+)
+TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
+
+
+@settings(deadline=None)
+@given(before=TEXTS, after=TEXTS)
+def test_any_text_becomes_any_other_and_back(before: str, after: str) -> None:
+    project = Path(tempfile.mkdtemp())
+    try:
+        out = searched(project, {"train.py": (before, after)})
+        if before == after:
+            return
+        apply_patch(out)
+        assert (project / "train.py").read_bytes() == after.encode()
+        apply_patch(out, reverse=True)
+        assert (project / "train.py").read_bytes() == before.encode()
+    finally:
+        shutil.rmtree(project)

@@ -1,0 +1,111 @@
+import json
+import math
+
+import pytest
+
+from autotune.outputs.compare import compare_results
+from autotune.outputs.plain import plain
+from autotune.result import Result
+from tests import builders
+
+
+def result(
+    speed: float = 100.0, interval: tuple[float, float] | None = None, **changes: object
+) -> Result:
+    low, high = interval or (speed * 0.95, speed * 1.05)
+    profile = builders.profile(samples_per_second=speed, interval=(low, high), **changes)
+    return builders.profile_result(profile=profile)
+
+
+def test_the_ratio_is_after_over_before() -> None:
+    speedup = compare_results(result(100.0), result(250.0)).speedup
+
+    assert speedup is not None
+    assert speedup.estimate == pytest.approx(2.5)
+
+
+def test_the_interval_knows_the_doubts_of_both() -> None:
+    certain, doubted = result(100.0, (100.0, 100.0)), result(100.0, (90.0, 110.0))
+
+    none = compare_results(certain, certain).speedup
+    one = compare_results(certain, doubted).speedup
+    both = compare_results(doubted, doubted).speedup
+
+    assert none and one and both
+    assert none.low == none.high == 1.0
+    assert one.high / one.low == pytest.approx(110 / 90)
+    assert math.log(both.high / both.low) == pytest.approx(math.sqrt(2) * math.log(110 / 90))
+
+
+def test_turning_the_two_round_turns_the_ratio_round() -> None:
+    fast, slow = result(200.0, (180.0, 230.0)), result(120.0, (110.0, 125.0))
+
+    there, back = compare_results(fast, slow).speedup, compare_results(slow, fast).speedup
+
+    assert there and back
+    assert there.low == pytest.approx(1 / back.high)
+    assert there.estimate == pytest.approx(1 / back.estimate)
+
+
+@pytest.mark.parametrize("interval", [(0.0, 200.0), (math.nan, math.nan), (50.0, math.inf)])
+def test_an_interval_without_an_end_is_no_regression(interval: tuple[float, float]) -> None:
+    comparison = compare_results(result(200.0), result(100.0, interval))
+
+    assert comparison.speedup is not None
+    assert comparison.speedup.high == math.inf
+    assert not comparison.is_slower(5)
+    json.dumps(plain(comparison), allow_nan=False)
+
+
+def test_a_run_that_trained_nothing_has_no_ratio() -> None:
+    comparison = compare_results(result(100.0), result(0.0))
+
+    assert comparison.speedup is None
+    assert not comparison.is_slower(0)
+
+
+def test_phases_are_paired_in_their_order_and_the_unseen_ones_are_none() -> None:
+    before = result(step_seconds=0.1, phases={"data": 0.5, "other": 0.5})
+    after = result(step_seconds=0.2, phases={"copy": 0.25, "data": 0.5, "other": 0.25})
+
+    pairs = compare_results(before, after).phases
+
+    assert [(pair.phase, pair.before_seconds, pair.after_seconds) for pair in pairs] == [
+        ("data", 0.05, 0.1),
+        ("copy", None, 0.05),
+        ("other", 0.05, 0.05),
+    ]
+
+
+def test_equal_runs_differ_in_nothing() -> None:
+    assert compare_results(result(), result()).differences == ()
+
+
+def test_each_difference_of_machine_program_and_batch_is_named() -> None:
+    before = builders.profile_result()
+    machine = builders.machine(
+        device_name="NVIDIA H200",
+        cores=16,
+        versions={"python": "3.11.9", "torch": "2.14.0", "autotune": "0.1.0", "cuda": "13.0"},
+    )
+    after = builders.profile_result(
+        target=builders.target(name="other", arguments=()),
+        profile=builders.profile(machine=machine, seen=builders.seen(samples_per_step=64.0)),
+    )
+
+    assert compare_results(before, after).differences == (
+        "another program: photos before, other after",
+        "another program's arguments: --epochs 3 before, none after",
+        "another device: AMD EPYC 7763 64-Core Processor before, NVIDIA H200 after",
+        "another number of cores: 2 before, 16 after",
+        "another cuda: none before, 13.0 after",
+        "another torch: 2.13.0 before, 2.14.0 after",
+        "another batch: 32 samples a step before, 64 samples a step after",
+    )
+
+
+def test_the_tuned_speed_is_that_of_a_search() -> None:
+    comparison = compare_results(builders.profile_result(), builders.search_result())
+
+    assert comparison.before.tuned_samples_per_second is None
+    assert comparison.after.tuned_samples_per_second == 382.4

@@ -1,0 +1,98 @@
+import math
+
+import pytest
+
+from autotune.outputs import wording
+from autotune.verdict import Ratio
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.01234, "0.0123"),
+        (4.567, "4.57"),
+        (412.3, "412"),
+        (12345.6, "12,346"),
+        (8.0, "8"),
+        (-2.5, "-2.50"),
+        (0.0, "0"),
+        (None, "not measured"),
+        (math.nan, "not measured"),
+        (math.inf, "not measured"),
+    ],
+)
+def test_a_number_has_three_significant_digits(number, text):
+    assert wording.significant(number) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.71, "71 %"), (0.004, "0.4 %"), (0.0, "0 %"), (0.00001, "< 0.1 %"), (None, "not measured")],
+)
+def test_a_share_is_never_rounded_to_none(share, text):
+    assert wording.percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (24e-6, "24 µs"),
+        (0.0183, "18.3 ms"),
+        (4.21, "4.21 s"),
+        (61.8, "61.8 s"),
+        (210.0, "3.5 min"),
+        (9000.0, "2.5 h"),
+        (0.0, "0 s"),
+        (None, "not measured"),
+    ],
+)
+def test_a_time_has_the_unit_that_fits(seconds, text):
+    assert wording.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1,023 bytes"),
+        (356 << 20, "356 MiB"),
+        (8 << 30, "8 GiB"),
+        (None, "not measured"),
+    ],
+)
+def test_bytes_have_the_unit_that_fits(count, text):
+    assert wording.size(count) == text
+
+
+def test_a_ratio_has_a_true_multiplication_sign():
+    assert [wording.ratio(each) for each in (2.311, 12.34, None)] == [
+        "2.31×",
+        "12.3×",
+        "not measured",
+    ]
+
+
+def test_an_interval_says_its_level():
+    interval = Ratio(estimate=2.0, low=1.9, high=2.1, confidence=0.95)
+
+    assert wording.interval_text(interval) == "1.90× to 2.10×, 95 % interval"
+
+
+def test_settings_read_as_a_person_would_say_them():
+    assert wording.settings({"num_workers": 4, "pin_memory": True, "fused": False}) == (
+        "num_workers 4, pin_memory on, fused off"
+    )
+    assert wording.settings({}) == "as it is"
+
+
+def test_a_moment_reads_as_a_date():
+    assert wording.moment("2026-11-21T05:25:10+01:00") == "21 November 2026, 04:25 UTC"
+    assert wording.moment("some day") == "some day"
+
+
+def test_one_trial_is_not_one_trials():
+    assert [wording.counted(number, "trial") for number in (0, 1, 24)] == [
+        "0 trials",
+        "1 trial",
+        "24 trials",
+    ]

@@ -1,0 +1,306 @@
+"""`Accumulate`: micro-batches whose step is the step of the whole batch."""
+
+import itertools
+
+import pytest
+import torch
+
+from autotune.source.edits import Accumulate, Autocast
+from autotune.source.rewrite import rewrite
+from tests.source.programs import PATH, check, places_of, rewritten, source
+
+TWO = Accumulate(steps=2)
+SCALED = Autocast(device_type="cpu", dtype="float16", scaled=True)
+
+LOOP = """
+import torch
+
+loader = DataLoader(data, batch_size=8, shuffle=True)
+for x, y in loader:
+    # predict
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+"""
+
+
+def test_the_loop_counts_weighs_and_steps_after_each_group() -> None:
+    check(
+        LOOP,
+        """
+        import torch
+
+        loader = DataLoader(data, batch_size=4, shuffle=True)
+        for micro_step, (x, y) in enumerate(loader):
+            # 2 micro-batches make one step, each weighed by its share of their samples.
+            micro_size = loader.batch_size
+            samples_left = len(loader.sampler) - micro_size * micro_step
+            group_size = min(micro_size * 2, samples_left + micro_size * (micro_step % 2))
+            share = min(micro_size, samples_left) / group_size
+            # predict
+            if micro_step % 2 == 0:
+                optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            (loss * share).backward()
+            if (micro_step + 1) % 2 == 0 or micro_step + 1 == len(loader):
+                optimizer.step()
+            total += loss.item()
+        """,
+        TWO,
+    )
+
+
+def test_a_loader_that_drops_its_last_batch_goes_on_to_drop_all_of_it() -> None:
+    check(
+        """
+        import torch
+
+        train = DataLoader(data, args.batch, drop_last=True)
+        for i, batch in enumerate(tqdm(train), 1):
+            loss = model(batch).mean()
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1.0)
+            seen += len(batch)
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad(set_to_none=True)
+        """,
+        """
+        import torch
+
+        train = DataLoader(data, args.batch // 2, drop_last=True)
+        for i, batch in enumerate(tqdm(train), 1):
+            if (i - 1) >= len(train) // 2 * 2:
+                break  # the loader drops its last batch: all the micro-batches of it
+            loss = model(batch).mean()
+            (loss / 2).backward()
+            if ((i - 1) + 1) % 2 == 0:
+                clip_grad_norm_(model.parameters(), 1.0)
+            seen += len(batch)
+            if ((i - 1) + 1) % 2 == 0:
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad(set_to_none=True)
+        """,
+        TWO,
+    )
+
+
+TRAINING = """
+import torch
+from torch.utils.data import DataLoader
+
+def train(data):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    loader = DataLoader(data, batch_size=8, shuffle=True, drop_last={drop_last})
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+            optimizer.step()
+            schedule.step()
+    return model.weight, schedule.last_epoch
+"""
+
+
+@pytest.mark.parametrize(
+    ("samples", "drop_last", "steps", "scaled"),
+    [
+        *itertools.product((24, 21, 17, 13, 5), (False, True), (2, 4), (False,)),
+        (21, False, 2, True),
+        (21, True, 4, True),
+    ],
+)
+def test_the_same_steps_are_made(samples: int, drop_last: bool, steps: int, scaled: bool) -> None:
+    text = TRAINING.format(drop_last=drop_last)
+    precision = (SCALED,) if scaled else ()
+    patched = rewritten(text, Accumulate(steps=steps), *precision)
+    assert patched.statuses == ["done"] * (1 + scaled)
+    weight, count = _trained(text, samples)
+    new_weight, new_count = _trained(patched.text, samples)
+    assert new_count == count
+    torch.testing.assert_close(
+        new_weight, weight, rtol=1e-2 if scaled else 1e-5, atol=1e-3 * scaled
+    )
+
+
+def _trained(text: str, samples: int) -> tuple[torch.Tensor, int]:
+    generator = torch.Generator().manual_seed(1)
+    data = torch.utils.data.TensorDataset(
+        # So small that a scaled gradient does not overflow, which would skip a step.
+        torch.randn(samples, 3, generator=generator) / 8,
+        torch.randn(samples, 1, generator=generator) / 8,
+    )
+    names: dict[str, object] = {}
+    exec(compile(text, PATH, "exec"), names)
+    weight, count = names["train"](data)  # type: ignore[operator]
+    return weight.detach(), count
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_with_a_scaler_either_may_come_first(order: tuple[int, int]) -> None:
+    text = LOOP.replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\nloader =")
+    edits = [(TWO, SCALED)[at] for at in order]
+    outcome = rewritten(text, *edits)
+    assert outcome.statuses == ["done", "done"]
+    assert "    scaler.scale(loss * share).backward()\n" in outcome.text
+    assert (
+        "== len(loader):\n        scaler.step(optimizer)\n        scaler.update()\n" in outcome.text
+    )
+    assert rewritten(outcome.text, *edits).statuses == ["already", "already"]
+
+
+def test_the_batch_size_in_an_options_dict_is_divided_at_the_call() -> None:
+    text = LOOP.replace("batch_size=8, shuffle=True", "drop_last=False, **options")
+    text = "options = {}\noptions.update(batch_size=8)\n" + text
+    assert '**{**options, "batch_size": options["batch_size"] // 2})' in rewritten(text, TWO).text
+
+
+def test_a_loop_over_a_bar_made_before_counts_the_loader() -> None:
+    text = LOOP.replace("for x, y in loader", "bar = tqdm(loader)\nfor x, y in bar")
+    outcome = rewritten(text, TWO)
+    assert "for micro_step, (x, y) in enumerate(bar):" in outcome.text
+    assert "micro_size = loader.batch_size" in outcome.text
+
+
+REFUSED = {
+    "it accumulates itself": (
+        ("    optimizer.step()", "    if i % args.every == 0:\n        optimizer.step()"),
+        "its own way",
+    ),
+    "an odd batch size": (("batch_size=8", "batch_size=9"), "not a multiple"),
+    "no batch size": (("batch_size=8, ", ""), "which batch size"),
+    "batches of its own": (("batch_size=8, shuffle=True", "batch_sampler=own"), "batch_sampler"),
+    "perhaps drops the last": (("shuffle=True", "drop_last=flag"), "drops its last"),
+    "left early": (("    total", "    if total > 9:\n        break\n    total"), "left early"),
+    "skips batches": (("    # predict", "    if bad(x):\n        continue"), "left early"),
+    "an else": (("    total", "else:\n    total"), "left early"),
+    "never clears": (("    optimizer.zero_grad()\n", ""), "clear its gradients"),
+    "clears late": (
+        ("    optimizer.step()", "    optimizer.zero_grad()\n    optimizer.step()"),
+        "between backward and step",
+    ),
+    "sums": (("criterion(model(x), y)", "mse(model(x), y, reduction='sum')"), "sum over"),
+    "sums in the criterion": (
+        ("loader =", "criterion = nn.MSELoss(reduction='sum')\nloader ="),
+        "sum over",
+    ),
+    "sums in a part of the loss": (
+        ("loss.backward", "total = loss + kl.sum()\n    total.backward"),
+        "sum over",
+    ),
+    "sums at the end": (("loss.backward", "loss.sum().backward"), "sum over"),
+    "uses the batch size": (
+        ("batch_size=8", "batch_size=B"),
+        "batch size",
+    ),
+    "two optimizers": (
+        ("    optimizer.step()", "    optimizer.step()\n    for o in others:\n        o.step()"),
+        "elsewhere",
+    ),
+    "two backwards": (
+        ("    total", "    critic(x).backward()\n    total"),
+        "more than one backward",
+    ),
+    "own learning rate": (
+        ("    # predict", "    for g in optimizer.param_groups: g['lr'] = 1"),
+        "learning rates",
+    ),
+    "looks at gradients": (
+        ("    total", "    norm = model.weight.grad.norm()\n    total"),
+        "touches",
+    ),
+    "an average of the weights": (("    total", "    ema.update()\n    total"), "average"),
+    "the model in between": (("    total", "    evaluate(model)\n    total"), "used again"),
+    "handed on": (("    # predict", "    set_rate(optimizer, 1)"), "handed"),
+    "a scheduler that is told": (("    total", "    sched.step(loss)\n    total"), "told"),
+    "a counted schedule": (
+        ("    total", "    sched.step()\nsteps = 3 * len(loader)\nif 1:\n    total"),
+        "counts",
+    ),
+    "another kind of loop": (("for x, y in loader", "while go"), "for loop"),
+    "a wrapped loader": (("in loader", "in prefetched(loader)"), "over prefetched(loader)"),
+    "a counter of its own": (
+        ("for x, y in loader:", "for i, (x, y) in enumerate(loader):\n    i += 1"),
+        "which batch",
+    ),
+    "step in a function": (
+        ("    optimizer.step()", "    update()\ndef update(): \n    optimizer.step()\nif 1:"),
+        "",
+    ),
+    "clips now and then": (
+        (
+            "    optimizer.step()",
+            "    if loss > 1:\n        clip_grad_norm_(p)\n    optimizer.step()",
+        ),
+        "clipped",
+    ),
+    "a scheduler now and then": (
+        ("    total", "    if total % 10 == 0:\n        sched.step()\n    total"),
+        "elsewhere",
+    ),
+    "steps first": (
+        ("    loss.backward()\n    optimizer.step()", "    optimizer.step()\n    loss.backward()"),
+        "steps before backward",
+    ),
+    "closure": (("loss.backward()", "loss.backward(gradient)"), "arguments"),
+}
+
+
+USUAL = {
+    "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
+    "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
+    "sums in validation": (
+        "loader =",
+        "def validate():\n    return mse(model(x), y, reduction='sum')\nloader =",
+    ),
+    "sums along one dimension": ("loss.backward", "(loss + r.sum(1).mean()).backward"),
+    "options without a word of the last batch": (
+        "loader = DataLoader(data, batch_size=8, shuffle=True)",
+        "options = {'batch_size': 8}\noptions.update(pinned)\nloader = DataLoader(data, **options)",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", USUAL.values(), ids=USUAL)
+def test_what_changes_nothing_for_the_step_is_taken(change: tuple[str, str]) -> None:
+    outcome = rewritten(source(LOOP).replace(*change), TWO)
+    assert outcome.statuses == ["done"], outcome.outcomes
+    assert rewritten(outcome.text, TWO).statuses == ["already"]
+
+
+@pytest.mark.parametrize(("change", "reason"), REFUSED.values(), ids=REFUSED)
+def test_an_unusual_loop_is_refused_and_left_alone(change: tuple[str, str], reason: str) -> None:
+    text = source(LOOP).replace(*change)
+    if reason == "batch size":
+        text = text.replace("# predict", "x = x.view(B, -1)")
+    outcome = rewritten(text, TWO)
+    assert outcome.statuses == ["refused"], outcome.text
+    assert outcome.text == text
+    assert reason in outcome.reason
+    assert "(loss / 2).backward()" in outcome.hand_step
+
+
+def test_a_loader_built_in_another_module_is_divided_there() -> None:
+    loop = source(LOOP).replace("loader = DataLoader(data, batch_size=8, shuffle=True)\n", "")
+    data = "def make(n):\n    return DataLoader(sets, n, shuffle=True)\n"
+    beside = places_of(data, "/project/data.py").loader
+    seen = places_of(loop)
+    places = type(seen)(
+        loader=beside,
+        forward=seen.forward,
+        backward=seen.backward,
+        step=seen.step,
+        zero_grad=seen.zero_grad,
+    )
+    done = rewrite({PATH: loop, "/project/data.py": data}, [("micro", TWO)], places)
+    assert [outcome.status for outcome in done.outcomes] == ["done"]
+    assert "DataLoader(sets, n // 2, shuffle=True)" in done.sources["/project/data.py"]
+    assert "share" in done.sources[PATH]

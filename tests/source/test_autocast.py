@@ -1,0 +1,425 @@
+"""`Autocast`: forward and loss under `with torch.autocast`, backward outside of it."""
+
+import pytest
+
+from autotune.source.edits import Autocast, Place, Places
+from tests.source.programs import PATH, check, places_of, rewritten, source
+
+BF16 = Autocast(device_type="cpu", dtype="bfloat16")
+CUDA_BF16 = Autocast(device_type="cuda", dtype="bfloat16")
+FP16 = Autocast(device_type="cuda", dtype="float16", scaled=True)
+
+
+def test_forward_and_loss_are_wrapped() -> None:
+    check(
+        """
+        import torch
+        for x, y in loader:
+            optimizer.zero_grad()
+            # predict
+            out = model(x)  # logits
+            text = \"\"\"
+            as it is
+              \"\"\"
+
+            loss = loss_of(
+                out,
+                y,
+            )
+            optimizer.zero_grad()
+            # learn
+            loss.backward()
+            optimizer.step()
+        """,
+        """
+        import torch
+        for x, y in loader:
+            optimizer.zero_grad()
+            # predict
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x)  # logits
+                text = \"\"\"
+            as it is
+              \"\"\"
+
+                loss = loss_of(
+                    out,
+                    y,
+                )
+            optimizer.zero_grad()
+            # learn
+            loss.backward()
+            optimizer.step()
+        """,
+        BF16,
+    )
+
+
+def test_a_file_without_torch_gets_its_import_and_keeps_its_tabs() -> None:
+    check(
+        """
+        from torch import nn
+        def train():
+        \tfor x, y in loader:
+        \t\tloss = nn.functional.mse_loss(model(x), y)
+        \t\tloss.backward()
+        """,
+        """
+        from torch import nn
+        import torch
+        def train():
+        \tfor x, y in loader:
+        \t\twith torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+        \t\t\tloss = nn.functional.mse_loss(model(x), y)
+        \t\tloss.backward()
+        """,
+        BF16,
+    )
+
+
+def test_forward_in_a_block_of_its_own_goes_with_the_block() -> None:
+    check(
+        """
+        import torch
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x)
+                loss = criterion(out, y)
+                if phase == "train":
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+        """,
+        """
+        import torch
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                    out = model(x)
+                    loss = criterion(out, y)
+                if phase == "train":
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+        """,
+        BF16,
+    )
+
+
+def test_forward_in_another_function_is_wrapped_where_it_is_called() -> None:
+    check(
+        """
+        import torch
+
+        def forward_pass(x):
+            return model(x)
+
+        def loss_of(batch):
+            x, y = batch
+            return (forward_pass(x) - y).square().mean()
+
+        def train():
+            for batch in loader:
+                step += 1
+                loss = loss_of(batch)
+                loss.backward()
+        """,
+        """
+        import torch
+
+        def forward_pass(x):
+            return model(x)
+
+        def loss_of(batch):
+            x, y = batch
+            return (forward_pass(x) - y).square().mean()
+
+        def train():
+            for batch in loader:
+                step += 1
+                with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                    loss = loss_of(batch)
+                loss.backward()
+        """,
+        BF16,
+    )
+
+
+EXISTING = {
+    "the same": (
+        "with torch.autocast('cuda', torch.bfloat16):",
+        "with torch.autocast('cuda', torch.bfloat16):",
+    ),
+    "another dtype": (
+        "with torch.autocast(device_type='cuda', dtype=torch.float16):  # fast",
+        "with torch.autocast(device_type='cuda', dtype=torch.bfloat16):  # fast",
+    ),
+    "no dtype": (
+        "with torch.amp.autocast('cuda'):",
+        "with torch.amp.autocast('cuda', dtype=torch.bfloat16):",
+    ),
+    "a switch": (
+        "with torch.autocast(device.type, enabled=args.amp):",
+        "with torch.autocast(device.type, dtype=torch.bfloat16):",
+    ),
+    "the old name": (
+        "with torch.cuda.amp.autocast(args.amp):",
+        "with torch.cuda.amp.autocast(True, dtype=torch.bfloat16):",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), EXISTING.values(), ids=EXISTING)
+def test_an_autocast_that_is_there_is_set(before: str, after: str) -> None:
+    body = "        loss = model(x)\n    loss.backward()\n"
+    text = f"import torch\nfor x in loader:\n    {before}\n" + body
+    outcome = rewritten(text, CUDA_BF16)
+    assert outcome.text == f"import torch\nfor x in loader:\n    {after}\n" + body
+    assert outcome.statuses == ["already" if before == after else "done"]
+    assert rewritten(outcome.text, CUDA_BF16).statuses == ["already"]
+
+
+def test_an_autocast_that_is_switched_off_for_the_loss_stays() -> None:
+    check(
+        """
+        import torch
+        for x in loader:
+            out = model(x)
+            with torch.autocast("cpu", enabled=False):
+                loss = criterion(out.float())
+            loss.backward()
+        """,
+        """
+        import torch
+        for x in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x)
+                with torch.autocast("cpu", enabled=False):
+                    loss = criterion(out.float())
+            loss.backward()
+        """,
+        BF16,
+    )
+
+
+REFUSED = {
+    "two backwards": (
+        "for x in loader:\n    a = model(x)\n    a.backward()\n    critic(x).backward()\n",
+        "more than one backward",
+    ),
+    "all in one expression": (
+        "for x in loader:\n    model(x).sum().backward()\n",
+        "before backward",
+    ),
+    "all on one line": (
+        "for x in loader:\n    loss = model(x); loss.backward()\n",
+        "shares its line",
+    ),
+    "the loss goes on in another block": (
+        "out = model(x)\nif train:\n    loss = f(out)\n    loss.backward()\n",
+        "computed on",
+    ),
+    "backward in a loop of its own": (
+        "losses = model(x)\nfor loss in losses:\n    loss.backward()\n",
+        "loop of its own",
+    ),
+    "backward as a value": ("out = model(x)\nresult = out.backward()\n", "larger expression"),
+    "a context by another name": (
+        "c = one if cpu else autocast('cuda')\nwith c:\n    loss = model(x)\nloss.backward()\n",
+        "may be an autocast",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
+def test_unusual_forms_are_refused_and_left_alone(text: str, reason: str) -> None:
+    outcome = rewritten("import torch\n" + text, BF16)
+    assert outcome.text == "import torch\n" + text
+    assert outcome.statuses == ["refused"]
+    assert reason in outcome.reason
+    assert "with torch.autocast" in outcome.hand_step
+    assert outcome.hand_step.startswith(PATH + ":")
+
+
+def test_forward_in_a_function_that_the_loop_does_not_call_is_refused() -> None:
+    text = source(
+        """
+        def back(loss):
+            loss.backward()
+
+        for x in loader:
+            back(model(x))
+        """
+    )
+    outcome = rewritten(text, BF16)
+    assert outcome.statuses == ["refused"]
+    assert outcome.text == text
+
+
+SCALED_LOOP = """
+import torch
+
+def main():
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # plain
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        (loss / 2).backward(retain_graph=True)
+        if args.clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()  # at last
+"""
+
+
+def test_float16_gets_a_scaler() -> None:
+    check(
+        SCALED_LOOP,
+        """
+        import torch
+
+        def main():
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # plain
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                optimizer.zero_grad()
+                with torch.autocast(device_type="cuda", dtype=torch.float16):
+                    loss = criterion(model(x), y)
+                scaler.scale(loss / 2).backward(retain_graph=True)
+                if args.clip:
+                    scaler.unscale_(optimizer)
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(optimizer)  # at last
+                scaler.update()
+        """,
+        FP16,
+    )
+
+
+def test_the_scaler_takes_a_free_name_and_stands_outside_a_choice() -> None:
+    check(
+        """
+        import torch
+        scaler = StandardScaler()
+        if args.sgd:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        else:
+            optimizer = torch.optim.AdamW(model.parameters())
+        for x in loader:
+            loss = model(x)
+            loss.backward()
+            optimizer.step()
+        """,
+        """
+        import torch
+        scaler = StandardScaler()
+        if args.sgd:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        else:
+            optimizer = torch.optim.AdamW(model.parameters())
+        grad_scaler = torch.amp.GradScaler("cuda")
+        for x in loader:
+            with torch.autocast(device_type="cuda", dtype=torch.float16):
+                loss = model(x)
+            grad_scaler.scale(loss).backward()
+            grad_scaler.step(optimizer)
+            grad_scaler.update()
+        """,
+        FP16,
+    )
+
+
+def test_a_loop_that_is_given_its_optimizer_finds_the_scaler_in_its_module() -> None:
+    check(
+        """
+        import torch
+
+        def train(optimizer):
+            for x in loader:
+                loss = model(x)
+                loss.backward()
+                optimizer.step()
+
+        train(torch.optim.SGD(model.parameters(), lr=0.1))
+        """,
+        """
+        import torch
+
+        scaler = torch.amp.GradScaler("cuda")
+
+        def train(optimizer):
+            for x in loader:
+                with torch.autocast(device_type="cuda", dtype=torch.float16):
+                    loss = model(x)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+
+        train(torch.optim.SGD(model.parameters(), lr=0.1))
+        """,
+        FP16,
+    )
+
+
+def test_what_does_not_lead_to_the_loss_stays_outside() -> None:
+    check(
+        """
+        import torch
+        for x, y in loader:
+            out = model(x)
+            loss = criterion(out, y)
+
+            # figures
+            right += (out.argmax(1) == y).sum().item()
+            loss.backward()
+        """,
+        """
+        import torch
+        for x, y in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x)
+                loss = criterion(out, y)
+
+            # figures
+            right += (out.argmax(1) == y).sum().item()
+            loss.backward()
+        """,
+        BF16,
+    )
+
+
+SCALER_REFUSED = {
+    "another scaler": (
+        SCALED_LOOP.replace("def main", "amp = torch.amp.GradScaler()\n\ndef main"),
+        "of its own",
+    ),
+    "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "closure"),
+    "two clips": (
+        SCALED_LOOP.replace(
+            "        optimizer.step", "        clip_grad_norm_(p)\n        optimizer.step"
+        ),
+        "more than one place",
+    ),
+    "a step in another function": (
+        SCALED_LOOP.replace(
+            "        optimizer.step()", "        go()\ndef go():\n    optimizer.step()"
+        ),
+        "different functions",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), SCALER_REFUSED.values(), ids=SCALER_REFUSED)
+def test_float16_without_a_place_for_its_scaler_is_refused_as_a_whole(
+    text: str, reason: str
+) -> None:
+    outcome = rewritten(text, FP16)
+    assert outcome.text == text
+    assert outcome.statuses == ["refused"]
+    assert reason in outcome.reason
+
+
+def test_a_forward_seen_in_a_library_is_refused() -> None:
+    text = source(SCALED_LOOP)
+    seen = places_of(text)
+    places = Places(backward=seen.backward, forward=Place(path="/lib/trainer.py", line=3))
+    assert "outside the project" in rewritten(text, BF16, places=places).reason

@@ -1,0 +1,220 @@
+"""`LoaderArgument`: one setting of the DataLoader, in whatever way the call is written."""
+
+import pytest
+
+from autotune.source.edits import LoaderArgument, Place, Places
+from tests.source.programs import check, rewritten, source
+
+WORKERS = LoaderArgument(name="num_workers", code="4")
+NO_WORKERS = LoaderArgument(name="num_workers", code="0")
+PINNED = LoaderArgument(name="pin_memory", code="True")
+
+CALLS = {
+    "one line": (
+        "loader = DataLoader(data, batch_size=8, shuffle=True)",
+        "loader = DataLoader(data, batch_size=8, shuffle=True, num_workers=4)",
+    ),
+    "a comment behind": (
+        "loader = DataLoader(data, 8)  # small",
+        "loader = DataLoader(data, 8, num_workers=4)  # small",
+    ),
+    "only the dataset": ("loader = DataLoader(data)", "loader = DataLoader(data, num_workers=4)"),
+    "the value is another": (
+        "loader = DataLoader(data, num_workers=args.workers, shuffle=True)",
+        "loader = DataLoader(data, num_workers=4, shuffle=True)",
+    ),
+    "the value is given by position": (
+        "loader = DataLoader(data, 8, True, None, None, 2, collate)",
+        "loader = DataLoader(data, 8, True, None, None, 4, collate)",
+    ),
+    "one argument a line, trailing comma": (
+        """
+        loader = DataLoader(
+            data,
+            shuffle=True,  # every epoch anew
+        )
+        """,
+        """
+        loader = DataLoader(
+            data,
+            shuffle=True,  # every epoch anew
+            num_workers=4,
+        )
+        """,
+    ),
+    "one argument a line, no trailing comma": (
+        """
+        loader = DataLoader(
+            data,
+            shuffle=True  # every epoch anew
+        )
+        """,
+        """
+        loader = DataLoader(
+            data,
+            shuffle=True,  # every epoch anew
+            num_workers=4
+        )
+        """,
+    ),
+    "aligned under the first": (
+        """
+        loader = DataLoader(data,
+                            shuffle=True)
+        """,
+        """
+        loader = DataLoader(data,
+                            shuffle=True,
+                            num_workers=4)
+        """,
+    ),
+    "hugging brackets": (
+        """
+        loader = torch.utils.data.DataLoader(
+            data, shuffle=True
+        )
+        """,
+        """
+        loader = torch.utils.data.DataLoader(
+            data, shuffle=True, num_workers=4
+        )
+        """,
+    ),
+    "no room left on the line": (
+        "train = DataLoader(train_data, batch_size=args.batch_size, shuffle=True, drop_last=True)",
+        """
+        train = DataLoader(train_data, batch_size=args.batch_size, shuffle=True, drop_last=True,
+                           num_workers=4)
+        """,
+    ),
+    "an options dict of the call's own": (
+        """
+        options = {'shuffle': True, 'num_workers': 1}
+        loader = DataLoader(data, **options)
+        """,
+        """
+        options = {'shuffle': True, 'num_workers': 4}
+        loader = DataLoader(data, **options)
+        """,
+    ),
+    "an options dict without it": (
+        """
+        options = {
+            'shuffle': True,  # yes
+        }
+        loader = DataLoader(data, **options)
+        """,
+        """
+        options = {
+            'shuffle': True,  # yes
+            'num_workers': 4,
+        }
+        loader = DataLoader(data, **options)
+        """,
+    ),
+    "an options dict that others use too": (
+        """
+        options = {'num_workers': 1}
+        loader = DataLoader(data, shuffle=True, **options)
+        test_loader = OtherLoader(test_data, **options)
+        """,
+        """
+        options = {'num_workers': 1}
+        loader = DataLoader(data, shuffle=True, **{**options, "num_workers": 4})
+        test_loader = OtherLoader(test_data, **options)
+        """,
+    ),
+    "in a loop over splits": (
+        "loaders = {name: DataLoader(sets[name], batch_size=4) for name in sets}",
+        "loaders = {name: DataLoader(sets[name], batch_size=4, num_workers=4) for name in sets}",
+    ),
+    "letters beyond ASCII before it": (
+        'größe = "ß"; loader = DataLoader(données["é"], shuffle=True)',
+        'größe = "ß"; loader = DataLoader(données["é"], shuffle=True, num_workers=4)',
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CALLS.values(), ids=CALLS)
+def test_workers_are_set_where_and_how_the_call_is_written(before: str, after: str) -> None:
+    check(source(before).strip() + "\n", source(after).strip() + "\n", WORKERS)
+
+
+def test_what_is_the_default_is_not_written() -> None:
+    text = "loader = DataLoader(data, 8)\n"
+    outcome = rewritten(text, LoaderArgument(name="pin_memory", code="False"), NO_WORKERS)
+    assert outcome.text == text
+    assert outcome.statuses == ["already", "already"]
+
+
+def test_without_workers_what_needs_them_goes() -> None:
+    check(
+        """
+        loader = DataLoader(
+            data,
+            num_workers=8,  # fast
+            prefetch_factor=4,  # more
+            pin_memory=True,  # stays
+            persistent_workers=True,
+        )
+        """,
+        """
+        loader = DataLoader(
+            data,
+            num_workers=0,  # fast
+            pin_memory=True,  # stays
+        )
+        """,
+        NO_WORKERS,
+    )
+
+
+def test_without_workers_a_hidden_dict_is_told_so_too() -> None:
+    check(
+        "loader = DataLoader(data, **options)\n",
+        'loader = DataLoader(data, **{**options, "num_workers": 0, "prefetch_factor": None, '
+        '"persistent_workers": False, "multiprocessing_context": None, "timeout": 0})\n',
+        NO_WORKERS,
+    )
+
+
+def test_several_settings_add_up() -> None:
+    check(
+        "loader = DataLoader(data)\n",
+        "loader = DataLoader(data, num_workers=4, pin_memory=True, prefetch_factor=2)\n",
+        WORKERS,
+        PINNED,
+        LoaderArgument(name="prefetch_factor", code="2"),
+    )
+
+
+REFUSED = {
+    "starred arguments": ("loader = DataLoader(*given)", "starred"),
+    "several dicts": ("loader = DataLoader(data, **some, **more)", "several"),
+    "two on one line": ("a, b = DataLoader(x), DataLoader(y)", "more than one"),
+    "made elsewhere": ("loader = make_it()  # DataLoader(", "no DataLoader"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_told_apart_is_left_alone(text: str, reason: str) -> None:
+    places = Places(loader=Place(path="/project/train.py", line=1))
+    outcome = rewritten(text + "\n", WORKERS, places=places)
+    assert outcome.text == text + "\n"
+    assert outcome.statuses == ["refused"]
+    assert reason in outcome.reason
+    assert outcome.hand_step.startswith("/project/train.py:1: ")
+
+
+def test_a_loader_built_in_a_library_is_refused_with_its_place() -> None:
+    places = Places(loader=Place(path="/lib/timm/loader.py", line=7))
+    outcome = rewritten("import timm\n", WORKERS, places=places)
+    assert outcome.statuses == ["refused"]
+    assert "outside the project" in outcome.reason
+    assert outcome.hand_step == "/lib/timm/loader.py:7: DataLoader(..., num_workers=4)"
+
+
+def test_a_loader_that_was_not_seen_is_refused() -> None:
+    outcome = rewritten(source("import torch\n"), WORKERS)
+    assert outcome.statuses == ["refused"]
+    assert "not seen" in outcome.reason

@@ -1,0 +1,100 @@
+"""`NonBlockingCopies` and `ZeroGradToNone`: single calls of the loop."""
+
+import pytest
+
+from autotune.source.edits import NonBlockingCopies, Place, Places, ZeroGradToNone
+from tests.source.programs import PATH, check, rewritten
+
+COPIES = NonBlockingCopies()
+TO_NONE = ZeroGradToNone()
+
+
+def test_every_copy_of_the_batch_is_told_not_to_wait() -> None:
+    check(
+        """
+        for x, y in loader:
+            x, y = x.to(device), y.to(device=d).float()  # 2
+            mask = (
+                mask
+                .to(device, torch.bool)
+            )
+            z = z.cuda(0)
+            logs = x.to("cpu")
+        """,
+        """
+        for x, y in loader:
+            x, y = x.to(device, non_blocking=True), y.to(device=d, non_blocking=True).float()  # 2
+            mask = (
+                mask
+                .to(device, torch.bool, non_blocking=True)
+            )
+            z = z.cuda(0, non_blocking=True)
+            logs = x.to("cpu")
+        """,
+        COPIES,
+    )
+
+
+def test_a_copy_inside_the_call_of_the_model_keeps_the_rest_of_its_line() -> None:
+    text = "out = model(x.to(device), y.half().to(torch.float32), z.to('cpu'))\n"
+    places = Places(copies=(Place(path=PATH, line=1),))
+    outcome = rewritten(text, COPIES, places=places)
+    assert outcome.text == text.replace("x.to(device)", "x.to(device, non_blocking=True)")
+
+
+def test_a_copy_that_waits_on_purpose_is_told_otherwise() -> None:
+    check(
+        "x = x.to(device, non_blocking=False)\n",
+        "x = x.to(device, non_blocking=True)\n",
+        COPIES,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = x.to(device, torch.float, False)\n", "without its name"),
+        ("x = move(x)\n", "no .to"),
+    ],
+)
+def test_a_copy_in_another_form_is_refused(text: str, reason: str) -> None:
+    places = Places(copies=(Place(path=PATH, line=1),))
+    outcome = rewritten(text, COPIES, places=places)
+    assert outcome.text == text
+    assert reason in outcome.reason
+    assert outcome.hand_step.startswith(f"{PATH}:1: ")
+
+
+def test_all_copies_are_changed_or_none() -> None:
+    text = "x = x.to(device)\ny = move(y)\n"
+    places = Places(copies=tuple(Place(path=PATH, line=line) for line in (1, 2)))
+    outcome = rewritten(text, COPIES, places=places)
+    assert outcome.statuses == ["refused"]
+    assert outcome.text == text
+
+
+def test_without_a_copy_there_is_nothing_to_tell() -> None:
+    assert rewritten("import torch\n", COPIES).statuses == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("set_to_none=False", ""),
+        ("False", "True"),
+        ("set_to_none=args.none", ""),
+        ("", ""),
+        ("set_to_none=True", ""),
+    ],
+)
+def test_gradients_are_freed_by_default(before: str, after: str) -> None:
+    check(f"optimizer.zero_grad({before})  # c\n", f"optimizer.zero_grad({after})  # c\n", TO_NONE)
+
+
+def test_gradients_cleared_by_hand_are_refused() -> None:
+    text = "for p in params:\n    p.grad.zero_()\n"
+    places = Places(zero_grad=Place(path=PATH, line=2))
+    outcome = rewritten(text, TO_NONE, places=places)
+    assert outcome.text == text
+    assert outcome.statuses == ["refused"]
+    assert outcome.hand_step == f"{PATH}:2: optimizer.zero_grad(set_to_none=True)"

@@ -1,0 +1,124 @@
+"""`ModelStatement`: code on the model, right before its optimizer is built."""
+
+import pytest
+
+from autotune.source.edits import ModelStatement, Place, Places
+from tests.source.programs import PATH, check, rewritten
+
+COMPILE = ModelStatement(code="{model}.compile()")
+LAST = ModelStatement(
+    code="{model}.to(memory_format=torch.channels_last)", imports=("import torch",)
+)
+CHECKPOINT = ModelStatement(
+    code="for block in {model}.blocks:\n    block.forward = partial(checkpoint, block.forward)",
+    imports=("from functools import partial", "from torch.utils.checkpoint import checkpoint"),
+)
+
+
+def test_the_statement_stands_before_the_optimizer() -> None:
+    check(
+        """
+        import torch as th
+
+        def main():
+        \tnet = Net()
+        \t# the usual
+        \toptimizer = th.optim.SGD(net.parameters(), lr=0.1)
+        """,
+        """
+        import torch as th
+
+        def main():
+        \tnet = Net()
+        \t# the usual
+        \tnet.to(memory_format=th.channels_last)
+        \tnet.compile()
+        \toptimizer = th.optim.SGD(net.parameters(), lr=0.1)
+        """,
+        LAST,
+        COMPILE,
+    )
+
+
+def test_what_the_statement_needs_is_imported_once() -> None:
+    check(
+        """
+        import torch
+        from functools import partial
+
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        """,
+        """
+        import torch
+        from functools import partial
+        from torch.utils.checkpoint import checkpoint
+
+        for block in self.model.blocks:
+            block.forward = partial(checkpoint, block.forward)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        """,
+        CHECKPOINT,
+    )
+
+
+def test_an_import_never_takes_a_name_that_the_file_uses() -> None:
+    text = "checkpoint = 'last.pt'\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+    outcome = rewritten(text, CHECKPOINT)
+    assert outcome.text == text
+    assert "checkpoint for something else" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "model.parameters()",
+        "params=model.parameters()",
+        "model.named_parameters()",
+        "list(model.parameters())",
+        "filter(lambda p: p.requires_grad, model.parameters())",
+        '[{"params": model.parameters(), "weight_decay": 0.1}]',
+        "[p for p in model.parameters() if p.requires_grad]",
+        "(p for n, p in model.named_parameters() if p.requires_grad)",
+    ],
+)
+def test_the_model_is_the_one_whose_parameters_are_given(parameters: str) -> None:
+    line = f"optimizer = optim.SGD({parameters}, lr=0.1)\n"
+    outcome = rewritten(line, COMPILE)
+    assert outcome.text == "model.compile()\n" + line
+    assert rewritten(outcome.text, COMPILE).statuses == ["already"]
+
+
+def test_parameters_may_be_named_before() -> None:
+    text = "params = [p for p in net.parameters()]\noptimizer = optim.SGD(params, lr=0.1)\n"
+    expected = text.replace("optimizer", "net.compile()\noptimizer")
+    assert rewritten(text, COMPILE).text == expected
+
+
+REFUSED = {
+    "two models": ("opt = optim.SGD(list(a.parameters()) + list(b.parameters()))", "one model"),
+    "a model made on the spot": ("opt = optim.SGD(build().parameters())", "one model"),
+    "groups of parameters": ("opt = optim.SGD(groups)", "one model"),
+    "a lambda": ("make = lambda m: optim.SGD(m.parameters())", "lambda"),
+    "a line shared": ("model = Net(); opt = optim.SGD(model.parameters())", "of its own"),
+    "one line of an if": ("if x: opt = optim.SGD(model.parameters())", "of its own"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_model_or_place_that_cannot_be_told_is_refused(text: str, reason: str) -> None:
+    outcome = rewritten(text + "\n", COMPILE)
+    assert outcome.text == text + "\n"
+    assert outcome.statuses == ["refused"]
+    assert reason in outcome.reason
+    assert outcome.hand_step.startswith(f"{PATH}:1: before this statement: ")
+
+
+def test_a_parameter_of_a_function_is_not_given_another_value() -> None:
+    text = "def build(model):\n    return torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    places = Places(optimizer=Place(path=PATH, line=2))
+    rebinding = ModelStatement(code="{model} = torch.compile({model})")
+    outcome = rewritten("import torch\n" + text, rebinding)
+    assert outcome.statuses == ["refused"]
+    assert "old model" in outcome.reason
+    done = rewritten(text, COMPILE, places=places)
+    assert "    model.compile()\n    return" in done.text

@@ -1,0 +1,169 @@
+"""`ProcessStatement`: a switch thrown once, after the imports of the main script."""
+
+import pytest
+
+from autotune.source.edits import Places, ProcessStatement
+from autotune.source.rewrite import rewrite
+from tests.source.programs import PATH, check, rewritten
+
+THREADS = ProcessStatement(code="torch.set_num_threads(1)")
+BENCHMARK = ProcessStatement(code="torch.backends.cudnn.benchmark = True")
+
+CASES = {
+    "after the last import": (
+        """
+        \"\"\"Trains.\"\"\"
+        from __future__ import annotations
+
+        import os
+        os.environ["A"] = "1"
+        import torch  # slow
+
+        x = 1
+        """,
+        """
+        \"\"\"Trains.\"\"\"
+        from __future__ import annotations
+
+        import os
+        os.environ["A"] = "1"
+        import torch  # slow
+
+        torch.set_num_threads(1)
+
+        x = 1
+        """,
+    ),
+    "code right behind": (
+        "import torch\nx = 1\n",
+        "import torch\n\ntorch.set_num_threads(1)\n\nx = 1\n",
+    ),
+    "another name for torch": (
+        "import torch as th\n",
+        "import torch as th\n\nth.set_num_threads(1)\n",
+    ),
+    "no torch at the top": (
+        "import os\n\n\ndef main():\n    import torch\n",
+        "import os\nimport torch\n\ntorch.set_num_threads(1)\n\n\ndef main():\n    import torch\n",
+    ),
+    "only a part of torch": (
+        "from torch import nn\n",
+        "from torch import nn\nimport torch\n\ntorch.set_num_threads(1)\n",
+    ),
+    "imports in a try": (
+        """
+        import torch
+        try:
+            import apex
+        except ImportError:
+            apex = None
+
+        import late
+
+        def f():
+            pass
+        """,
+        """
+        import torch
+        try:
+            import apex
+        except ImportError:
+            apex = None
+
+        import late
+
+        torch.set_num_threads(1)
+
+        def f():
+            pass
+        """,
+    ),
+    "no imports, no docstring": (
+        "#!/usr/bin/env python\n# hello\nrun()\n",
+        "#!/usr/bin/env python\n# hello\nimport torch\n\ntorch.set_num_threads(1)\n\nrun()\n",
+    ),
+    "only a docstring": (
+        '"""Trains."""\nrun()\n',
+        '"""Trains."""\nimport torch\n\ntorch.set_num_threads(1)\n\nrun()\n',
+    ),
+    "a last line without an end": (
+        "import torch",
+        "import torch\n\ntorch.set_num_threads(1)",
+    ),
+    "the switch is thrown otherwise": (
+        "import torch\n\ntorch.set_num_threads(  8 )  # all\n",
+        "import torch\n\ntorch.set_num_threads(1)  # all\n",
+    ),
+    "the switch is thrown later on": (
+        """
+        import torch
+        from torch import set_num_threads
+
+
+        def main():
+            set_num_threads(args.threads)
+        """,
+        """
+        import torch
+        from torch import set_num_threads
+
+        torch.set_num_threads(1)
+
+
+        def main():
+            set_num_threads(1)
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CASES.values(), ids=CASES)
+def test_the_switch_stands_after_the_imports(before: str, after: str) -> None:
+    check(before, after, THREADS)
+
+
+def test_several_switches_stand_together_in_order() -> None:
+    check(
+        "import torch\n\n\nrun()\n",
+        "import torch\n\n"
+        "torch.set_num_threads(1)\ntorch.backends.cudnn.benchmark = True\n\n\nrun()\n",
+        THREADS,
+        BENCHMARK,
+    )
+
+
+def test_an_assigned_switch_is_turned_under_its_short_name() -> None:
+    check(
+        "import torch\nfrom torch.backends import cudnn\n\ncudnn.benchmark = False  # safe\n",
+        "import torch\nfrom torch.backends import cudnn\n\ncudnn.benchmark = True  # safe\n",
+        BENCHMARK,
+    )
+
+
+def test_the_switch_is_turned_in_a_module_beside_the_main_script_too() -> None:
+    sources = {PATH: "import torch\n", "/project/engine.py": "torch.set_num_threads(8)\n"}
+    done = rewrite(sources, [("threads", THREADS)], Places())
+    assert done.sources == {
+        PATH: "import torch\n\ntorch.set_num_threads(1)\n",
+        "/project/engine.py": "torch.set_num_threads(1)\n",
+    }
+
+
+def test_the_main_script_may_be_named() -> None:
+    sources = {"/project/engine.py": "import torch\n", PATH: "import torch\n"}
+    done = rewrite(sources, [("threads", THREADS)], Places(), main=PATH)
+    assert done.sources["/project/engine.py"] == "import torch\n"
+    assert done.sources[PATH] != "import torch\n"
+
+
+def test_a_main_script_that_is_not_python_is_refused() -> None:
+    outcome = rewritten("%matplotlib inline\n", THREADS)
+    assert outcome.statuses == ["refused"]
+    assert "cannot be read" in outcome.reason
+    assert outcome.text == "%matplotlib inline\n"
+
+
+def test_a_file_that_calls_something_else_torch_is_refused() -> None:
+    outcome = rewritten("torch = 1\n", THREADS)
+    assert outcome.statuses == ["refused"]
+    assert "for something else" in outcome.reason

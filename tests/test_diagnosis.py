@@ -1,0 +1,206 @@
+"""What a profile is said to be held back by, on programs of each kind."""
+
+import pytest
+
+from autotune.diagnosis import Bottleneck, diagnose
+from autotune.profiling.profile import Ceiling
+from autotune.workload.seen import SeenLoader
+from tests import builders
+
+GIB = builders.GIB
+HEALTHY = {"data": 0.02, "forward": 0.31, "backward": 0.55, "optimizer": 0.07, "other": 0.05}
+
+
+def ceiling(name, gain, rate=None):
+    rate = None if gain is None else (rate or 180.4 * gain)
+    return Ceiling(name=name, samples_per_second=rate, max_gain=gain)
+
+
+def ceilings(*, compute=None, host=None, data=None):
+    return (ceiling("compute", compute), ceiling("host", host), ceiling("data", data))
+
+
+def profile(**changes):
+    return builders.profile(**{"windows": ()} | changes)
+
+
+def first(**changes):
+    return diagnose(profile(**changes))[0]
+
+
+def by_name(**changes):
+    return {finding.bottleneck: finding for finding in diagnose(profile(**changes))}
+
+
+def workers(count):
+    given = {field: getattr(builders.seen().loader, field) for field in SeenLoader.__slots__}
+    return builders.seen(loader=SeenLoader(**given | {"num_workers": count}))
+
+
+def test_a_program_that_waits_for_data_hears_how_much_and_what_it_could_gain():
+    found = first()
+    assert found.bottleneck == Bottleneck.DATA
+    assert found.severity == "critical"
+    assert found.max_gain == 3.39
+    assert found.headline == (
+        "Waits for data 71 % of each step; loading faster can gain up to 3.4×."
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "count", "words"),
+    [
+        (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes or transforms"),
+        (0.02, 0, "uses 0.02 of a core: it waits for slow reads"),
+        (0.45, 1, "with 1 worker, uses 0.45 of a core: it works and waits by turns"),
+        (1.95, 4, "with 4 workers, keeps all 2 cores busy"),
+        (None, 0, "was not measured"),
+    ],
+)
+def test_it_says_whether_the_loader_works_or_waits(busy, count, words):
+    assert words in first(data_processor_share=busy, seen=workers(count)).evidence
+
+
+def test_it_says_what_loader_and_training_can_do_alone():
+    evidence = first().evidence
+    assert (
+        "The loader alone delivers 252 samples/s, training alone takes 612 samples/s." in evidence
+    )
+
+
+def test_the_gain_of_loading_leaves_copies_where_they_are():
+    assert first(ceilings=ceilings(compute=4.0, host=2.5)).max_gain == 2.5
+
+
+def test_without_ceilings_the_share_bounds_the_gain():
+    assert first(ceilings=ceilings()).max_gain == pytest.approx(1 / 0.29)
+
+
+@pytest.mark.parametrize(
+    ("share", "severity"), [(0.09, None), (0.11, "warning"), (0.19, "warning"), (0.21, "critical")]
+)
+def test_waiting_is_worth_a_warning_from_a_tenth_of_the_step(share, severity):
+    phases = {"data": share, "forward": 0.95 - share, "other": 0.05}
+    found = by_name(phases=phases, ceilings=ceilings()).get(Bottleneck.DATA)
+    assert (found.severity if found else None) == severity
+
+
+def test_a_share_that_may_be_chance_is_not_named():
+    shares = (0.0, 0.5, 0.0, 0.1)
+    seen = tuple(
+        builders.window(180.0, seconds=1.0, phases={"data": share, "forward": 1 - share})
+        for share in shares
+    )
+    phases = {"data": 0.15, "forward": 0.85}
+    assert Bottleneck.DATA in by_name(phases=phases, ceilings=ceilings())
+    assert Bottleneck.DATA not in by_name(phases=phases, ceilings=ceilings(), windows=seen)
+
+
+def test_a_wait_that_costs_nothing_is_no_warning():
+    phases = {"data": 0.15, "forward": 0.8, "other": 0.05}
+    found = diagnose(profile(phases=phases, ceilings=ceilings(compute=1.01)))
+    assert [each.bottleneck for each in found] == [Bottleneck.COMPUTE, Bottleneck.DATA]
+    assert {each.severity for each in found} == {"info"}
+    assert "can gain 1 % at most" in found[1].headline
+
+
+def test_a_healthy_program_hears_that_it_computes():
+    (found,) = diagnose(profile(phases=HEALTHY, ceilings=ceilings(compute=1.02, data=8.1)))
+    assert found.bottleneck == Bottleneck.COMPUTE
+    assert found.severity == "info"
+    assert found.headline == ("Computes 93 % of each step; the loader could feed 8.1× as much.")
+    assert found.evidence.startswith("Forward 31 %, backward 55 %, optimizer 7 %; 1.4 of 2 cores")
+    assert found.max_gain == 8.1
+
+
+def test_a_program_without_a_loader_that_prepares_its_batches_slowly_hears_so():
+    phases = {"forward": 0.2, "backward": 0.3, "optimizer": 0.04, "other": 0.46}
+    found = first(phases=phases, ceilings=ceilings(), seen=builders.seen(loader=None))
+    assert found.bottleneck == Bottleneck.HOST
+    assert found.headline == (
+        "Prepares batches itself or runs other Python 46 % of each step; "
+        "without that it can gain up to 1.9×."
+    )
+
+
+def test_time_that_no_phase_accounts_for_is_said_plainly():
+    phases = {"data": 0.02, "forward": 0.5, "backward": 0.2, "other": 0.28}
+    found = first(phases=phases, ceilings=ceilings())
+    assert found.bottleneck == Bottleneck.HOST
+    assert found.severity == "critical"
+    assert found.headline.startswith("Runs its own Python 28 % of each step")
+
+
+def test_copies_are_named_with_the_memory_that_they_come_from():
+    phases = {"copy": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
+    found = first(phases=phases, ceilings=ceilings(compute=1.4))
+    assert found.bottleneck == Bottleneck.COPY
+    assert found.max_gain == 1.4
+    assert "Each batch of 1.6 MB is copied from pageable memory" in found.evidence
+    assert "30 % of each step" in found.headline
+
+
+def test_a_costly_optimizer_is_named_before_the_overhead_that_it_causes():
+    phases = {"data": 0.05, "forward": 0.2, "backward": 0.25, "optimizer": 0.45, "other": 0.05}
+    found = diagnose(profile(phases=phases, step_seconds=0.002, ceilings=ceilings(compute=1.05)))
+    assert [each.bottleneck for each in found[:1]] == [Bottleneck.OPTIMIZER]
+    assert found[0].headline == (
+        "Updates weights 45 % of each step; a faster optimizer step can gain up to 1.8×."
+    )
+    assert "SGD (torch's default) updates 272,474 parameters in 0.9 ms a step" in found[0].evidence
+
+
+def tiny(parameters):
+    (model,) = builders.seen().models
+    given = {field: getattr(model, field) for field in model.__slots__}
+    return builders.seen(models=(type(model)(**given | {"parameters": parameters}),))
+
+
+def test_tiny_steps_are_small_operations():
+    found = first(phases=HEALTHY, step_seconds=0.00087, seen=tiny(2_410), ceilings=ceilings())
+    assert found.bottleneck == Bottleneck.OVERHEAD
+    assert found.headline.startswith("Takes 0.87 ms a step: small operations")
+    assert "on 2,410 parameters and 32 samples" in found.evidence
+    assert found.max_gain is None
+
+
+def test_short_steps_that_get_through_much_work_are_not_overhead():
+    seen = tiny(2_000_000)
+    assert Bottleneck.OVERHEAD not in by_name(phases=HEALTHY, step_seconds=0.004, seen=seen)
+
+
+def test_long_steps_are_not_overhead():
+    assert Bottleneck.OVERHEAD not in by_name(phases=HEALTHY, step_seconds=0.05, seen=tiny(100))
+
+
+def test_full_memory_is_named_and_takes_no_time():
+    memory = type(builders.profile().memory)(
+        peak_bytes=int(7.9 * GIB),
+        parameter_bytes=GIB,
+        gradient_bytes=GIB,
+        optimizer_bytes=2 * GIB,
+        activation_bytes=None,
+        capacity_bytes=8 * GIB,
+    )
+    found = diagnose(profile(memory=memory))
+    assert [each.bottleneck for each in found[:2]] == [Bottleneck.DATA, Bottleneck.MEMORY]
+    assert found[1].severity == "critical"
+    assert "(7.9 of 8.0 GiB)" in found[1].headline
+
+
+def test_memory_that_was_not_measured_is_not_spoken_of():
+    memory = type(builders.profile().memory)(
+        peak_bytes=None,
+        parameter_bytes=1,
+        gradient_bytes=1,
+        optimizer_bytes=1,
+        activation_bytes=None,
+        capacity_bytes=1,
+    )
+    assert Bottleneck.MEMORY not in by_name(memory=memory)
+
+
+def test_a_profile_of_which_nothing_is_known_still_has_a_finding():
+    (found,) = diagnose(profile(phases={}, ceilings=(), data_processor_share=None))
+    assert found.bottleneck == Bottleneck.COMPUTE
+    assert found.severity == "info"

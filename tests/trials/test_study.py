@@ -1,0 +1,108 @@
+"""The study asks for what the profile suggests, remembers what came of it, and stops when more does not pay."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import UsageError
+from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.trials.planner import propose
+from autotune.trials.space import Space
+from autotune.trials.study import PATIENCE, Study
+from autotune.trials.trial import Trial
+from tests import builders
+
+SPACE = Space(
+    choices={"num_workers": (0, 1, 2, 4), "threads": (1, 2), "channels_last": (False, True)},
+    own={"num_workers": 0, "threads": 2, "channels_last": False},
+    skipped=(),
+)
+
+
+def measured(speed: float) -> Measurement:
+    return Measurement(
+        samples_per_second=speed,
+        interval=(0.95 * speed, 1.05 * speed),
+        windows=(),
+        seen=builders.seen(),
+        startup_seconds=0.1,
+        peak_bytes=None,
+        losses=(),
+    )
+
+
+def search(study: Study, speed: Callable[[Config], float], limit: int = 100) -> list[Config]:
+    """Run the study to its end on a made-up speed; the configurations in the order in which they were tried."""
+    tried: list[Config] = []
+    while len(tried) < limit and (asked := study.ask()) is not None:
+        number, config = asked
+        tried.append(config)
+        study.tell(Trial(number=number, config=config, outcome=measured(speed(config)), seconds=0.1))
+    return tried
+
+
+def joint(config: Config) -> float:
+    """Workers help only where there are few threads, as decoding on two cores does."""
+    speed = 100.0
+    if config.get("num_workers", 0):
+        speed *= 1.5 if config.get("threads", 2) == 1 else 0.8
+    return speed * (1.2 if config.get("channels_last") else 1.0) * (0.9 if config.get("threads") == 1 else 1.0)
+
+
+def study(storage: Path | None = None, key: str = "program") -> Study:
+    return Study(SPACE, builders.profile(), key=key, storage=storage, seed=0)
+
+
+def test_the_programs_own_setting_is_the_first_trial() -> None:
+    assert search(study(), lambda config: 1.0, limit=1) == [{}]
+
+
+def test_knobs_that_interact_are_moved_together_and_the_best_is_found() -> None:
+    searched = study()
+    tried = search(searched, joint)
+    best = searched.best
+    assert best is not None
+    assert best.config.get("threads") == 1 and best.config.get("num_workers") and best.config.get("channels_last")
+    assert len(tried) == len({tuple(sorted(config.items())) for config in tried})  # nothing is tried twice
+
+
+def test_the_search_stops_when_nothing_new_is_better() -> None:
+    tried = search(study(), lambda config: 1.0 if config else 2.0)
+    assert len(tried) <= 16
+    assert PATIENCE < 16
+
+
+def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    first = study(tmp_path / "study.journal")
+    tried = search(first, joint, limit=4)
+    first.ask()  # interrupted in this one
+    second = study(tmp_path / "study.journal")
+    assert [dict(trial.config) for trial in second.trials] == tried
+    assert second.best is not None and first.best is not None
+    assert second.best.config == first.best.config
+    more = search(second, joint)
+    assert all(config not in tried for config in more)
+
+
+def test_another_program_begins_anew(tmp_path: Path) -> None:
+    search(study(tmp_path / "study.journal"), joint, limit=3)
+    assert study(tmp_path / "study.journal", key="other").trials == []
+
+
+def test_a_failed_trial_is_remembered_and_not_repeated() -> None:
+    searched = study()
+    search(searched, joint, limit=1)
+    asked = searched.ask()
+    assert asked is not None
+    failure = Failure(kind="out_of_memory", reason="no more")
+    searched.tell(Trial(number=asked[0], config=asked[1], outcome=failure, seconds=0.1))
+    again = propose(searched.trials, SPACE, builders.profile())
+    assert again is not None and again != asked[1]
+
+
+def test_a_storage_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be kept"):
+        study(tmp_path / "file" / "study.journal")

@@ -1,0 +1,145 @@
+"""The same training passes and another one does not, on real small trainings."""
+
+import math
+import random
+
+import pytest
+import torch
+from torch import nn
+
+from autotune.knobs.knob import Semantics
+from autotune.verdict.parity import parity, smooth
+
+STEPS = 200
+EQUIVALENT = Semantics.EQUIVALENT
+
+
+def blobs(samples=1600, classes=10, width=64):
+    """Points about ten centres: learnt well within 200 steps, not in one."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(classes, width, generator=generator)
+    targets = torch.randint(0, classes, (samples,), generator=generator)
+    return centres[targets] + 1.5 * torch.randn(samples, width, generator=generator), targets
+
+
+def train(*, seed=0, rate=1e-3, batch=32, stream=0, dropout=0.2, rounding=0.0, steps=STEPS):
+    """Losses of a small classifier; `stream` is another random stream for dropout and rounding."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    inputs, targets = blobs()
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(dropout), nn.Linear(64, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    order = torch.Generator().manual_seed(seed)
+    rows = torch.cat([torch.randperm(len(inputs), generator=order) for _ in range(8)])
+    torch.manual_seed(1000 + stream)
+    losses = []
+    for step in range(steps):
+        picked = rows[step * batch : (step + 1) * batch]
+        scores = model(inputs[picked])
+        scores = scores * (1 + rounding * torch.randn_like(scores))
+        loss = nn.functional.cross_entropy(scores, targets[picked])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    torch.set_num_threads(threads)
+    return losses
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    return train()
+
+
+def test_the_same_numbers_are_the_same_training(baseline):
+    found = parity(baseline, list(baseline), Semantics.IDENTICAL)
+    assert found.same_training is True
+    assert found.max_relative_loss_difference == 0
+    assert found.steps == STEPS
+    assert found.reason == ""
+
+
+@pytest.mark.parametrize("stream", range(1, 6))
+def test_another_dropout_stream_is_the_same_training(baseline, stream):
+    found = parity(baseline, train(stream=stream), EQUIVALENT)
+    assert found.same_training is True, found.reason
+    assert 0 < found.max_relative_loss_difference <= found.band
+
+
+def test_coarse_rounding_is_the_same_training():
+    exact = train(dropout=0.0)
+    assert parity(exact, train(dropout=0.0, rounding=4e-3), EQUIVALENT).same_training is True
+
+
+@pytest.mark.parametrize("times", [1 / 3, 1.5, 3])
+def test_another_learning_rate_is_another_training(baseline, times):
+    found = parity(baseline, train(stream=1, rate=1e-3 * times), EQUIVALENT)
+    assert found.same_training is False
+    assert "part by" in found.reason
+    assert found.max_relative_loss_difference > found.band
+
+
+@pytest.mark.parametrize("batch", [16, 64])
+def test_another_batch_size_is_another_training(baseline, batch):
+    assert parity(baseline, train(stream=1, batch=batch), EQUIVALENT).same_training is False
+
+
+def test_another_batch_size_shows_in_the_scatter_alone():
+    chance = random.Random(0)
+    first = [1 + chance.gauss(0, 0.2) for _ in range(STEPS)]
+    second = [1 + chance.gauss(0, 0.2 * math.sqrt(2)) for _ in range(STEPS)]
+    found = parity(first, second, EQUIVALENT)
+    assert found.same_training is False
+    assert found.max_relative_loss_difference <= found.band
+    assert "scatters" in found.reason
+
+
+def test_a_plateau_is_judged_by_what_was_learnt():
+    # Both have learnt 2 % of the loss; one of them three times as fast.
+    slow = [2.3 - 0.0002 * step for step in range(STEPS)]
+    fast = [2.3 - 0.0006 * step for step in range(STEPS)]
+    assert parity(slow, fast, EQUIVALENT).same_training is False
+
+
+def test_differences_near_zero_loss_are_relative_to_where_it_began():
+    first = [2.3 * math.exp(-step / 20) + 1e-6 for step in range(STEPS)]
+    second = [each + 0.001 for each in first]
+    assert parity(first, second, EQUIVALENT).same_training is True
+
+
+def test_settings_that_promise_the_same_numbers_are_held_to_it(baseline):
+    nearly = [baseline[0], baseline[1] * 1.001, *baseline[2:]]
+    found = parity(baseline, nearly, Semantics.IDENTICAL)
+    assert found.same_training is False
+    assert "Step 2" in found.reason
+    assert parity(baseline, nearly, EQUIVALENT).same_training is True
+
+
+def test_too_few_steps_say_nothing(baseline):
+    found = parity(baseline, baseline[:19], EQUIVALENT)
+    assert found.same_training is None
+    assert "19 steps are too few" in found.reason
+    assert found.steps == len(found.baseline_losses) == len(found.tuned_losses) == 19
+    assert parity([], [], EQUIVALENT).same_training is None
+
+
+def test_a_loss_that_is_lost_is_another_training(baseline):
+    broken = [*baseline[:50], math.nan, *baseline[51:]]
+    assert parity(baseline, broken, EQUIVALENT).same_training is False
+    assert parity(broken, baseline, EQUIVALENT).same_training is None
+
+
+def test_a_training_that_was_allowed_to_differ_is_not_judged(baseline):
+    found = parity(baseline, train(rate=1.0), Semantics.DIFFERENT)
+    assert found.same_training is None
+    assert "allowed" in found.reason
+
+
+def test_constant_losses_are_the_same_training():
+    assert parity([0.0] * 30, [0.0] * 30, EQUIVALENT).same_training is True
+
+
+def test_smoothing_keeps_the_mean_of_every_window():
+    assert smooth([1, 2, 3, 4], 2) == (1.5, 2.5, 3.5)
+    assert smooth([1, 2], 3) == ()

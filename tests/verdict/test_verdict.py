@@ -1,0 +1,215 @@
+"""Verdicts, from turns as the contestants took them."""
+
+import math
+import random
+
+import pytest
+
+from autotune.measurement.measurement import Failure
+from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS, confidence_per_look
+from autotune.measurement.turns import Turns
+from autotune.source.edits import EditOutcome, LoaderArgument
+from autotune.verdict import decide, is_decided
+from autotune.workload.window import Window
+from tests import builders
+
+CONFIG = {"num_workers": 4, "threads": 1}
+CURVE = [2 * math.exp(-step / 50) + 0.1 * math.sin(7 * step) for step in range(100)]
+
+
+def window(rate, *, starved=False):
+    delayed = 1.2 if starved else 0.0
+    return Window(
+        mode="as_is",
+        steps=10,
+        samples=round(rate * 0.4),
+        seconds=0.4,
+        cpu_seconds=0.4 * (0.8 if starved else 1.9),
+        delayed_seconds=0.4 * delayed,
+    )
+
+
+def turns(*, rounds=LOOKS[-1], noise=0.02, starved=0, losses=None, **rates):
+    """Every contestant's turns; in the first `starved` of each round the last one is starved."""
+    chance = random.Random(7)
+
+    def taken(name):
+        return [
+            window(
+                rates[name] * chance.lognormvariate(0, noise),
+                starved=turn < starved and name == list(rates)[-1],
+            )
+            for turn in range(TURNS_PER_PROCESS)
+        ]
+
+    return Turns(
+        windows={name: [taken(name) for _ in range(rounds)] for name in rates},
+        losses=dict.fromkeys(rates, CURVE) | (losses or {}),
+        seen={name: builders.seen() for name in rates},
+    )
+
+
+def judged(taken, config=None, missing=(), edits=()):
+    given = CONFIG if config is None else config
+    return decide(taken, given, cores=2, unobserved=lambda seen: missing, edits=edits)
+
+
+def test_a_clear_gain_is_claimed_with_its_interval():
+    found = judged(turns(baseline=1000, tuned=2000))
+    assert found.outcome == "faster"
+    assert found.config == CONFIG
+    assert found.speedup.low < 2 < found.speedup.high
+    assert found.speedup.confidence == confidence_per_look(len(LOOKS))
+    assert found.baseline_samples_per_second == pytest.approx(1000, rel=0.02)
+    assert found.tuned_samples_per_second == pytest.approx(2000, rel=0.02)
+    assert found.parity.same_training is True
+
+
+def test_two_identical_programs_gain_nothing():
+    found = judged(turns(baseline=1000, tuned=1000))
+    assert found.outcome == "no_gain"
+    assert found.config == {}
+    assert "no difference was found" in found.reason
+
+
+def test_a_slower_candidate_is_said_to_be_slower():
+    found = judged(turns(baseline=1000, tuned=600))
+    assert found.outcome == "no_gain"
+    assert "slower" in found.reason
+
+
+def test_a_gain_that_is_certain_but_tiny_is_not_worth_a_change():
+    found = judged(turns(rounds=60, noise=0.001, baseline=1000, tuned=1017))
+    assert found.speedup.low > 1
+    assert found.outcome == "no_gain"
+    assert "too little" in found.reason
+
+
+def test_a_faster_program_that_trains_differently_is_no_gain():
+    half = [loss / 2 for loss in CURVE]
+    found = judged(turns(baseline=1000, tuned=2000, losses={"tuned": half}))
+    assert found.outcome == "no_gain"
+    assert found.parity.same_training is False
+    assert "did not train the same" in found.reason
+
+
+def test_too_few_losses_do_not_deny_a_gain():
+    found = judged(turns(baseline=1000, tuned=2000, losses={"tuned": CURVE[:5]}))
+    assert found.outcome == "faster"
+    assert found.parity.same_training is None
+
+
+def test_settings_that_change_no_number_are_held_to_the_same_numbers():
+    moved = [loss * 1.001 for loss in CURVE]
+    taken = turns(baseline=1000, tuned=2000, losses={"tuned": moved})
+    assert judged(taken, {"pin_memory": True}).parity.same_training is False
+    assert judged(taken, {"pin_memory": True, "num_workers": 2}).parity.same_training is True
+
+
+def test_the_emitted_program_is_timed_beside_the_others():
+    found = judged(turns(baseline=1000, tuned=2000, delivered=1950))
+    assert found.outcome == "faster"
+    assert found.delivered.settings_observed
+    assert found.delivered.speedup.estimate == pytest.approx(1.95, rel=0.02)
+    assert found.delivered.reason == ""
+
+
+def test_a_gain_that_the_emitted_program_does_not_have_is_not_claimed():
+    found = judged(turns(baseline=1000, tuned=2000, delivered=1000))
+    assert found.outcome == "no_gain"
+    assert "the emitted program only" in found.reason
+
+
+def test_an_emitted_program_without_its_settings_is_reported_and_the_settings_stand():
+    taken = turns(baseline=1000, tuned=2000, delivered=1000)
+    found = judged(taken, missing=["num_workers = 4 was asked for, and the run had 0"])
+    assert found.outcome == "faster"
+    assert not found.delivered.settings_observed
+    assert "num_workers = 4" in found.delivered.reason
+
+
+def test_what_was_not_emitted_says_why():
+    refused = EditOutcome(
+        knob="num_workers",
+        edit=LoaderArgument(name="num_workers", code="4"),
+        status="refused",
+        reason="The loader is built in a library.",
+    )
+    taken = turns(baseline=1000, tuned=2000)
+    assert judged(taken, edits=[refused]).delivered.reason == "The loader is built in a library."
+    assert judged(taken).delivered.reason == "No program was emitted."
+    assert judged(taken).delivered.samples_per_second is None
+
+
+def test_an_emitted_program_that_fails_says_how():
+    taken = turns(baseline=1000, tuned=2000)
+    taken.windows["delivered"] = [[] for _ in LOOKS for _ in range(2)]
+    taken.failures["delivered"] = Failure(kind="crashed", reason="NameError: torch.")
+    found = judged(taken)
+    assert found.outcome == "faster"
+    assert "NameError" in found.delivered.reason
+    assert found.delivered.speedup is None
+
+
+def test_a_starved_turn_counts_for_nobody():
+    found = judged(turns(starved=2, baseline=1000, tuned=2000))
+    kept = LOOKS[-1] * (TURNS_PER_PROCESS - 2)
+    assert found.left_out == LOOKS[-1] * 2
+    assert [len(each) for each in found.turns.values()] == [kept, kept]
+    assert sum(found.rounds) == kept
+    assert found.outcome == "faster"
+
+
+def test_a_machine_that_is_too_busy_gives_no_verdict():
+    found = judged(turns(starved=3, baseline=1000, tuned=2000))
+    assert found.outcome == "failed"
+    assert "too busy" in found.reason
+
+
+def test_a_program_that_ends_at_once_gives_no_verdict():
+    taken = turns(rounds=1, baseline=1000, tuned=2000)
+    taken.windows = {name: [rounds[0][:2]] for name, rounds in taken.windows.items()}
+    found = judged(taken)
+    assert found.outcome == "failed"
+    assert found.speedup is None
+    assert "ended before" in found.reason
+
+
+def test_no_settings_are_no_gain():
+    found = judged(Turns(), {})
+    assert found.outcome == "no_gain"
+    assert found.turns == {}
+    assert found.delivered is None
+
+
+def test_a_failure_in_the_turns_ends_them_and_is_said():
+    taken = turns(rounds=1, baseline=1000, tuned=2000)
+    taken.failures["tuned"] = Failure(kind="out_of_memory", reason="Out of memory.")
+    assert is_decided(taken, cores=2)
+    assert judged(taken).outcome == "no_gain"
+    assert "Out of memory" in judged(taken).reason
+    taken.failures = {"baseline": Failure(kind="killed", reason="Killed.")}
+    assert is_decided(taken, cores=2)
+    assert judged(taken).outcome == "failed"
+
+
+def test_a_large_gain_is_decided_at_the_first_look():
+    assert is_decided(turns(rounds=1, baseline=1000, tuned=8000), cores=2)
+
+
+def test_a_clear_loss_is_decided_early():
+    assert is_decided(turns(rounds=1, baseline=1000, tuned=500), cores=2)
+
+
+def test_a_small_gain_needs_more_rounds():
+    assert not is_decided(turns(rounds=1, baseline=1000, tuned=1100), cores=2)
+
+
+def test_nothing_is_decided_between_the_planned_looks():
+    assert not is_decided(turns(rounds=2, baseline=1000, tuned=8000), cores=2)
+
+
+def test_a_round_that_nobody_took_counts_for_nothing():
+    taken = turns(rounds=1, baseline=1000, tuned=2000)
+    taken.windows = {name: [*rounds, []] for name, rounds in taken.windows.items()}
+    assert judged(taken).rounds == (TURNS_PER_PROCESS,)

@@ -1,0 +1,197 @@
+"""Live parts of a program as plain data."""
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+
+from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
+
+
+def convnet() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.1), nn.Dropout(0.0), nn.Conv2d(4, 2, 1)
+    )
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)  # type: ignore[no-any-return]
+
+
+# What torch.compile imports warns of its own use of torch.jit.
+compiles = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+
+
+class TestModel:
+    def test_counts_what_knobs_act_on(self) -> None:
+        seen = describe_model(convnet())
+        assert (seen.convolutions, seen.batch_norms, seen.dropouts) == (2, 1, 1)
+        assert seen.parameters == 3 * 4 * 9 + 4 + 8 + 8 + 2
+        assert seen.parameter_bytes == 4 * seen.parameters
+        assert seen.buffer_bytes == 4 * 8 + 8
+        assert (seen.name, seen.dtype, seen.device) == ("Sequential", "float32", "cpu")
+
+    def test_a_model_without_parameters_has_no_dtype(self) -> None:
+        assert describe_model(nn.ReLU()).dtype == ""
+
+    def test_channels_last_is_seen_in_the_weights(self) -> None:
+        model = convnet()
+        assert not describe_model(model).channels_last
+        model.to(memory_format=torch.channels_last)
+        assert describe_model(model).channels_last
+        model[0].to(memory_format=torch.contiguous_format)
+        assert not describe_model(model).channels_last
+
+    def test_weights_that_lie_both_ways_tell_nothing(self) -> None:
+        pointwise = nn.Sequential(nn.Conv2d(3, 4, 1)).to(memory_format=torch.channels_last)
+        assert not describe_model(pointwise).channels_last
+
+    @compiles
+    @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
+    def test_the_mode_of_compiling_is_seen(self, mode: str) -> None:
+        model = Net()
+        assert describe_model(model).compiled == "off"
+        wrapped = torch.compile(model, mode=mode)
+        assert describe_model(wrapped).compiled == mode
+        assert describe_model(wrapped).name == "Net"
+        assert describe_model(model).compiled == "off"
+        model.compile(mode=mode)
+        assert describe_model(model).compiled == mode
+
+    @compiles
+    def test_a_module_of_torchs_own_is_not_compiled_in_place(self) -> None:
+        model = convnet()
+        assert describe_model(model).of_torch
+        model.compile()
+        assert describe_model(model).compiled == "off"
+        assert describe_model(torch.compile(model)).compiled == "default"
+
+    @compiles
+    def test_torch_really_passes_over_its_own_modules(self) -> None:
+        calls: list[object] = []
+
+        def backend(graph: torch.fx.GraphModule, _inputs: object) -> object:
+            calls.append(graph)
+            return graph.forward
+
+        for model in (nn.Sequential(nn.Linear(2, 2)), Net()):
+            model.compile(backend=backend)
+            model(torch.ones(1, 2))
+        assert len(calls) == 1
+
+    @compiles
+    def test_a_hook_round_the_compiled_call_is_looked_through(self) -> None:
+        model = Net()
+        model.compile(mode="reduce-overhead")
+        inner = model._compiled_call_impl
+
+        def timed(*args: object) -> object:
+            return inner(*args)
+
+        timed.autotune_inner = inner  # type: ignore[attr-defined]
+        model._compiled_call_impl = timed
+        assert describe_model(model).compiled == "reduce-overhead"
+        timed.autotune_inner = model._call_impl  # type: ignore[attr-defined]
+        assert describe_model(model).compiled == "off"
+
+    @compiles
+    def test_a_compiled_part_is_seen(self) -> None:
+        model = nn.Sequential(Net(), nn.ReLU())
+        model[0].compile()
+        assert describe_model(model).compiled == "default"
+
+    @compiles
+    def test_another_compiler_counts_as_compiled(self) -> None:
+        model = Net()
+        model.compile(backend="eager")
+        assert describe_model(model).compiled == "default"
+
+    def test_wrapped_blocks_are_seen(self) -> None:
+        model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        assert not describe_model(model).checkpointed
+        model[0].forward = functools.partial(checkpoint, model[0].forward, use_reentrant=False)
+        assert describe_model(model).checkpointed
+
+    def test_checkpointing_the_way_of_transformers_is_seen(self) -> None:
+        model = nn.Sequential(nn.Linear(2, 2))
+        model[0].gradient_checkpointing = True
+        assert describe_model(model).checkpointed
+
+
+class TestOptimizer:
+    def test_what_is_left_to_torch_is_none(self) -> None:
+        seen = describe_optimizer(torch.optim.AdamW(nn.Linear(2, 2).parameters()))
+        assert (seen.name, seen.fused, seen.foreach) == ("AdamW", None, None)
+        assert seen.takes_fused
+        assert seen.takes_foreach
+
+    def test_what_is_set_is_seen(self) -> None:
+        parameters = list(nn.Linear(2, 2).parameters())
+        assert describe_optimizer(torch.optim.SGD(parameters, fused=True)).fused
+        assert describe_optimizer(torch.optim.SGD(parameters, foreach=True)).foreach
+
+    def test_an_optimizer_with_one_implementation_takes_neither(self) -> None:
+        seen = describe_optimizer(torch.optim.LBFGS(nn.Linear(2, 2).parameters()), closure=True)
+        assert not seen.takes_fused
+        assert not seen.takes_foreach
+        assert seen.closure
+
+    def test_a_differentiable_optimizer_takes_neither(self) -> None:
+        optimizer = torch.optim.Adam(nn.Linear(2, 2).parameters(), differentiable=True)
+        assert not describe_optimizer(optimizer).takes_fused
+
+    def test_its_state_is_weighed(self) -> None:
+        model = nn.Linear(3, 1, bias=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        model(torch.ones(1, 3)).sum().backward()
+        assert describe_optimizer(optimizer).state_bytes == 0
+        optimizer.step()
+        assert describe_optimizer(optimizer).state_bytes == 3 * 4
+
+
+class Stream(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(10))
+
+
+class TestLoader:
+    def test_is_seen_as_it_was_built(self) -> None:
+        loader = DataLoader(list(range(10)), batch_size=3, shuffle=True)  # type: ignore[arg-type]
+        seen = describe_loader(loader, ordinal=2, shared_place=True)
+        assert (seen.dataset, seen.batch_size, seen.length, seen.dataset_length) == (
+            "list",
+            3,
+            4,
+            10,
+        )
+        assert (seen.num_workers, seen.prefetch_factor, seen.persistent_workers) == (0, None, False)
+        assert seen.shuffle
+        assert not seen.custom_batches
+        assert not seen.iterable
+        assert (seen.ordinal, seen.shared_place) == (2, True)
+
+    def test_workers_prefetch_two_batches_unless_told_otherwise(self) -> None:
+        loader = DataLoader([1, 2], num_workers=1, persistent_workers=True)  # type: ignore[arg-type]
+        seen = describe_loader(loader)
+        assert (seen.num_workers, seen.prefetch_factor, seen.persistent_workers) == (1, 2, True)
+
+    def test_an_iterable_dataset_has_no_length(self) -> None:
+        seen = describe_loader(DataLoader(Stream(), batch_size=2))
+        assert seen.iterable
+        assert (seen.length, seen.dataset_length) == (None, None)
+        assert not seen.shuffle
+
+    def test_batches_of_the_programs_own_are_seen(self) -> None:
+        data = [1, 2, 3]
+        sampler = BatchSampler(SequentialSampler(data), 2, drop_last=False)
+        assert describe_loader(DataLoader(data, batch_sampler=sampler)).custom_batches  # type: ignore[arg-type]
+        assert describe_loader(DataLoader(data, batch_size=None)).custom_batches  # type: ignore[arg-type]
