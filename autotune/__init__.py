@@ -1,7 +1,7 @@
 """autotune: a PyTorch training program, measured, tuned and handed back faster.
 
-`profile` and `search` take a training program as a file; `tune` takes a model and a dataset and gives a tuned
-`Trainer`. torch is imported when one of them is first used, not before.
+`profile` and `search` take a training program as a file; `tune` takes a model and a dataset and
+gives a tuned `Trainer`. torch is imported when one of them is first used, not before.
 """
 
 from importlib import import_module
@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autotune.api import profile, search, tune
-    from autotune.errors import AutotuneError, MeasurementError, PatchError, ProgramError, UsageError
+    from autotune.errors import (
+        AutotuneError,
+        MeasurementError,
+        PatchError,
+        ProgramError,
+        UsageError,
+    )
     from autotune.listener import Listener
     from autotune.result import Result
     from autotune.trainer import Callback, Trainer
@@ -33,7 +39,13 @@ __all__ = [
 
 _HOMES = {
     "autotune.api": ("profile", "search", "tune"),
-    "autotune.errors": ("AutotuneError", "MeasurementError", "PatchError", "ProgramError", "UsageError"),
+    "autotune.errors": (
+        "AutotuneError",
+        "MeasurementError",
+        "PatchError",
+        "ProgramError",
+        "UsageError",
+    ),
     "autotune.listener": ("Listener",),
     "autotune.result": ("Result",),
     "autotune.trainer": ("Callback", "Trainer"),

@@ -66,18 +66,22 @@ def search(
     storage: str | None = None,
     listener: Listener | None = None,
 ) -> Result:
-    """Find faster settings for a training program, and judge them against the program as it is, in turns.
+    """Find faster settings for a training program, and judge them against the program as it is, in
+    turns.
 
     Args:
         target: file of a training script or of a recipe module.
         arguments: what the program is called with.
         budget: time for all of it, "60s", "5m", or seconds.
         trials: trials at most.
-        out: directory for the result, the report, the settings, the patch and the tuned program; None writes nothing.
+        out: directory for the result, the report, the settings, the patch and the tuned program;
+            None writes nothing.
         device: "cpu" or "cuda"; the best there is by default.
         seed: of the search, and of every random stream that the program leaves unseeded.
-        allow: the most that may change about the training: "identical", "equivalent" or "different".
-        knobs: values to search for a knob, by its name, instead of those it offers itself; None leaves it out.
+        allow: the most that may change about the training: "identical", "equivalent" or
+            "different".
+        knobs: values to search for a knob, by its name, instead of those it offers itself; None
+            leaves it out.
         storage: an Optuna storage URL; a journal file in `out` by default.
         listener: is told how it goes.
 
@@ -93,7 +97,10 @@ def search(
         device=device,
         seed=seed,
         allow=_semantics(allow),
-        knobs={name: tuple(values) if values is not None else None for name, values in (knobs or {}).items()},
+        knobs={
+            name: tuple(values) if values is not None else None
+            for name, values in (knobs or {}).items()
+        },
         storage=storage,
     )
     return flow.search(target, arguments, listener=listener, options=options)
@@ -118,20 +125,24 @@ def tune(
 ) -> Trainer:
     """Find fast settings for training `model` on `dataset`, and give a Trainer that has them.
 
-    The search trains copies in other processes: the model comes back with the weights, buffers and mode that it came
-    with, and so do the random streams. Objects defined in `__main__` or a notebook travel too.
+    The search trains copies in other processes: the model comes back with the weights, buffers and
+    mode that it came with, and so do the random streams. Objects defined in `__main__` or a
+    notebook travel too.
 
     Args:
         model: the module to train.
-        dataset: map-style or iterable, of samples that `collate` (torch's own by default) makes batches of.
-        training_step: the loss of (model, batch), a scalar tensor; by default cross entropy for (x, integer y), mean
-            squared error for (x, float y), and `.loss` of a model that returns one.
+        dataset: map-style or iterable, of samples that `collate` (torch's own by default) makes
+            batches of.
+        training_step: the loss of (model, batch), a scalar tensor; by default cross entropy for (x,
+            integer y), mean squared error for (x, float y), and `.loss` of a model that returns
+            one.
         optimizer: one built on the model, or a function that builds it; AdamW by default.
         batch_size: samples per optimizer step; the search keeps it.
         validation_dataset: what `evaluate()` takes.
         collate: makes a batch of a list of samples.
         budget: time for the search, "60s", "5m", or seconds.
-        allow: the most that may change about the training: "identical", "equivalent" or "different".
+        allow: the most that may change about the training: "identical", "equivalent" or
+            "different".
         out: directory for the result, the report and the settings; None writes nothing.
         device: "cpu" or "cuda"; the best there is by default.
         seed: of the training, and of the search.
@@ -139,7 +150,8 @@ def tune(
         trainer_options: passed on to `Trainer` (`scheduler`, `clip_norm`, `callbacks`, ...).
 
     Returns:
-        A Trainer of the objects given, with the settings that won; `trainer.tuning` is the search's Result.
+        A Trainer of the objects given, with the settings that won; `trainer.tuning` is the search's
+        Result.
 
     Raises:
         UsageError: an argument cannot be taken, or an object cannot be sent to another process.
@@ -166,7 +178,12 @@ def tune(
         seed=seed,
         allow=_semantics(allow),
     )
-    target = Target(kind=OBJECTS, path="", directory=os.getcwd(), objects=_pickled(functools.partial(_train, build)))
+    target = Target(
+        kind=OBJECTS,
+        path="",
+        directory=os.getcwd(),
+        objects=_pickled(functools.partial(_train, build)),
+    )
     result = flow.search_target(target, listener or Listener(), options)
     verdict = result.verdict
     trainer = build(config=verdict.config if verdict and verdict.outcome == "faster" else {})
@@ -195,4 +212,6 @@ def _semantics(allow: str) -> Semantics:
     try:
         return Semantics(allow)
     except ValueError:
-        raise UsageError(f"allow={allow!r} is not a level of change", "say identical, equivalent or different") from None
+        raise UsageError(
+            f"allow={allow!r} is not a level of change", "say identical, equivalent or different"
+        ) from None

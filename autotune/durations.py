@@ -16,7 +16,9 @@ def parse_duration(text: str | float) -> float:
     """
     seconds = float(text) if isinstance(text, (int, float)) else _parse(text.strip().lower())
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise UsageError(f"{text!r} is not a length of time", "write seconds, minutes or hours: 60s, 5m, 1h30m")
+        raise UsageError(
+            f"{text!r} is not a length of time", "write seconds, minutes or hours: 60s, 5m, 1h30m"
+        )
     return seconds
 
 

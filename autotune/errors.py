@@ -2,7 +2,8 @@
 
 
 class AutotuneError(Exception):
-    """Any failure that autotune reports to its user; `cli` turns it into a message and an exit code.
+    """Any failure that autotune reports to its user; `cli` turns it into a message and an exit
+    code.
 
     Args:
         message: what happened, and where.
@@ -24,7 +25,9 @@ class UsageError(AutotuneError):
 
 
 class ProgramError(AutotuneError):
-    """The user's own program failed; `output` is the end of what it printed, its traceback included."""
+    """The user's own program failed; `output` is the end of what it printed, its traceback
+    included.
+    """
 
     exit_code = 1
 

@@ -1,4 +1,5 @@
-"""The whole of autotune on one page: a target is profiled, searched, judged, and handed back faster.
+"""The whole of autotune on one page: a target is profiled, searched, judged, and handed back
+faster.
 
     Target -> Profile -> Diagnosis -> Space -> Trials -> emitted program -> Verdict -> Result
 """
@@ -18,12 +19,12 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config, Semantics, Value
 from autotune.listener import Listener
-from autotune.machine import Machine, detect
+from autotune.machine import detect
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.measurement.statistics import throughput
+from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS, throughput
 from autotune.measurement.turns import Turns, take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
@@ -39,9 +40,11 @@ from autotune.verdict import Verdict, decide, is_decided
 from autotune.workload.target import OBJECTS, Target, load_target
 from autotune.workload.window import AS_IS, Window
 
-# How the budget is shared: the profile at most so much, and so much kept back for judging what was found.
-PROFILE_SHARE, VERDICT_SHARE = 0.15, 0.4
+# How the budget is shared: the profile at most so much, and so much kept back for judging what was
+# found.
+PROFILE_SHARE, VERDICT_SHARE = 0.12, 0.45
 PROFILE_SECONDS = (4.0, 20.0)
+WARM_SECONDS, WARM_SHARE = (2.0, 6.0), 0.05
 TRIAL_SECONDS = (1.0, 6.0)
 TRIAL_SHARE = 0.03
 # A trial ends early when even the top of its interval is this far below the best one's bottom.
@@ -70,13 +73,15 @@ def profile(
     listener: Listener | None = None,
     options: Options | None = None,
 ) -> Result:
-    """Measure where the training program in `path` spends its time, and the most that could be gained.
+    """Measure where the training program in `path` spends its time, and the most that could be
+    gained.
 
     Args:
         path: a script, or a recipe module.
         arguments: what the program is called with.
         listener: is told how it goes.
-        options: what differs from the defaults; with `out`, `result.json` and `report.html` are written there.
+        options: what differs from the defaults; with `out`, `result.json` and `report.html` are
+            written there.
 
     Raises:
         UsageError: the target is none.
@@ -94,9 +99,11 @@ def search(
     listener: Listener | None = None,
     options: Options | None = None,
 ) -> Result:
-    """Profile the training program in `path`, search for faster settings, and judge the best against it in turns.
+    """Profile the training program in `path`, search for faster settings, and judge the best
+    against it in turns.
 
-    Arguments and errors are those of `profile`; with `options.out`, the tuned program is written there too.
+    Arguments and errors are those of `profile`; with `options.out`, the tuned program is written
+    there too.
     """
     return search_target(load_target(path, arguments), listener or Listener(), options or Options())
 
@@ -117,6 +124,7 @@ class _Run:
         self.started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.machine = detect(options.device)
         self.deadline = self.began + options.budget_seconds
+        self.warm_seconds = _within(WARM_SECONDS, WARM_SHARE * options.budget_seconds)
 
     def profile(self) -> Result:
         with Workbench(self.target, seed=self.options.seed, out=self.options.out) as bench:
@@ -145,7 +153,7 @@ class _Run:
         """Observe one run, with the loop's costs taken away one at a time."""
         self.listener.stage("starting the program")
         seconds = _within(PROFILE_SECONDS, PROFILE_SHARE * self.options.budget_seconds)
-        ablation, startup_seconds = self._ablate(bench, seconds)
+        ablation = self._ablate(bench, seconds)
         bench.training_loader = ablation.seen.training_loader()
         _, interval = throughput(ablation.windows[AS_IS])
         profiled = build_profile(
@@ -154,33 +162,40 @@ class _Run:
             windows=ablation.windows,
             reasons=ablation.reasons,
             interval=interval,
-            startup_seconds=startup_seconds,
+            startup_seconds=ablation.startup_seconds,
             probes={"bf16_speedup": bench.call(bf16_speedup, self.machine.device)},
             budget_seconds=self.options.budget_seconds,
-            ended_early=ablation.ended is not None,
+            ended_early=ablation.ended,
         )
         self.listener.profiled(profiled, diagnose(profiled))
-        return profiled, _as_measurement(ablation, profiled, startup_seconds)
+        return profiled, _as_measurement(ablation, profiled)
 
-    def _ablate(self, bench: Workbench, seconds: float) -> tuple[Ablation, float]:
-        run = None
+    def _ablate(self, bench: Workbench, seconds: float) -> Ablation:
         try:
-            run = bench.observe()
-            self.listener.stage("profiling")
-            return ablate(run, seconds=seconds, on_device=self.machine.device != "cpu"), run.startup_seconds
+            return ablate(
+                bench.observe,
+                seconds=seconds,
+                on_device=self.machine.device != "cpu",
+                warm_seconds=self.warm_seconds,
+            )
         except RunEnded as end:
             raise _why_nothing(self.target, end.failure) from None
-        finally:
-            if run is not None:
-                run.kill()
 
-    def _try(self, bench: Workbench, profiled: Profile, space: Space, baseline: Measurement) -> list[Trial]:
-        """Trials in fresh processes until the plan, the patience or the budget's share is used up."""
+    def _try(
+        self, bench: Workbench, profiled: Profile, space: Space, baseline: Measurement
+    ) -> list[Trial]:
+        """Trials in fresh processes until the plan, the patience or the budget's share is used
+        up.
+        """
         study = Study(
             space, profiled, key=self._key(space), storage=self._storage(), seed=self.options.seed
         )
         ends = self.began + (1 - VERDICT_SHARE) * self.options.budget_seconds
-        while space.choices and time.monotonic() < ends and len(study.trials) <= (self.options.trials or sys.maxsize):
+        while (
+            space.choices
+            and time.monotonic() < ends
+            and len(study.trials) <= (self.options.trials or sys.maxsize)
+        ):
             asked = study.ask()
             if asked is None:
                 break
@@ -188,7 +203,9 @@ class _Run:
             began = time.monotonic()
             self.listener.trial_begins(number, config, ends - began, study.best)
             outcome = self._measure(bench, profiled, config, study.best) if config else baseline
-            trial = Trial(number=number, config=config, outcome=outcome, seconds=time.monotonic() - began)
+            trial = Trial(
+                number=number, config=config, outcome=outcome, seconds=time.monotonic() - began
+            )
             study.tell(trial)
             self.listener.trial_ended(trial, study.best)
         return study.trials or [Trial(number=0, config={}, outcome=baseline, seconds=0.0)]
@@ -197,18 +214,25 @@ class _Run:
         self, bench: Workbench, profiled: Profile, config: Config, best: Trial | None
     ) -> Measurement | Failure:
         seconds = _within(TRIAL_SECONDS, TRIAL_SHARE * self.options.budget_seconds)
-        floor = best.outcome.interval[0] * HOPELESS if best and isinstance(best.outcome, Measurement) else 0.0
+        floor = (
+            best.outcome.interval[0] * HOPELESS
+            if best and isinstance(best.outcome, Measurement)
+            else 0.0
+        )
         outcome = time_run(
             lambda: bench.start(config),
             seconds=max(seconds, 4 * profiled.step_seconds),
             cores=self.machine.cores,
+            warm_seconds=self.warm_seconds,
             enough=lambda windows: len(windows) >= 3 and throughput(windows)[1][1] < floor,
         )
         if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
             return Failure(kind="void", reason=missing[0])
         return outcome
 
-    def _judge(self, bench: Workbench, profiled: Profile, trials: Sequence[Trial]) -> tuple[Verdict, Emission]:
+    def _judge(
+        self, bench: Workbench, profiled: Profile, trials: Sequence[Trial]
+    ) -> tuple[Verdict, Emission]:
         """The best against the program as it is, and against what is handed back, in turns."""
         best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
         emission = Emission()
@@ -224,13 +248,19 @@ class _Run:
             self.listener.stage("judging the best against the program as it is")
             turns = take_turns(
                 contestants,
+                rounds=LOOKS[-1],
+                turns_per_round=TURNS_PER_PROCESS,
                 deadline=max(self.deadline, time.monotonic() + 10),
                 turn_seconds=max(0.4, 2.5 * profiled.step_seconds),
-                after_round=is_decided,
+                warm_seconds=self.warm_seconds,
+                after_round=lambda taken: is_decided(taken, cores=self.machine.cores),
             )
-        delivered_config = {name: value for name, value in best.config.items()}
         verdict = decide(
-            turns, best.config, unobserved=lambda seen: unobserved(delivered_config, seen), edits=emission.edits
+            turns,
+            best.config,
+            cores=self.machine.cores,
+            unobserved=lambda seen: unobserved(best.config, seen),
+            edits=emission.edits,
         )
         return verdict, emission if verdict.outcome == "faster" else Emission()
 
@@ -266,19 +296,29 @@ class _Run:
 
     def _key(self, space: Space) -> str:
         """The same program, arguments, machine, versions and space: the same study."""
-        facts = [self.target.source_sha256, self.target.arguments, self.machine.device_name, self.machine.cores]
-        facts += [self.machine.versions, {name: list(values) for name, values in space.choices.items()}]
+        facts = [
+            self.target.source_sha256,
+            self.target.arguments,
+            self.machine.device_name,
+            self.machine.cores,
+        ]
+        facts += [
+            self.machine.versions,
+            {name: list(values) for name, values in space.choices.items()},
+        ]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
         return f"{self.target.name}-{digest[:16]}"
 
     def _storage(self) -> Path | str | None:
-        """A journal file below the output directory by default; memory where nothing is to be written."""
+        """A journal file below the output directory by default; memory where nothing is to be
+        written.
+        """
         if self.options.storage is not None:
             return self.options.storage
         return self.options.out / "study.journal" if self.options.out else None
 
 
-def _as_measurement(ablation: Ablation, profiled: Profile, startup_seconds: float) -> Measurement:
+def _as_measurement(ablation: Ablation, profiled: Profile) -> Measurement:
     """The profiled run as the first trial: the program's own setting has been timed already."""
     windows: tuple[Window, ...] = tuple(ablation.windows[AS_IS])
     return Measurement(
@@ -286,7 +326,7 @@ def _as_measurement(ablation: Ablation, profiled: Profile, startup_seconds: floa
         interval=profiled.interval,
         windows=windows,
         seen=profiled.seen,
-        startup_seconds=startup_seconds,
+        startup_seconds=ablation.startup_seconds,
         peak_bytes=profiled.memory.peak_bytes,
         losses=tuple(loss for window in (*ablation.warm, *windows) for loss in window.losses),
     )

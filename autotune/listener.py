@@ -1,4 +1,6 @@
-"""Who wants to know how a run goes: every method does nothing, and `cli` overrides what it shows."""
+"""Who wants to know how a run goes: every method does nothing, and `cli` overrides what it
+shows.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,9 @@ class Listener:
     def space(self, space: "Space") -> None:
         """What will be searched, and what not."""
 
-    def trial_begins(self, number: int, config: "Config", seconds_left: float, best: "Trial | None") -> None:
+    def trial_begins(
+        self, number: int, config: "Config", seconds_left: float, best: "Trial | None"
+    ) -> None:
         """A trial is started; `seconds_left` are for trials."""
 
     def trial_ended(self, trial: "Trial", best: "Trial | None") -> None:

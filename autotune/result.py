@@ -1,10 +1,10 @@
-"""All that one profile or search found out; `result.json` is this, in the public format (schema 1)."""
+"""All that one profile or search found out; `result.json` is this, in the public format (schema
+1).
+"""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.diagnosis import Finding
-from autotune.knobs.knob import Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import EditOutcome
 from autotune.trials.space import Space
@@ -16,7 +16,9 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the search itself cost; `break_even_steps` of training pay for it, None where nothing was gained."""
+    """What the search itself cost; `break_even_steps` of training pay for it, None where nothing
+    was gained.
+    """
 
     seconds: float
     trials: int
@@ -25,7 +27,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFacts:
-    """What the user named: `kind` is "script", "recipe" or "objects"; `path` is absolute ("" for objects)."""
+    """What the user named: `kind` is "script", "recipe" or "objects"; `path` is absolute ("" for
+    objects).
+    """
 
     kind: str
     name: str
@@ -36,7 +40,9 @@ class TargetFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A whole run. After `profile` alone, `space` and `verdict` are None and there are no trials."""
+    """A whole run. After `profile` alone, `space` and `verdict` are None and there are no
+    trials.
+    """
 
     target: TargetFacts
     profile: Profile

@@ -1,60 +1,104 @@
-"""The same loop with one cost taken away at a time: what each of them is worth, on any device."""
+"""The same loop with one cost taken away at a time: what each is worth, on any device."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from autotune.measurement.benchmark import fetched_ahead, warm_up
+from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, warm_up
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
 WINDOWS_PER_MODE = 6
+# The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
+SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
+# Programs that end before all modes have been timed are started again so many times.
+STARTS = 4
 
 
 @dataclass(slots=True, kw_only=True)
 class Ablation:
-    """The windows of each mode, and why a mode has none. `ended` says that the program finished meanwhile."""
+    """The windows of each mode, and why a mode has none; `ended` says that the program finished."""
 
     seen: Seen
     warm: list[Window]
+    startup_seconds: float
     windows: dict[str, list[Window]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    ended: Failure | None = None
+    ended: bool = False
 
 
-def ablate(run: ProcessRun, *, seconds: float, on_device: bool) -> Ablation:
-    """Warm `run` up and time it in each mode for `seconds` in all, as it is for the larger part.
+def ablate(
+    start: Callable[[], ProcessRun],
+    *,
+    seconds: float,
+    on_device: bool,
+    warm_seconds: float = WARM_LIMIT_SECONDS,
+) -> Ablation:
+    """Time a program in each mode for `seconds` in all, as it is for the larger part.
+
+    Args:
+        start: starts the program; called again where it ended before all modes were timed.
+        seconds: of timing, after the warm-up.
+        on_device: there is a device that batches are copied to.
+        warm_seconds: limit of the warm-up.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is.
     """
-    run.await_first_step()
-    first = run.seen()
-    warm = warm_up(run, drain_batches=fetched_ahead(first))
-    ablation = Ablation(seen=run.seen(), warm=warm)
-    _time(ablation, run, AS_IS, 0.45 * seconds)
-    if not ablation.windows.get(AS_IS):
-        raise RunEnded(ablation.ended or Failure(kind="ended", reason="the program ended before it could be timed"))
-    _time(ablation, run, REPLAY_DEVICE, 0.3 * seconds)
-    if on_device:
-        _time(ablation, run, REPLAY_HOST, 0.1 * seconds)
-    else:
+    modes = [mode for mode in SHARES if on_device or mode != REPLAY_HOST]
+    ablation: Ablation | None = None
+    for _ in range(STARTS):
+        run = start()
+        try:
+            if ablation is None:
+                ablation = _begin(run, warm_seconds)
+            for mode in modes:
+                if mode not in ablation.windows and mode not in ablation.reasons:
+                    _time(ablation, run, mode, SHARES[mode] * seconds)
+            break
+        except RunEnded as end:
+            if ablation is None or (AS_IS not in ablation.windows and end.failure.kind != "ended"):
+                raise
+            _note_end(ablation, end, modes)
+        finally:
+            run.kill()
+    assert ablation is not None
+    if AS_IS not in ablation.windows:
+        raise RunEnded(Failure(kind="ended", reason="the program ended before it could be timed"))
+    if not on_device:
         ablation.reasons[REPLAY_HOST] = "there is no device to copy to: the host computes"
-    _time(ablation, run, DRAIN, 0.15 * seconds, ahead=fetched_ahead(first))
     return ablation
 
 
-def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float, ahead: int = 0) -> None:
-    """Windows of `mode` for `seconds`; with workers, what they hold ready is drawn first and not counted."""
-    if ablation.ended is not None:
-        ablation.reasons[mode] = ablation.ended.reason
-        return
-    windows = ablation.windows.setdefault(mode, [])
+def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
+    """Warm the first run up. What a program that ends meanwhile gave is its time as it is."""
+    run.await_first_step()
+    ablation = Ablation(seen=run.seen(), warm=[], startup_seconds=run.startup_seconds)
+    ahead = fetched_ahead(ablation.seen)
     try:
-        drawn = 0
-        while drawn < ahead:
-            drawn += run.window(0.05, mode=mode).steps
+        ablation.warm = warm_up(run, drain_batches=ahead, limit_seconds=warm_seconds)
+        ablation.seen = run.seen()
+    except RunEnded as end:
+        if end.window is None or end.failure.kind != "ended":
+            raise
+        ablation.windows[AS_IS] = [end.window]
+        ablation.ended = True
+    return ablation
+
+
+def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float) -> None:
+    """Windows of `mode` for `seconds`; what a loader's workers hold ready is drawn first.
+
+    Raises:
+        RunEnded: the program ended or failed; its windows until then are kept.
+    """
+    windows: list[Window] = []
+    ahead = fetched_ahead(ablation.seen) if mode == DRAIN else 0
+    try:
+        while ahead > 0:
+            ahead -= run.window(0.05, mode=mode).steps
         if mode == REPLAY_DEVICE:
             run.window(0.0, mode=mode, steps=2)  # the first replays find cold caches
         ends = time.monotonic() + seconds
@@ -63,10 +107,17 @@ def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float, ahead:
     except NotPossible as why:
         ablation.reasons[mode] = str(why)
     except RunEnded as end:
-        if end.failure.kind != "ended":
-            ablation.reasons[mode] = end.failure.reason
-        if end.window is not None and end.window.mode == mode:
-            windows.append(end.window)
-        ablation.ended = end.failure
-    if not windows:
-        ablation.windows.pop(mode, None)
+        windows += [end.window] if end.window is not None and end.window.mode == mode else []
+        raise
+    finally:
+        if windows:
+            ablation.windows[mode] = windows
+
+
+def _note_end(ablation: Ablation, end: RunEnded, modes: list[str]) -> None:
+    """Remember how the run ended: a program that fails in one mode is not run in it again."""
+    ablation.ended = ablation.ended or end.failure.kind == "ended"
+    if end.failure.kind != "ended":
+        for mode in modes:
+            if mode not in ablation.windows:
+                ablation.reasons[mode] = end.failure.reason

@@ -1,5 +1,6 @@
 """Timing one live run: warm it up until it is stable, then take windows of it."""
 
+import math
 import time
 from collections.abc import Callable
 from itertools import chain
@@ -11,7 +12,8 @@ from autotune.measurement.statistics import stable, throughput
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
-# Warm-up: windows of 0.3 s or 3 steps until stable (measured: earlier windows are up to 3x slow), 6 s at most.
+# Warm-up: windows of 0.3 s or 3 steps until stable (measured: earlier windows are up to 3x slow), 6
+# s at most.
 WARM_WINDOW_SECONDS = 0.3
 WARM_WINDOW_STEPS = 3
 WARM_LIMIT_SECONDS = 6.0
@@ -19,14 +21,18 @@ TIMED_WINDOWS = 8
 ATTEMPTS_ON_A_BUSY_MACHINE = 3
 
 
-def warm_up(run: LiveRun, *, drain_batches: int = 0, limit_seconds: float = WARM_LIMIT_SECONDS) -> list[Window]:
-    """Run until windows are stable and `drain_batches` (what a loader had fetched ahead) are used up, or the limit."""
+def warm_up(
+    run: LiveRun, *, drain_batches: int = 0, limit_seconds: float = WARM_LIMIT_SECONDS
+) -> list[Window]:
+    """Run until windows are stable and `drain_batches` (what a loader had fetched ahead) are used
+    up, or the limit.
+    """
     windows: list[Window] = []
     ends = time.monotonic() + limit_seconds
     while True:
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
         drained = sum(window.steps for window in windows) >= drain_batches
-        if time.monotonic() > ends or (drained and stable(windows)):
+        if time.monotonic() > ends or (drained and stable(windows, least_steps=max(1, drain_batches))):
             return windows
 
 
@@ -37,21 +43,28 @@ def fetched_ahead(seen: Seen) -> int:
 
 
 def time_run(
-    start: Callable[[], ProcessRun], *, seconds: float, cores: int, enough: Callable[[list[Window]], bool] | None = None
+    start: Callable[[], ProcessRun],
+    *,
+    seconds: float,
+    cores: int,
+    warm_seconds: float = WARM_LIMIT_SECONDS,
+    enough: Callable[[list[Window]], bool] | None = None,
 ) -> Measurement | Failure:
-    """Start a run and time it for about `seconds` after its warm-up; started again while the machine is too busy.
+    """Start a run and time it for about `seconds` after its warm-up; started again while the
+    machine is too busy.
 
     Args:
         start: starts a fresh process of the program.
         seconds: length of the timed part.
         cores: cores that the run may use.
+        warm_seconds: limit of the warm-up.
         enough: is shown the timed windows so far, and may end the run early.
     """
     outcome: Measurement | Failure = Failure(kind="busy", reason="not run")
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
         run = start()
         try:
-            outcome = _time_once(run, seconds, cores, enough)
+            outcome = _time_once(run, seconds, cores, warm_seconds, enough)
         finally:
             run.kill()
         if not (isinstance(outcome, Failure) and outcome.kind == "busy"):
@@ -60,14 +73,18 @@ def time_run(
 
 
 def _time_once(
-    run: ProcessRun, seconds: float, cores: int, enough: Callable[[list[Window]], bool] | None
+    run: ProcessRun,
+    seconds: float,
+    cores: int,
+    warm_seconds: float,
+    enough: Callable[[list[Window]], bool] | None,
 ) -> Measurement | Failure:
     warm: list[Window] = []
     timed: list[Window] = []
     try:
         run.await_first_step()
         seen = run.seen()
-        warm = warm_up(run, drain_batches=fetched_ahead(seen))
+        warm = warm_up(run, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
         seen = run.seen()
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not (enough and enough(timed)):
@@ -83,12 +100,12 @@ def _time_once(
 def _measurement(
     run: ProcessRun, seen: Seen, warm: list[Window], timed: list[Window], cores: int
 ) -> Measurement | Failure:
-    sound = [window for window in timed if not starved(window, threads=seen.threads, cores=cores)]
+    sound = [window for window in timed if not starved(window, cores=cores)]
     if len(sound) * 2 <= len(timed):
-        reason = "other work on this machine took the processors away in most of the run, three times running"
+        reason = "other work on this machine took the processors away, three times running"
         return Failure(kind="busy", reason=reason)
     losses = tuple(chain.from_iterable(window.losses for window in (*warm, *timed)))
-    if any(loss != loss or loss in (float("inf"), float("-inf")) for loss in losses):
+    if not all(map(math.isfinite, losses)):
         return Failure(kind="not_finite", reason="the loss became infinite or not a number")
     estimate, interval = throughput(sound)
     return Measurement(
@@ -99,5 +116,5 @@ def _measurement(
         startup_seconds=run.startup_seconds,
         peak_bytes=max((window.peak_bytes or 0 for window in timed), default=0) or None,
         losses=losses,
-        doubts=doubts_of(sound, seen.threads, cores),
+        doubts=doubts_of(timed, cores=cores),
     )

@@ -15,7 +15,8 @@ from autotune.workload.conversation import Answer, Command, Crashed, Halted, Rep
 from autotune.workload.intercept import intercepted
 from autotune.workload.script import run_script, seed_everything
 
-# Messages of a process that could get no more memory; torch raises RuntimeError for the CPU allocator.
+# Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
+# allocator.
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 
 
@@ -46,9 +47,11 @@ def run(job: Job | Call, connection: Connection) -> NoReturn:
 
 
 def _run_job(job: Job, line: _Line) -> NoReturn:
-    """Run `job` to its end and leave at once: nothing that the program does on its way out is of interest.
+    """Run `job` to its end and leave at once: nothing that the program does on its way out is of
+    interest.
 
-    A program's `finally`, `atexit` and threads could still write files or hang, so the process ends hard.
+    A program's `finally`, `atexit` and threads could still write files or hang, so the process ends
+    hard.
     """
     exit_code = 0
     try:

@@ -13,7 +13,8 @@ from autotune.workload.seen import LoaderKey
 class Job:
     """One run: a program, set up by a Config, in a sandbox (`layer`; None leaves the files open).
 
-    `objects` is a pickled function (by cloudpickle) that is called with the config in the place of a script.
+    `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
+    a script.
     """
 
     program: Program
@@ -26,7 +27,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A function to be called in a fresh process, with its arguments; what it returns comes back as an Answer."""
+    """A function to be called in a fresh process, with its arguments; what it returns comes back as
+    an Answer.
+    """
 
     function: Callable[..., object]
     arguments: tuple[object, ...] = ()

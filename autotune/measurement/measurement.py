@@ -17,7 +17,9 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A timed run: samples per second over its windows, with a 95 % interval and all that it was computed from."""
+    """A timed run: samples per second over its windows, with a 95 % interval and all that it was
+    computed from.
+    """
 
     samples_per_second: float
     interval: tuple[float, float]
@@ -33,9 +35,9 @@ class Measurement:
 class Failure:
     """A run that gave no measurement. `kind` is one of the names below, `reason` one sentence.
 
-    "out_of_memory", "crashed", "hung", "not_finite", "void" (a setting was asked for and not observed), "killed",
-    "ended" (the program finished before anything could be measured), "busy" (the machine did not give it its
-    processors three times running).
+    "out_of_memory", "crashed", "hung", "not_finite", "void" (a setting was asked for and not
+    observed), "killed", "ended" (the program finished before anything could be measured), "busy"
+    (the machine did not give it its processors three times running).
     """
 
     kind: str

@@ -1,4 +1,6 @@
-"""Runs as the controller sees them: a warm zygote, and live runs that can be timed, paused and killed."""
+"""Runs as the controller sees them: a warm zygote, and live runs that can be timed, paused and
+killed.
+"""
 
 import os
 import signal
@@ -17,7 +19,16 @@ from typing import IO, Any
 from autotune.errors import MeasurementError
 from autotune.measurement.jobs import Call
 from autotune.measurement.measurement import Failure
-from autotune.workload.conversation import Answer, Command, Crashed, Ended, Ready, RunWindow, Tell, Unsupported
+from autotune.workload.conversation import (
+    Answer,
+    Command,
+    Crashed,
+    Ended,
+    Ready,
+    RunWindow,
+    Tell,
+    Unsupported,
+)
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
 
@@ -25,8 +36,10 @@ _WARM_UP_LIMIT_SECONDS = 180.0
 _OUTPUT_KEPT_BYTES = 4000
 
 
-class RunEnded(Exception):  # noqa: N818  # an ending is not always an error
-    """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a failure."""
+class RunEnded(Exception):  # an ending is not always an error
+    """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a
+    failure.
+    """
 
     def __init__(self, failure: Failure, window: Window | None = None) -> None:
         super().__init__(failure.reason)
@@ -34,12 +47,13 @@ class RunEnded(Exception):  # noqa: N818  # an ending is not always an error
         self.window = window
 
 
-class NotPossible(Exception):  # noqa: N818
+class NotPossible(Exception):
     """This program cannot be run in the mode that was asked for; the run goes on."""
 
 
 class Zygote:
-    """The warm process that runs are forked from; a context manager, at whose end every run is gone.
+    """The warm process that runs are forked from; a context manager, at whose end every run is
+    gone.
 
     Args:
         environment: what is added to this process's environment for the zygote and all its runs.
@@ -68,7 +82,10 @@ class Zygote:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -83,10 +100,14 @@ class Zygote:
         self._log.close()
 
     def start(self, job: Any, *, limit_seconds: float) -> "ProcessRun":
-        """Fork a run of `job` (a `child.Job`); its first step must be done within `limit_seconds`."""
+        """Fork a run of `job` (a `child.Job`); its first step must be done within
+        `limit_seconds`.
+        """
         return self._fork(job, limit_seconds)
 
-    def call(self, function: Callable[..., Any], *arguments: Any, limit_seconds: float = 60.0) -> Any:
+    def call(
+        self, function: Callable[..., Any], *arguments: Any, limit_seconds: float = 60.0
+    ) -> Any:
         """What `function(*arguments)` gives in a fresh process; it must be importable there.
 
         Raises:
@@ -119,7 +140,9 @@ class Zygote:
         if self._warm:
             return
         if not self._line.poll(_WARM_UP_LIMIT_SECONDS):
-            raise MeasurementError("torch did not load within 180 s", "The machine may be overloaded; try again.")
+            raise MeasurementError(
+                "torch did not load within 180 s", "The machine may be overloaded; try again."
+            )
         self._receive()
         self._warm = True
 
@@ -144,7 +167,8 @@ class Zygote:
             self._log.seek(0)
             text = self._log.read().decode(errors="replace").strip()
             raise MeasurementError(
-                "the process that runs are forked from has died", f"It said: {text[-1500:]}" if text else ""
+                "the process that runs are forked from has died",
+                f"It said: {text[-1500:]}" if text else "",
             ) from None
 
 
@@ -162,7 +186,9 @@ class ProcessRun:
         self._ready = False
         self._paused = False
         self._over = False
-        self.step_limit_seconds = limit_seconds  # how long any one step may take before the run counts as hung
+        self.step_limit_seconds = (
+            limit_seconds  # how long any one step may take before the run counts as hung
+        )
         self.startup_seconds = 0.0
 
     def await_first_step(self, while_waiting: Callable[[], None] | None = None) -> None:
@@ -175,7 +201,9 @@ class ProcessRun:
             return
         report = self._await(self._startup_limit_seconds, "its first training step", while_waiting)
         if not isinstance(report, Ready):
-            raise RunEnded(Failure(kind="crashed", reason=f"the run answered {report!r}", output=self.output()))
+            raise RunEnded(
+                Failure(kind="crashed", reason=f"the run answered {report!r}", output=self.output())
+            )
         self._ready = True
         self.startup_seconds = report.startup_seconds
 
@@ -194,7 +222,9 @@ class ProcessRun:
         """
         self.await_first_step()
         limit = seconds + (steps + 1) * self.step_limit_seconds
-        report = self._say(RunWindow(seconds=seconds, steps=steps, mode=mode), limit, "its next step")
+        report = self._say(
+            RunWindow(seconds=seconds, steps=steps, mode=mode), limit, "its next step"
+        )
         if isinstance(report, Unsupported):
             raise NotPossible(report.reason)
         assert isinstance(report, Window), report
@@ -243,7 +273,9 @@ class ProcessRun:
             pass  # it has ended: waiting for the answer says how
         return self._await(limit_seconds, awaited, None)
 
-    def _await(self, limit_seconds: float, awaited: str, while_waiting: Callable[[], None] | None) -> Any:
+    def _await(
+        self, limit_seconds: float, awaited: str, while_waiting: Callable[[], None] | None
+    ) -> Any:
         """The next report, while looking whether the process still lives."""
         ends = time.monotonic() + limit_seconds
         while not self._line.poll(0.05):
@@ -264,7 +296,11 @@ class ProcessRun:
         if isinstance(report, Ended):
             self._fail(_ending(report, self.output()), report.window)
         if isinstance(report, Crashed):
-            self._fail(Failure(kind=report.kind, reason=report.message, output=self.output() + report.trace))
+            self._fail(
+                Failure(
+                    kind=report.kind, reason=report.message, output=self.output() + report.trace
+                )
+            )
         return report
 
     def _fail(self, failure: Failure, window: Window | None = None) -> None:
@@ -280,7 +316,11 @@ class ProcessRun:
 
 def _ending(report: Ended, output: str) -> Failure:
     steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
-    reason = f"the program came to its end after {steps}" if report.steps else "the program ended without training"
+    reason = (
+        f"the program came to its end after {steps}"
+        if report.steps
+        else "the program ended without training"
+    )
     return Failure(kind="ended", reason=reason, output=output)
 
 
@@ -291,4 +331,8 @@ def _cause_of(status: int, output: str) -> Failure:
     if status < 0:
         name = signal.Signals(-status).name
         return Failure(kind="crashed", reason=f"the run was ended by {name}", output=output)
-    return Failure(kind="crashed", reason=f"the run left with exit code {status} between two steps", output=output)
+    return Failure(
+        kind="crashed",
+        reason=f"the run left with exit code {status} between two steps",
+        output=output,
+    )

@@ -8,19 +8,25 @@ from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, wa
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window
+from autotune.workload.window import AS_IS, PHASES, Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
 TURN_STEPS = 2
+# Losses of fewer steps say little of a training; what the turns did not give is run on, not timed.
+LOSSES_WANTED = 40
+LOSSES_SECONDS = 10.0
+FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
+
+Start = Callable[[], ProcessRun]
 
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """What taking turns gave: for each contestant its windows by round (a round is a fresh set of processes).
+    """What taking turns gave: for each contestant its windows by round, a fresh set of processes.
 
-    Turn `i` of a round is the same moment for every contestant. `losses` are those of the first round, from the
-    program's first step on. `failures` names who could not be measured, and why.
+    Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
+    round, from the program's first step on. `failures` names who could not be measured, and why.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
@@ -35,101 +41,167 @@ class Turns:
 
 
 def take_turns(
-    contestants: Mapping[str, Callable[[], ProcessRun]],
+    contestants: Mapping[str, Start],
     *,
     rounds: int,
     turns_per_round: int,
     deadline: float,
     turn_seconds: float = TURN_SECONDS,
-    after_round: Callable[[Turns], bool] = lambda turns: False,
+    warm_seconds: float = WARM_LIMIT_SECONDS,
+    after_round: Callable[[Turns], bool],
 ) -> Turns:
     """Run the contestants in turns, in fresh processes each round.
+
+    A program that comes to its end before its turns are over is started again in the next round;
+    one that ends before its first turn is timed from its start to its end.
 
     Args:
         contestants: starts a fresh process, by name; the first is the baseline.
         rounds: sets of processes; two identical processes differ lastingly by a few percent.
         turns_per_round: turns that each takes in a round.
-        deadline: `time.monotonic()` after which no further turn is begun.
+        deadline: `time.monotonic()` after which no further round is begun.
         turn_seconds: length of one turn, in seconds.
+        warm_seconds: limit of each warm-up, in seconds.
         after_round: is shown what there is after each round; true ends it.
     """
-    turns = Turns(windows={name: [] for name in contestants}, losses={name: [] for name in contestants})
+    turns = Turns(
+        windows={name: [] for name in contestants}, losses={name: [] for name in contestants}
+    )
+    began = time.monotonic()
     for number in range(rounds):
-        if number and time.monotonic() > deadline:
+        mean_seconds = (time.monotonic() - began) / number if number else 0.0
+        if number and time.monotonic() + mean_seconds > deadline:
             break
-        _take_round(turns, contestants, turns_per_round, deadline, turn_seconds, keep_losses=number == 0)
+        _Round(turns, turn_seconds, warm_seconds, deadline, first=number == 0).take(
+            contestants, turns_per_round
+        )
         if after_round(turns):
             break
     return turns
 
 
-def _take_round(
-    turns: Turns,
-    contestants: Mapping[str, Callable[[], ProcessRun]],
-    count: int,
-    deadline: float,
-    turn_seconds: float,
-    *,
-    keep_losses: bool,
-) -> None:
-    for name in contestants:
-        turns.windows[name].append([])
-    runs: dict[str, ProcessRun] = {}
-    try:
-        for name, start in contestants.items():
-            if name not in turns.failures:
-                _enter(turns, runs, name, start, keep_losses)
-        for turn in range(count):
-            if time.monotonic() > deadline and turn >= 3:  # a round of fewer says nothing of its spread
-                break
-            names: Sequence[str] = list(runs)
-            taken = _take_turn(turns, runs, names if turn % 2 == 0 else names[::-1], turn_seconds, keep_losses)
-            if not taken:
-                break
-    finally:
-        for run in runs.values():
-            run.kill()
+class _Round:
+    """One set of processes and its turns."""
 
+    def __init__(
+        self,
+        turns: Turns,
+        turn_seconds: float,
+        warm_seconds: float,
+        deadline: float,
+        *,
+        first: bool,
+    ) -> None:
+        self._turns = turns
+        self._turn_seconds = turn_seconds
+        self._warm_seconds = warm_seconds
+        self._deadline = deadline
+        self._first = first
+        self._runs: dict[str, ProcessRun] = {}
+        self._warm: dict[str, list[Window]] = {}
 
-def _enter(
-    turns: Turns, runs: dict[str, ProcessRun], name: str, start: Callable[[], ProcessRun], keep_losses: bool
-) -> None:
-    """Start and warm up one contestant, then pause it."""
-    run = start()
-    try:
-        run.await_first_step()
-        warm = warm_up(run, drain_batches=fetched_ahead(run.seen()), limit_seconds=WARM_LIMIT_SECONDS)
-        turns.seen.setdefault(name, run.seen())
-    except RunEnded as end:
-        turns.failures[name] = end.failure
-        return
-    except BaseException:
-        run.kill()
-        raise
-    if keep_losses:
-        turns.losses[name] += [loss for window in warm for loss in window.losses]
-    run.pause()
-    runs[name] = run
-
-
-def _take_turn(
-    turns: Turns, runs: dict[str, ProcessRun], names: Sequence[str], seconds: float, keep_losses: bool
-) -> bool:
-    """One turn of each; false when one of them came to its end, and the turn is nobody's."""
-    taken: dict[str, Window] = {}
-    for name in names:
+    def take(self, contestants: Mapping[str, Start], count: int) -> None:
+        for name in contestants:
+            self._turns.windows[name].append([])
         try:
-            window = runs[name].window(seconds, steps=TURN_STEPS)
+            for name, start in contestants.items():
+                if name not in self._turns.failures:
+                    self._enter(name, start)
+            for turn in range(count):
+                late = time.monotonic() > self._deadline and turn >= FEWEST_TURNS
+                if late or not self._take_turn(turn):
+                    break
+            self._count_whole_runs()
+            self._complete_losses()
+        finally:
+            for run in self._runs.values():
+                run.kill()
+
+    def _enter(self, name: str, start: Start) -> None:
+        """Start and warm up one contestant, then pause it."""
+        run = self._runs[name] = start()
+        warm = self._warm[name] = []
+        try:
+            ahead = fetched_ahead(run.seen())
+            warm += warm_up(run, drain_batches=ahead, limit_seconds=self._warm_seconds)
+            self._turns.seen.setdefault(name, run.seen())
         except RunEnded as end:
-            if end.failure.kind != "ended":
-                turns.failures[name] = end.failure
-            if keep_losses and end.window:
-                turns.losses[name] += end.window.losses
+            self._leave(name, end)
+        else:
+            run.pause()
+        self._keep_losses(name, warm)
+
+    def _leave(self, name: str, end: RunEnded) -> None:
+        """A contestant is gone: by itself, with its last window, or by a failure."""
+        del self._runs[name]
+        if end.failure.kind != "ended":
+            self._turns.failures[name] = end.failure
+        elif end.window is not None and end.window.mode == AS_IS:
+            self._warm[name].append(end.window)
+
+    def _take_turn(self, turn: int) -> bool:
+        """One turn of each; false when one of them is gone, and the turn is nobody's."""
+        if len(self._runs) < len(self._warm):
             return False
-        runs[name].pause()
-        taken[name] = window
-        if keep_losses:
-            turns.losses[name] += window.losses
-    for name, window in taken.items():
-        turns.windows[name][-1].append(window)
-    return True
+        names: Sequence[str] = list(self._runs)
+        taken: dict[str, Window] = {}
+        for name in names if turn % 2 == 0 else names[::-1]:
+            try:
+                taken[name] = self._runs[name].window(self._turn_seconds, steps=TURN_STEPS)
+            except RunEnded as end:
+                self._leave(name, end)
+                return False
+            self._runs[name].pause()
+            self._keep_losses(name, [taken[name]])
+        for name, window in taken.items():
+            self._turns.windows[name][-1].append(window)
+        return True
+
+    def _count_whole_runs(self) -> None:
+        """Where a program ended before its first turn, all that each of them ran is one turn."""
+        if any(self._turns.windows[name][-1] for name in self._warm):
+            return
+        for name, windows in self._warm.items():
+            if windows and name not in self._turns.failures:
+                self._turns.windows[name][-1].append(merged(windows))
+
+    def _complete_losses(self) -> None:
+        """Run on, without timing, until there are losses enough to compare the trainings."""
+        if not self._first:
+            return
+        for name, run in tuple(self._runs.items()):
+            ends = time.monotonic() + LOSSES_SECONDS
+            while len(self._turns.losses[name]) < LOSSES_WANTED and time.monotonic() < ends:
+                try:
+                    self._keep_losses(name, [run.window(0.0)])
+                except RunEnded as end:
+                    self._leave(name, end)
+                    break
+            run.pause()
+
+    def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
+        if self._first:
+            self._turns.losses[name] += [loss for window in windows for loss in window.losses]
+
+
+def merged(windows: Sequence[Window]) -> Window:
+    """Consecutive windows of one run as one."""
+    spent = {
+        phase: sum(window.phases.get(phase, 0.0) for window in windows)
+        for phase in PHASES
+        if any(phase in window.phases for window in windows)
+    }
+    return Window(
+        mode=windows[0].mode,
+        steps=sum(window.steps for window in windows),
+        samples=sum(window.samples for window in windows),
+        seconds=sum(window.seconds for window in windows),
+        validation_seconds=sum(window.validation_seconds for window in windows),
+        step_seconds=tuple(step for window in windows for step in window.step_seconds),
+        phases=spent,
+        cpu_seconds=sum(window.cpu_seconds for window in windows),
+        worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
+        delayed_seconds=sum(window.delayed_seconds for window in windows),
+        losses=tuple(loss for window in windows for loss in window.losses),
+        peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
+    )

@@ -1,4 +1,6 @@
-"""Where one program's runs are started from: a warm process to fork them, a sandbox to protect the user's files."""
+"""Where one program's runs are started from: a warm process to fork them, a sandbox to protect the
+user's files.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +20,8 @@ from autotune.measurement.sandbox import (
 from autotune.workload.seen import LoaderKey
 from autotune.workload.target import Target
 
-# A program may load its data for minutes before its first step; what it took once, times this, is its limit after that.
+# A program may load its data for minutes before its first step; what it took once, times this, is
+# its limit after that.
 FIRST_START_LIMIT_SECONDS = 600.0
 LATER_STARTS_TAKE_AT_MOST = 5.0
 LIMIT_FLOOR_SECONDS = 60.0
@@ -26,11 +29,13 @@ COMPILING_LIMIT_SECONDS = 300.0
 
 
 class Workbench:
-    """Starts runs of `target`; a context manager, at whose end all of them and all that they wrote are gone.
+    """Starts runs of `target`; a context manager, at whose end all of them and all that they wrote
+    are gone.
 
     Args:
         target: the program.
-        seed: that every run's random streams start from, so that runs can be compared batch by batch.
+        seed: that every run's random streams start from, so that runs can be compared batch by
+            batch.
         out: directory that autotune itself writes to.
     """
 
@@ -55,7 +60,10 @@ class Workbench:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._zygote.close()
         self._sandbox.close()
@@ -69,8 +77,12 @@ class Workbench:
         """`function(*arguments)` in a fresh process, with torch at hand."""
         return self._zygote.call(function, *arguments)
 
-    def start(self, config: Config | None = None, *, sources: Mapping[str, str] | None = None) -> ProcessRun:
-        """Start a run set up by `config`, with the text of `sources` (by path) in place of its files' own."""
+    def start(
+        self, config: Config | None = None, *, sources: Mapping[str, str] | None = None
+    ) -> ProcessRun:
+        """Start a run set up by `config`, with the text of `sources` (by path) in place of its
+        files' own.
+        """
         config = dict(config or {})
         layer = self._sandbox.layer()
         job = Job(
@@ -87,7 +99,9 @@ class Workbench:
         return run
 
     def observe(self) -> ProcessRun:
-        """Start the first run, and keep what the program prepares before its first step for all later ones."""
+        """Start the first run, and keep what the program prepares before its first step for all
+        later ones.
+        """
         run = self.start()
         run.await_first_step()
         self._sandbox.keep_prepared(self._layers[run.pid])
@@ -101,6 +115,8 @@ class Workbench:
         return limit + (COMPILING_LIMIT_SECONDS if config.get("compile", "off") != "off" else 0.0)
 
     def _discard_old(self) -> None:
-        """Throw away what runs that have ended wrote, so that a long search does not fill the disk."""
+        """Throw away what runs that have ended wrote, so that a long search does not fill the
+        disk.
+        """
         for pid in [pid for pid in self._layers if self._zygote.exit_status(pid) is not None]:
             self._sandbox.discard(self._layers.pop(pid))

@@ -1,8 +1,9 @@
-"""A warm process that forks one child for each run: torch is imported once, and no state crosses runs.
+"""A warm process that forks one child for each run: torch is imported once, and no state crosses
+runs.
 
-It imports torch and builds one optimizer, but never runs a kernel and never touches a GPU: forking after an OpenMP
-region deadlocks, and CUDA does not survive a fork. It serves one controller over a socket; when that one is gone, it
-kills every run's process group and ends.
+It imports torch and builds one optimizer, but never runs a kernel and never touches a GPU: forking
+after an OpenMP region deadlocks, and CUDA does not survive a fork. It serves one controller over a
+socket; when that one is gone, it kills every run's process group and ends.
 """
 
 import ctypes
@@ -29,14 +30,18 @@ class Forked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """Report: a child is gone; `status` is as `os.waitstatus_to_exitcode` gives it (negative: a signal)."""
+    """Report: a child is gone; `status` is as `os.waitstatus_to_exitcode` gives it (negative: a
+    signal).
+    """
 
     pid: int
     status: int
 
 
 def warm_up() -> None:
-    """Import what every run needs. Importing `torch._dynamo` here saves each run 3 s at its first optimizer step."""
+    """Import what every run needs. Importing `torch._dynamo` here saves each run 3 s at its first
+    optimizer step.
+    """
     import torch
     import torch._dynamo
     import torch._inductor.compile_fx
@@ -74,7 +79,9 @@ def serve(handle: int) -> None:
 
 
 def _fork(controller: Connection, job: Any) -> int:
-    """Fork a child for `job`; its socket and its output file follow the job on the controller's socket."""
+    """Fork a child for `job`; its socket and its output file follow the job on the controller's
+    socket.
+    """
     talk, output = recv_handle(controller), recv_handle(controller)
     pid = os.fork()
     if pid == 0:

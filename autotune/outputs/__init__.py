@@ -1,4 +1,6 @@
-"""What is handed back, as files: the result, its report, the settings, the patch and the tuned program."""
+"""What is handed back, as files: the result, its report, the settings, the patch and the tuned
+program.
+"""
 
 from pathlib import Path
 
@@ -10,8 +12,11 @@ from autotune.result import Result
 from autotune.workload.target import Target
 
 
-def write_outputs(result: Result, emission: Emission, target: Target, out: Path) -> tuple[Path, ...]:
-    """Write all that `result` gives below `out`, and remove what an earlier run left there and this one does not give.
+def write_outputs(
+    result: Result, emission: Emission, target: Target, out: Path
+) -> tuple[Path, ...]:
+    """Write all that `result` gives below `out`, and remove what an earlier run left there and this
+    one does not give.
 
     Returns:
         The files written.
@@ -20,7 +25,11 @@ def write_outputs(result: Result, emission: Emission, target: Target, out: Path)
         UsageError: a file cannot be written.
     """
     document, report = out / "result.json", out / "report.html"
-    settings, patch, program = out / "tuned.toml", out / "tuned.patch", out / f"{target.name}_tuned.py"
+    settings, patch, program = (
+        out / "tuned.toml",
+        out / "tuned.patch",
+        out / f"{target.name}_tuned.py",
+    )
     written = [document, report]
     write_document(result, document)
     write_report(result, report)

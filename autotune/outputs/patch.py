@@ -1,4 +1,6 @@
-"""The tuned program: the user's own source with the settings written into it, and the patch that makes it so."""
+"""The tuned program: the user's own source with the settings written into it, and the patch that
+makes it so.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +8,8 @@ from pathlib import Path
 
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config
-from autotune.source import rewrite, unified_patch
 from autotune.outputs.writing import write_whole
+from autotune.source import rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place
 from autotune.workload.seen import Seen
 from autotune.workload.target import RECIPE, Target
@@ -70,5 +72,12 @@ def write_patch(emission: Emission, patch: Path, program: Path) -> None:
 
 def _files(seen: Seen) -> list[str]:
     places = seen.places
-    roles = (places.loader, places.optimizer, places.forward, places.backward, places.step, places.zero_grad)
+    roles = (
+        places.loader,
+        places.optimizer,
+        places.forward,
+        places.backward,
+        places.step,
+        places.zero_grad,
+    )
     return [place.path for place in (*roles, *places.copies) if isinstance(place, Place)]

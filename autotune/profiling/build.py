@@ -8,7 +8,8 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
 
 _CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
-# What the hooks of one step cost the host, from tests/bench/overhead.py; a device that lags behind does not feel it.
+# What the hooks of one step cost the host, from tests/bench/overhead.py; a device that lags behind
+# does not feel it.
 HOOK_SECONDS_PER_STEP = 25e-6
 
 
@@ -48,7 +49,10 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-        ceilings=tuple(_ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, "")) for name, mode in _CEILINGS),
+        ceilings=tuple(
+            _ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, ""))
+            for name, mode in _CEILINGS
+        ),
         memory=_memory(machine, seen, as_is),
         data_processor_share=drain_processor / drain_seconds if drain_seconds else None,
         processors_used=sum(window.cpu_seconds for window in as_is) / seconds if seconds else 0.0,
@@ -67,7 +71,9 @@ def _rate(windows: Sequence[Window]) -> float:
     return sum(window.samples for window in windows) / seconds if seconds else 0.0
 
 
-def _shares(windows: Sequence[Window], seconds: float, *, on_device: bool) -> tuple[dict[str, float], dict[str, str]]:
+def _shares(
+    windows: Sequence[Window], seconds: float, *, on_device: bool
+) -> tuple[dict[str, float], dict[str, str]]:
     """Each phase's share of the wall, "other" for the rest, and why a phase has none."""
     spent = {phase: sum(window.phases.get(phase, 0.0) for window in windows) for phase in PHASES}
     seen = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
@@ -91,16 +97,22 @@ _WHY_MISSING = {
 def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> Ceiling:
     ceiling = _rate(windows)
     if not ceiling or not rate:
-        return Ceiling(name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured")
+        return Ceiling(
+            name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured"
+        )
     return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
 
 
 def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
     parameters = sum(model.parameter_bytes for model in seen.models)
     optimizer = seen.optimizer.state_bytes if seen.optimizer else 0
-    peak = max((window.peak_bytes for window in windows if window.peak_bytes is not None), default=None)
+    peak = max(
+        (window.peak_bytes for window in windows if window.peak_bytes is not None), default=None
+    )
     activations = None
-    if machine.device != "cpu" and peak is not None:  # on a CPU the peak is the whole process's, libraries included
+    if (
+        machine.device != "cpu" and peak is not None
+    ):  # on a CPU the peak is the whole process's, libraries included
         activations = max(0, peak - 2 * parameters - optimizer)
     return Memory(
         peak_bytes=peak,

@@ -2,13 +2,16 @@
 
 import time
 
-# A square matrix product of this width takes about 10 ms on one core, long enough to tell and short enough to ask.
+# A square matrix product of this width takes about 10 ms on one core, long enough to tell and short
+# enough to ask.
 _WIDTH = 512
 _REPEATS = 5
 
 
 def bf16_speedup(device: str) -> float:
-    """How much faster the device multiplies matrices in bfloat16 than in float32 (0.2 where it has no units for it)."""
+    """How much faster the device multiplies matrices in bfloat16 than in float32 (0.2 where it has
+    no units for it).
+    """
     import torch
 
     seconds = {}

@@ -12,10 +12,10 @@ from autotune.workload.window import Window
 class Ceiling:
     """The throughput that the loop would reach if one thing cost nothing, from an ablation.
 
-    `name` is "compute" (a batch replayed on the device: data and copies are free), "host" (a batch on the host,
-    copied each step: only data is free) or "data" (the loader drained with no model: training is free).
-    `samples_per_second` and `max_gain` (its ratio to the program as it is) are None where it was not measured, and
-    `reason` says why.
+    `name` is "compute" (a batch replayed on the device: data and copies are free), "host" (a batch
+    on the host, copied each step: only data is free) or "data" (the loader drained with no model:
+    training is free). `samples_per_second` and `max_gain` (its ratio to the program as it is) are
+    None where it was not measured, and `reason` says why.
     """
 
     name: str
@@ -47,8 +47,9 @@ class Profile:
         phases: share of the step by phase name, "other" included; they sum to 1.
         not_measured: phase or figure that was not seen, with the reason.
         ceilings: the three ablations.
-        data_processor_share: processor seconds per wall second of the drained loader in the process that runs it:
-            near 1 decoding keeps a core busy, near 0 it waits (disk, network); None without a loader.
+        data_processor_share: processor seconds per wall second of the drained loader in the process
+            that runs it: near 1 decoding keeps a core busy, near 0 it waits (disk, network); None
+            without a loader.
         processors_used: processor seconds per wall second of the training process, as it is.
         validation_share: wall outside training, as a share of the whole.
         startup_seconds: from the program's start to its first step.

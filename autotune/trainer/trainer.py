@@ -70,7 +70,7 @@ class Trainer:
         UsageError: the settings do not fit together or this optimizer.
     """
 
-    def __init__(  # noqa: PLR0913 - what a training can be made of
+    def __init__(
         self,
         model: nn.Module,
         dataset: Any,

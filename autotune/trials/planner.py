@@ -1,4 +1,6 @@
-"""What to try next, from what the profile knows and what the trials said: few trials, the likeliest first."""
+"""What to try next, from what the profile knows and what the trials said: few trials, the likeliest
+first.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +12,8 @@ from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 
-# Values that seldom lose where their knob is offered at all; tried together first, one by one afterwards.
+# Values that seldom lose where their knob is offered at all; tried together first, one by one
+# afterwards.
 _LIKELY: dict[str, tuple[Value, ...]] = {
     "persistent_workers": (True,),
     "pin_memory": (True,),
@@ -28,8 +31,8 @@ DECODING_SHARE = 0.6
 def propose(trials: Sequence[Trial], space: Space, profile: Profile) -> dict[str, Value] | None:
     """The next Config worth a trial, None when what the profile suggests has all been tried.
 
-    First whole configurations that the profile suggests (knobs that interact are moved together), then every
-    single change of the best one so far, the knobs of the largest ceiling first.
+    First whole configurations that the profile suggests (knobs that interact are moved together),
+    then every single change of the best one so far, the knobs of the largest ceiling first.
     """
     tried = [dict(trial.config) for trial in trials]
     for suggestion in (*_starts(space, profile), *_neighbours(_best(trials), space, profile)):
@@ -46,7 +49,9 @@ def _best(trials: Sequence[Trial]) -> Config:
 
 
 def _starts(space: Space, profile: Profile) -> Iterator[dict[str, Value]]:
-    """Whole configurations: a fed loader, a faster computation, both; and where decoding competes, fewer threads."""
+    """Whole configurations: a fed loader, a faster computation, both; and where decoding competes,
+    fewer threads.
+    """
     likely = _likely(space)
     workers = _workers_needed(space, profile)
     fed: dict[str, Value] = {"num_workers": workers} if workers else {}
@@ -54,8 +59,12 @@ def _starts(space: Space, profile: Profile) -> Iterator[dict[str, Value]]:
     yield fed | likely
     yield fed
     if fed and (profile.data_processor_share or 0.0) > DECODING_SHARE:
-        for threads in sorted(value for value in space.choices.get("threads", ()) if isinstance(value, int)):
-            for count in sorted(value for value in space.choices["num_workers"] if isinstance(value, int) and value):
+        for threads in sorted(
+            value for value in space.choices.get("threads", ()) if isinstance(value, int)
+        ):
+            for count in sorted(
+                value for value in space.choices["num_workers"] if isinstance(value, int) and value
+            ):
                 if threads + count <= profile.machine.cores + 1:
                     yield fed | likely | {"num_workers": count, "threads": threads}
 
@@ -70,7 +79,9 @@ def _likely(space: Space) -> dict[str, Value]:
 
 def _workers_needed(space: Space, profile: Profile) -> int:
     """The workers that keep the computation fed: its ceiling over what one worker draws."""
-    counts = sorted(value for value in space.choices.get("num_workers", ()) if isinstance(value, int) and value)
+    counts = sorted(
+        value for value in space.choices.get("num_workers", ()) if isinstance(value, int) and value
+    )
     compute, data = profile.ceiling("compute"), profile.ceiling("data")
     if not counts:
         return 0
@@ -84,7 +95,9 @@ def _workers_needed(space: Space, profile: Profile) -> int:
 
 
 def _neighbours(best: Config, space: Space, profile: Profile) -> Iterator[dict[str, Value]]:
-    """Every change of one knob of `best`, by the knob's ceiling; numbers move to the values beside theirs first."""
+    """Every change of one knob of `best`, by the knob's ceiling; numbers move to the values beside
+    theirs first.
+    """
     for knob in sorted(KNOBS, key=lambda knob: -_promise(knob.relieves, profile)):
         values = space.choices.get(knob.name, ())
         current = best.get(knob.name, space.own.get(knob.name))

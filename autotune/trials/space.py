@@ -1,4 +1,6 @@
-"""What is worth searching: each knob's values on this machine and program, or the reason why it is left out."""
+"""What is worth searching: each knob's values on this machine and program, or the reason why it is
+left out.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ class SkippedKnob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is searched: the values of each knob, the program's own values, and what was left out and why."""
+    """What is searched: the values of each knob, the program's own values, and what was left out
+    and why.
+    """
 
     choices: Mapping[str, tuple[Value, ...]]
     own: Mapping[str, Value]
@@ -41,7 +45,9 @@ class Space:
         return {
             knob.name: whole[knob.name]
             for knob in KNOBS
-            if knob.name in self.choices and whole[knob.name] != self.own[knob.name] and knob.active(whole)
+            if knob.name in self.choices
+            and whole[knob.name] != self.own[knob.name]
+            and knob.active(whole)
         }
 
 

@@ -1,4 +1,6 @@
-"""The search as an Optuna study: what it remembers survives an interrupt, and what runs out of plans is sampled."""
+"""The search as an Optuna study: what it remembers survives an interrupt, and what runs out of
+plans is sampled.
+"""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +18,8 @@ from autotune.trials.trial import Trial
 if TYPE_CHECKING:
     import optuna
 
-# Configurations sampled beyond the plan without a new best before more searching is taken not to pay.
+# Configurations sampled beyond the plan without a new best before more searching is taken not to
+# pay.
 PATIENCE = 5
 _SAMPLING_ATTEMPTS = 20
 
@@ -30,14 +33,17 @@ class Study:
         seed: of the sampler.
     """
 
-    def __init__(self, space: Space, profile: Profile, *, key: str, storage: Path | str | None, seed: int) -> None:
+    def __init__(
+        self, space: Space, profile: Profile, *, key: str, storage: Path | str | None, seed: int
+    ) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space = space
         self._profile = profile
         self._distributions = {
-            name: optuna.distributions.CategoricalDistribution(values) for name, values in space.choices.items()
+            name: optuna.distributions.CategoricalDistribution(values)
+            for name, values in space.choices.items()
         }
         self._study = optuna.create_study(
             study_name=key,
@@ -48,11 +54,15 @@ class Study:
         )
         self._open: dict[int, optuna.Trial] = {}
         self.trials: list[Trial] = [
-            _restored(trial, profile) for trial in self._study.trials if "config" in trial.user_attrs
+            _restored(trial, profile)
+            for trial in self._study.trials
+            if "config" in trial.user_attrs
         ]
         for trial in self._study.trials:
             if not trial.state.is_finished():  # an earlier search was interrupted in it
-                self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+                self._study.tell(
+                    trial.number, state=optuna.trial.TrialState.FAIL, skip_if_finished=True
+                )
 
     def ask(self) -> tuple[int, dict[str, Value]] | None:
         """A trial's number and the Config to try, None when more searching does not pay."""
@@ -113,14 +123,16 @@ def _states() -> Any:
 def _storage(storage: Path | str | None) -> "optuna.storages.BaseStorage | str | None":
     import optuna
 
-    if storage is None or isinstance(storage, str) and "://" in storage:
+    if storage is None or (isinstance(storage, str) and "://" in storage):
         return storage
     try:
         Path(storage).parent.mkdir(parents=True, exist_ok=True)
         backend = optuna.storages.journal.JournalFileBackend(str(storage))
         return optuna.storages.JournalStorage(backend)
     except OSError as error:
-        raise UsageError(f"the study cannot be kept in {storage}: {error}", "choose another --storage or --out") from None
+        raise UsageError(
+            f"the study cannot be kept in {storage}: {error}", "choose another --storage or --out"
+        ) from None
 
 
 def _document(trial: Trial) -> dict[str, Any]:
@@ -151,4 +163,9 @@ def _restored(frozen: Any, profile: Profile) -> Trial:
             peak_bytes=None,
             losses=(),
         )
-    return Trial(number=frozen.number, config=json.loads(facts["config"]), outcome=outcome, seconds=facts["seconds"])
+    return Trial(
+        number=frozen.number,
+        config=json.loads(facts["config"]),
+        outcome=outcome,
+        seconds=facts["seconds"],
+    )

@@ -1,4 +1,6 @@
-"""What can be asked of a batch whatever its shape: its tensors, how many samples it holds, its parts, a copy of it."""
+"""What can be asked of a batch whatever its shape: its tensors, how many samples it holds, its
+parts, a copy of it.
+"""
 
 from typing import Any
 
@@ -7,7 +9,9 @@ from torch.utils import _pytree as pytree
 
 
 def tensors(batch: object) -> list[torch.Tensor]:
-    """The tensors of a batch, in order; containers torch knows are looked into, dataclasses by their fields."""
+    """The tensors of a batch, in order; containers torch knows are looked into, dataclasses by
+    their fields.
+    """
     if isinstance(batch, torch.Tensor):
         return [batch]
     leaves = pytree.tree_leaves(batch)
@@ -18,7 +22,9 @@ def tensors(batch: object) -> list[torch.Tensor]:
 
 
 def count_samples(batch: object, batch_size: int | None = None) -> int:
-    """Samples in a batch: the first dimension of its tensors, preferring the one equal to the loader's batch size."""
+    """Samples in a batch: the first dimension of its tensors, preferring the one equal to the
+    loader's batch size.
+    """
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
     if isinstance(first, torch.Tensor) and first.dim() and first.shape[0] == batch_size:
         return first.shape[0]  # the usual case, and the hot one
@@ -44,7 +50,8 @@ def to_device(batch: Any, device: torch.device) -> Any:
 
 
 def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
-    """The batch in up to `parts` micro-batches along the first dimension, each with its share of the samples.
+    """The batch in up to `parts` micro-batches along the first dimension, each with its share of
+    the samples.
 
     Tensors whose first dimension is not the batch's are given to every part as they are.
     """

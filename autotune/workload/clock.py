@@ -1,4 +1,6 @@
-"""Time by phase: the host's clock, or pooled CUDA events that are read only when a window's edge is drained."""
+"""Time by phase: the host's clock, or pooled CUDA events that are read only when a window's edge is
+drained.
+"""
 
 import time
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +19,9 @@ class Clock(Protocol):
         """Close the innermost span and count it as `phase`."""
 
     def drain(self) -> dict[str, float]:
-        """Wait for the device, give the seconds by phase since the last drain, and start again from zero."""
+        """Wait for the device, give the seconds by phase since the last drain, and start again from
+        zero.
+        """
 
 
 class HostClock:
@@ -43,9 +47,11 @@ class HostClock:
 
 
 class CudaClock:
-    """Phases as the device lived them: an event pair on the current stream, resolved after a synchronise at the edge.
+    """Phases as the device lived them: an event pair on the current stream, resolved after a
+    synchronise at the edge.
 
-    A wait for data is so the time in which the device had nothing queued, not the time in which the host waited.
+    A wait for data is so the time in which the device had nothing queued, not the time in which the
+    host waited.
     """
 
     def __init__(self) -> None:
@@ -55,7 +61,9 @@ class CudaClock:
 
     def begin(self) -> None:
         self._open.append(len(self._spans))
-        self._spans.append(("", self._record(), None, self._open[-2] if len(self._open) > 1 else -1))
+        self._spans.append(
+            ("", self._record(), None, self._open[-2] if len(self._open) > 1 else -1)
+        )
 
     def end(self, phase: str) -> None:
         index = self._open.pop()

@@ -42,7 +42,9 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Report: the program came to its own end after `steps` steps, with the window that was open, if any."""
+    """Report: the program came to its own end after `steps` steps, with the window that was open,
+    if any.
+    """
 
     steps: int
     window: Window | None
@@ -51,7 +53,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
-    """Report: the program raised. `kind` is a Failure's kind, `message` its last line, `trace` the whole."""
+    """Report: the program raised. `kind` is a Failure's kind, `message` its last line, `trace` the
+    whole.
+    """
 
     kind: str
     message: str
@@ -70,7 +74,9 @@ Report = Ready | Window | Seen | Unsupported | Ended | Crashed | Answer
 
 
 class Halted(BaseException):
-    """Ends a program from inside; not an Exception, so that `except Exception` round a loop lets it through."""
+    """Ends a program from inside; not an Exception, so that `except Exception` round a loop lets it
+    through.
+    """
 
 
 class Conversation(Protocol):
@@ -84,7 +90,9 @@ class Conversation(Protocol):
 
 
 class Rehearsed:
-    """A conversation held in advance: the commands are given, the reports kept. For runs without a controller."""
+    """A conversation held in advance: the commands are given, the reports kept. For runs without a
+    controller.
+    """
 
     def __init__(self, *commands: Command) -> None:
         self._commands = list(commands)

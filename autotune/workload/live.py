@@ -1,4 +1,6 @@
-"""A run as it goes: what has been seen of it, what its Setup changes, and the patches that make both possible."""
+"""A run as it goes: what has been seen of it, what its Setup changes, and the patches that make
+both possible.
+"""
 
 import os
 import sys
@@ -16,7 +18,8 @@ from autotune.workload.pace import Pace
 from autotune.workload.seen import LoaderKey
 from autotune.workload.setup import Setup
 
-# Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost most are gone.
+# Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost
+# most are gone.
 DISCOVERY_STEPS = 2
 _NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
 
@@ -44,14 +47,20 @@ class Live:
     pace: Pace = field(init=False)
 
     loaders: list[BuiltLoader] = field(default_factory=list)
-    leading_loader: BuiltLoader | None = None  # the first that trained; a loader made anew at its place follows it
+    leading_loader: BuiltLoader | None = (
+        None  # the first that trained; a loader made anew at its place follows it
+    )
     training_iterator: Any = None
-    drawn: list[tuple[BuiltLoader, Any, int]] = field(default_factory=list)  # since the last backward, with samples
+    drawn: list[tuple[BuiltLoader, Any, int]] = field(
+        default_factory=list
+    )  # since the last backward, with samples
     draw_began: float | None = None  # since the last step
     batch: Any = None  # one training batch
     kept_batch: Any = None  # what a replay feeds
 
-    models: list["weakref.ref[nn.Module]"] = field(default_factory=list)  # that were trained, the outermost ones
+    models: list["weakref.ref[nn.Module]"] = field(
+        default_factory=list
+    )  # that were trained, the outermost ones
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
     shapes: set[tuple[int, ...]] = field(default_factory=set)
     forward_samples: int = 0  # of the last training forward, for programs without a loader
@@ -101,7 +110,9 @@ class Live:
         self.drawn.clear()
 
     def enter_backward(self) -> bool:
-        """Whether this is an outermost backward pass; those inside it (checkpointing) are part of it."""
+        """Whether this is an outermost backward pass; those inside it (checkpointing) are part of
+        it.
+        """
         outermost = not self.in_backward
         self.in_backward = True
         return outermost
@@ -168,5 +179,8 @@ def calling_place() -> Place | None:
     for frame in _frames():
         path = frame.f_code.co_filename
         if not path.startswith(_NOT_THE_USERS) and not path.startswith("<frozen"):
-            return Place(path=os.path.abspath(path) if not path.startswith("<") else path, line=frame.f_lineno)
+            return Place(
+                path=os.path.abspath(path) if not path.startswith("<") else path,
+                line=frame.f_lineno,
+            )
     return None

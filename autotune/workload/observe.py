@@ -47,7 +47,9 @@ def _training_loader(live: Live) -> SeenLoader | None:
     loader = getattr(live.training_iterator, "_autotune_loader", None)
     if built is None or loader is None:
         return None
-    return describe_loader(loader, ordinal=built.ordinal, shared_place=_shares_its_line(live, built))
+    return describe_loader(
+        loader, ordinal=built.ordinal, shared_place=_shares_its_line(live, built)
+    )
 
 
 def _shares_its_line(live: Live, training: BuiltLoader) -> bool:

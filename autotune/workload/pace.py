@@ -1,4 +1,6 @@
-"""The beat of a live run: counts steps and samples, closes windows, and lets the controller decide what comes next."""
+"""The beat of a live run: counts steps and samples, closes windows, and lets the controller decide
+what comes next.
+"""
 
 import math
 import os
@@ -33,7 +35,8 @@ class Pace:
         clock: splits time into phases.
         see: makes the Seen of the run so far.
         feed: gets ready to feed the loop in a mode; "", or a reason why that is impossible.
-        drain: draws batches from the training loader for some seconds; (batches, samples), or a reason why not.
+        drain: draws batches from the training loader for some seconds; (batches, samples), or a
+            reason why not.
         workers: process ids of the loader's workers.
         on_device: the device is a GPU: drain it at the edges and read its memory.
     """
@@ -82,9 +85,11 @@ class Pace:
         return self._command.mode if self._command else AS_IS
 
     def leave_training(self, since: float | None = None) -> None:
-        """The program has begun something that is not training (validation): its step's clock stands still.
+        """The program has begun something that is not training (validation): its step's clock
+        stands still.
 
-        `since` is when it began, where that is known only now; what was drawn since was not trained on.
+        `since` is when it began, where that is known only now; what was drawn since was not trained
+        on.
         """
         if self._left_training_at is None and self.steps:
             self._left_training_at = since or time.perf_counter()
@@ -98,19 +103,24 @@ class Pace:
     def _time_away(self) -> float:
         """Seconds of this step that were not training.
 
-        What happens between every two steps (rollouts, pseudo-labels) is part of training, whatever it looks like.
+        What happens between every two steps (rollouts, pseudo-labels) is part of training, whatever
+        it looks like.
         """
         away, every_step = self._away, self._was_away
         self._was_away, self._away = bool(away), 0.0
         return 0.0 if every_step else away
 
     def add_loss(self, loss: torch.Tensor, weight: float = 1.0) -> None:
-        """Count `loss` towards the current step's; kept on its device, read at the window's edge."""
+        """Count `loss` towards the current step's; kept on its device, read at the window's
+        edge.
+        """
         part = loss.detach().float() * weight if weight != 1.0 else loss.detach()
         self._loss = part if self._loss is None else self._loss + part
 
     def step(self) -> None:
-        """The leading optimizer has stepped: close the window if it is full, and ask what comes next."""
+        """The leading optimizer has stepped: close the window if it is full, and ask what comes
+        next.
+        """
         self.enter_training()
         now = time.perf_counter()
         self.steps += 1
@@ -141,7 +151,9 @@ class Pace:
         phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
         end = time.perf_counter()
         if self._step_seconds and self._on_device:
-            self._step_seconds[-1] += end - self._mark  # what the device still had to do is this window's
+            self._step_seconds[-1] += (
+                end - self._mark
+            )  # what the device still had to do is this window's
         losses = tuple(float(loss) if loss.numel() == 1 else math.nan for loss in self._losses)
         self._losses = []
         return Window(
@@ -185,7 +197,9 @@ class Pace:
             return Unsupported(reason=drawn)
         seconds = time.perf_counter() - began
         batches, samples = drawn
-        return Window(mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent())
+        return Window(
+            mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent()
+        )
 
     def _peak_bytes(self) -> int | None:
         if self._on_device:
@@ -197,7 +211,9 @@ class Pace:
 
 
 class _Processor:
-    """Processor time spent and waited for since it was last asked, by this process and its loader's workers."""
+    """Processor time spent and waited for since it was last asked, by this process and its loader's
+    workers.
+    """
 
     def __init__(self, workers: Callable[[], list[int]]) -> None:
         self._workers = workers
@@ -212,7 +228,8 @@ class _Processor:
             "cpu_seconds": own - self._own,
             "delayed_seconds": max(0.0, delayed - self._delayed),
             "worker_cpu_seconds": sum(
-                max(0.0, seconds - self._by_worker.get(pid, 0.0)) for pid, seconds in by_worker.items()
+                max(0.0, seconds - self._by_worker.get(pid, 0.0))
+                for pid, seconds in by_worker.items()
             ),
         }
         self._own, self._delayed, self._by_worker = own, delayed, by_worker
@@ -232,7 +249,9 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _delayed_seconds() -> float:
-    """Time that this process's threads were ready to run and waited for a processor (Linux schedstat)."""
+    """Time that this process's threads were ready to run and waited for a processor (Linux
+    schedstat).
+    """
     total = 0
     try:
         threads = os.listdir("/proc/self/task")

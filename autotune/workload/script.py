@@ -1,4 +1,6 @@
-"""Running a user's script as `python script.py` would, its source given as text so that a patched one runs in its place."""
+"""Running a user's script as `python script.py` would, its source given as text so that a patched
+one runs in its place.
+"""
 
 import importlib.machinery
 import os
@@ -13,7 +15,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A script to run: `path` is what it believes to be its file, `sources` replace the text of files by path.
+    """A script to run: `path` is what it believes to be its file, `sources` replace the text of
+    files by path.
 
     `arguments` are its `sys.argv[1:]`, `directory` its working directory.
     """
@@ -25,7 +28,8 @@ class Program:
 
 
 def run_script(program: Program) -> None:
-    """Run it as `__main__` in this process, in its directory, with its own folder first on the import path.
+    """Run it as `__main__` in this process, in its directory, with its own folder first on the
+    import path.
 
     Raises:
         Whatever the program raises, SystemExit included.
@@ -48,7 +52,9 @@ def run_script(program: Program) -> None:
 
 
 def seed_everything(seed: int) -> None:
-    """Start every random stream that the program may use from `seed`; a program that seeds itself still does."""
+    """Start every random stream that the program may use from `seed`; a program that seeds itself
+    still does.
+    """
     import torch
 
     random.seed(seed)

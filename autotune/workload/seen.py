@@ -7,7 +7,8 @@ from autotune.source.edits import Places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderKey:
-    """Which DataLoader of a program: the line that builds it, and its place among those built there.
+    """Which DataLoader of a program: the line that builds it, and its place among those built
+    there.
 
     `ordinal` is None where all loaders built by that line are meant (made anew every epoch).
     """
@@ -21,7 +22,8 @@ class LoaderKey:
 class SeenLoader:
     """The training DataLoader, as it was built. `length` is in batches, None where it has none.
 
-    `ordinal` counts the loaders built at the same place, from 0. `augmented_in_place` is not known here.
+    `ordinal` counts the loaders built at the same place, from 0. `augmented_in_place` is not known
+    here.
     """
 
     dataset: str
@@ -56,13 +58,19 @@ class SeenModel:
     channels_last: bool
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: bool
-    blocks: tuple[str, ...] = ()  # qualified names of the repeated blocks that could be checkpointed
-    of_torch: bool = False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
+    blocks: tuple[
+        str, ...
+    ] = ()  # qualified names of the repeated blocks that could be checkpointed
+    of_torch: bool = (
+        False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenOptimizer:
-    """The optimizer that led (the first that stepped). `fused` and `foreach` are None where left to torch."""
+    """The optimizer that led (the first that stepped). `fused` and `foreach` are None where left to
+    torch.
+    """
 
     name: str
     fused: bool | None
@@ -77,8 +85,9 @@ class SeenOptimizer:
 class Seen:
     """One observed run; every field is what was seen, never what was asked for.
 
-    `backwards_per_step` counts backward passes between two steps of the leading optimizer. `scaler` says that
-    a GradScaler was at work, `autocast` is the dtype name that forward ran under ("" without autocast).
+    `backwards_per_step` counts backward passes between two steps of the leading optimizer. `scaler`
+    says that a GradScaler was at work, `autocast` is the dtype name that forward ran under (""
+    without autocast).
     """
 
     loader: SeenLoader | None
@@ -87,7 +96,9 @@ class Seen:
     optimizers: int
     backwards_per_step: float
     samples_per_step: float
-    batch: tuple[str, ...] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
+    batch: tuple[
+        str, ...
+    ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
     batch_bytes: int = 0
     shapes: int = 1  # distinct shapes of what the outermost module was called with
     autocast: str = ""
@@ -109,4 +120,6 @@ class Seen:
         if self.loader is None or self.places.loader is None:
             return None
         ordinal = self.loader.ordinal if self.loader.shared_place else None
-        return LoaderKey(path=self.places.loader.path, line=self.places.loader.line, ordinal=ordinal)
+        return LoaderKey(
+            path=self.places.loader.path, line=self.places.loader.line, ordinal=ordinal
+        )

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Autocast for forward and loss: device type ("cpu", "cuda") and dtype name ("bfloat16", "float16").
+    """Autocast for forward and loss: device type ("cpu", "cuda") and dtype name ("bfloat16",
+    "float16").
 
     `scaled` adds a `torch.amp.GradScaler`, as float16 needs.
     """

@@ -1,4 +1,6 @@
-"""What the user named: a script or a recipe module, with its arguments, and the text of its files."""
+"""What the user named: a script or a recipe module, with its arguments, and the text of its
+files.
+"""
 
 import hashlib
 import os
@@ -10,6 +12,9 @@ from autotune.errors import UsageError
 from autotune.source import is_recipe
 from autotune.workload.recipe import standalone_program
 from autotune.workload.script import Program
+
+# A recipe's program is measured, not trained: its runs end when there is enough to see.
+_MANY_EPOCHS = 1_000_000
 
 SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
@@ -52,14 +57,19 @@ class Target:
         if not self.path:
             return self.directory
         own = Path(self.path).parent
-        return str(next((folder for folder in (own, *own.parents) if (folder / ".git").exists()), own))
+        return str(
+            next((folder for folder in (own, *own.parents) if (folder / ".git").exists()), own)
+        )
 
     def program(self, sources: dict[str, str] | None = None) -> Program:
         """The program to run, with the text of `sources` (by path) in place of its files' own."""
         texts = {self.path: self.program_source} if self.kind == RECIPE else {}
+        endless = self.kind == RECIPE and not any(
+            argument.startswith("--epochs") for argument in self.arguments
+        )
         return Program(
             path=self.path,
-            arguments=self.arguments,
+            arguments=(*self.arguments, *(("--epochs", str(_MANY_EPOCHS)) if endless else ())),
             directory=self.directory,
             sources={**texts, **(sources or {})},
         )
@@ -83,7 +93,9 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     file = Path(path).expanduser()
     if not file.is_file():
         what = "is a directory" if file.is_dir() else "does not exist"
-        raise UsageError(f"{path} {what}", "name a training script or a recipe module: autotune profile train.py")
+        raise UsageError(
+            f"{path} {what}", "name a training script or a recipe module: autotune profile train.py"
+        )
     source = read_source(file)
     try:
         compile(source, str(file), "exec", dont_inherit=True)
@@ -116,4 +128,6 @@ def read_source(file: Path) -> str:
         with file.open(encoding=encoding, newline="") as text:
             return text.read()
     except (SyntaxError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{file} cannot be read as Python: {error}", "name a Python source file") from None
+        raise UsageError(
+            f"{file} cannot be read as Python: {error}", "name a Python source file"
+        ) from None

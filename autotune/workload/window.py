@@ -6,11 +6,13 @@ from typing import Protocol
 
 from autotune.workload.seen import Seen
 
-# How the program's loop is fed during a window: its own way; one batch kept on the device, replayed (the compute
-# ceiling); one batch kept on the host, copied each step; or the loader alone, drained with no model.
+# How the program's loop is fed during a window: its own way; one batch kept on the device, replayed
+# (the compute ceiling); one batch kept on the host, copied each step; or the loader alone, drained
+# with no model.
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
 
-# What a step's time is split into; the rest of the wall is "other". All in seconds of the training loop's own time.
+# What a step's time is split into; the rest of the wall is "other". All in seconds of the training
+# loop's own time.
 PHASES = ("data", "copy", "forward", "backward", "optimizer")
 
 
@@ -30,7 +32,8 @@ class Window:
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         losses: each optimizer step's loss since the window before; nan where it is not a number.
-        peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if not measured.
+        peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
+            not measured.
     """
 
     mode: str

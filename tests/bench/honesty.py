@@ -3,7 +3,7 @@
 Turns of two contestants are drawn from a model of what was seen on real machines, and judged as
 `search` judges them. Run it as a program for the table that the plan of turns was chosen from:
 
-    python tests/bench/honesty.py [--rounds 2000]
+    python -m tests.bench.honesty [--rounds 2000]
 """
 
 import argparse

@@ -1,8 +1,7 @@
 """What programs do to their files, in many ways; each returns what it finds when it reads back."""
 
 # The functions of os are what is tried here.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH106, PTH107, PTH109, PTH110, PTH113, PTH114
-# ruff: noqa: PTH115, PTH116, PTH118, PTH123, PTH202, PTH207, PTH208, PTH211, SIM115
+# ruff: noqa: SIM115
 
 import glob
 import io

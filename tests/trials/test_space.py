@@ -33,8 +33,13 @@ def test_the_users_word_on_a_knob_is_the_last() -> None:
 
 
 def test_a_config_is_what_differs_and_means_something() -> None:
-    space = build_space(builders.profile(), given={"num_workers": (0, 2), "prefetch_factor": (2, 4), "threads": (1, 2)})
+    space = build_space(
+        builders.profile(),
+        given={"num_workers": (0, 2), "prefetch_factor": (2, 4), "threads": (1, 2)},
+    )
     own = dict(space.own)
     assert space.difference(own) == {}
     assert space.difference({**own, "num_workers": 2}) == {"num_workers": 2}
-    assert "prefetch_factor" not in space.difference({**own, "num_workers": 0, "prefetch_factor": 4})
+    assert "prefetch_factor" not in space.difference(
+        {**own, "num_workers": 0, "prefetch_factor": 4}
+    )

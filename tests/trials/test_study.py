@@ -1,4 +1,6 @@
-"""The study asks for what the profile suggests, remembers what came of it, and stops when more does not pay."""
+"""The study asks for what the profile suggests, remembers what came of it, and stops when more does
+not pay.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,12 +36,16 @@ def measured(speed: float) -> Measurement:
 
 
 def search(study: Study, speed: Callable[[Config], float], limit: int = 100) -> list[Config]:
-    """Run the study to its end on a made-up speed; the configurations in the order in which they were tried."""
+    """Run the study to its end on a made-up speed; the configurations in the order in which they
+    were tried.
+    """
     tried: list[Config] = []
     while len(tried) < limit and (asked := study.ask()) is not None:
         number, config = asked
         tried.append(config)
-        study.tell(Trial(number=number, config=config, outcome=measured(speed(config)), seconds=0.1))
+        study.tell(
+            Trial(number=number, config=config, outcome=measured(speed(config)), seconds=0.1)
+        )
     return tried
 
 
@@ -48,7 +54,11 @@ def joint(config: Config) -> float:
     speed = 100.0
     if config.get("num_workers", 0):
         speed *= 1.5 if config.get("threads", 2) == 1 else 0.8
-    return speed * (1.2 if config.get("channels_last") else 1.0) * (0.9 if config.get("threads") == 1 else 1.0)
+    return (
+        speed
+        * (1.2 if config.get("channels_last") else 1.0)
+        * (0.9 if config.get("threads") == 1 else 1.0)
+    )
 
 
 def study(storage: Path | None = None, key: str = "program") -> Study:
@@ -64,8 +74,14 @@ def test_knobs_that_interact_are_moved_together_and_the_best_is_found() -> None:
     tried = search(searched, joint)
     best = searched.best
     assert best is not None
-    assert best.config.get("threads") == 1 and best.config.get("num_workers") and best.config.get("channels_last")
-    assert len(tried) == len({tuple(sorted(config.items())) for config in tried})  # nothing is tried twice
+    assert (
+        best.config.get("threads") == 1
+        and best.config.get("num_workers")
+        and best.config.get("channels_last")
+    )
+    assert len(tried) == len(
+        {tuple(sorted(config.items())) for config in tried}
+    )  # nothing is tried twice
 
 
 def test_the_search_stops_when_nothing_new_is_better() -> None:

@@ -1,4 +1,6 @@
-"""Small training programs as people write them, and a way to run one under interception in this process."""
+"""Small training programs as people write them, and a way to run one under interception in this
+process.
+"""
 
 import os
 import sys
@@ -41,7 +43,11 @@ for epoch in range(50):
 
 
 def run(
-    text: str, *commands: Command, setup: Setup | None = None, loader: LoaderKey | None = None, folder: Path
+    text: str,
+    *commands: Command,
+    setup: Setup | None = None,
+    loader: LoaderKey | None = None,
+    folder: Path,
 ) -> list[Report]:
     """The reports of `text` run as a script under interception, until the commands are used up."""
     path = folder / "train.py"
@@ -77,7 +83,9 @@ def seen_of(reports: list[Report]) -> Seen:
     return next(report for report in reversed(reports) if isinstance(report, Seen))
 
 
-def observe(text: str, folder: Path, *, setup: Setup | None = None, loader: LoaderKey | None = None) -> Seen:
+def observe(
+    text: str, folder: Path, *, setup: Setup | None = None, loader: LoaderKey | None = None
+) -> Seen:
     """What a run of `text` is seen to be made of after some steps."""
     return seen_of(run(text, steps(10), Tell(), setup=setup, loader=loader, folder=folder))
 
@@ -85,4 +93,6 @@ def observe(text: str, folder: Path, *, setup: Setup | None = None, loader: Load
 def losses(text: str, folder: Path, *, count: int = 20, setup: Setup | None = None) -> list[float]:
     """The losses of the first `count` steps, with `setup` applied to the training loader too."""
     key = observe(text, folder).training_loader() if setup is not None else None
-    return list(window_of(run(text, steps(count - 1), setup=setup, loader=key, folder=folder)).losses)
+    return list(
+        window_of(run(text, steps(count - 1), setup=setup, loader=key, folder=folder)).losses
+    )

@@ -18,7 +18,14 @@ def losses_without_interception(text: str) -> list[float]:
     """What the same program computes when nobody watches; it appends to `kept`."""
     torch.manual_seed(0)
     kept: list[float] = []
-    exec(compile(text.replace("loss.backward()", "loss.backward(); kept.append(loss.item())"), "t", "exec"), {"kept": kept})
+    exec(
+        compile(
+            text.replace("loss.backward()", "loss.backward(); kept.append(loss.item())"),
+            "t",
+            "exec",
+        ),
+        {"kept": kept},
+    )
     return kept
 
 
@@ -42,9 +49,19 @@ def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
 
 
 def test_every_hook_is_gone_afterwards(tmp_path: Path) -> None:
-    before = (nn.Module.__call__, torch.autograd.backward, DataLoader.__init__, torch.optim.Optimizer.__init__)
+    before = (
+        nn.Module.__call__,
+        torch.autograd.backward,
+        DataLoader.__init__,
+        torch.optim.Optimizer.__init__,
+    )
     run(PLAIN, steps(3), folder=tmp_path)
-    after = (nn.Module.__call__, torch.autograd.backward, DataLoader.__init__, torch.optim.Optimizer.__init__)
+    after = (
+        nn.Module.__call__,
+        torch.autograd.backward,
+        DataLoader.__init__,
+        torch.optim.Optimizer.__init__,
+    )
     assert after == before
 
 
@@ -84,7 +101,9 @@ def test_validation_between_epochs_is_not_counted_as_training(tmp_path: Path) ->
         """),
         "    ",
     )
-    text = "import time\n" + text.replace("loader =", "validation = DataLoader(dataset, batch_size=100)\nloader =")
+    text = "import time\n" + text.replace(
+        "loader =", "validation = DataLoader(dataset, batch_size=100)\nloader ="
+    )
     window = window_of(run(text, steps(20), folder=tmp_path))
     assert window.validation_seconds >= 2 * 2 * 0.05
     assert max(window.step_seconds) < 0.09
@@ -99,12 +118,16 @@ def test_micro_batches_compute_the_whole_batch_s_step(tmp_path: Path, parts: int
 
 
 def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(tmp_path: Path) -> None:
-    text = PLAIN.replace("for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch").replace(
+    text = PLAIN.replace(
+        "for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch"
+    ).replace(
         "        optimizer.step()\n",
         "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n        optimizer.step()\n        scheduler.step()\n",
     )
     whole = losses(text, tmp_path, count=30)
-    assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(whole, rel=1e-4)
+    assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(
+        whole, rel=1e-4
+    )
 
 
 def test_gradients_cleared_after_the_step_are_held_as_well(tmp_path: Path) -> None:
@@ -112,23 +135,39 @@ def test_gradients_cleared_after_the_step_are_held_as_well(tmp_path: Path) -> No
         "        optimizer.step()\n", "        optimizer.step()\n        model.zero_grad()\n"
     )
     whole = losses(text, tmp_path, count=20)
-    assert losses(text, tmp_path, count=20, setup=Setup(micro_batches=4)) == pytest.approx(whole, rel=1e-4)
+    assert losses(text, tmp_path, count=20, setup=Setup(micro_batches=4)) == pytest.approx(
+        whole, rel=1e-4
+    )
 
 
 def test_only_the_training_loader_is_set_up(tmp_path: Path) -> None:
-    text = PLAIN.replace("loader =", "other = DataLoader(dataset, batch_size=100, num_workers=0)\nloader =").replace(
-        "for epoch in range(50):", "for epoch in range(50):\n    sum(len(x) for x, y in other)\n    assert other.num_workers == 0"
+    text = PLAIN.replace(
+        "loader =", "other = DataLoader(dataset, batch_size=100, num_workers=0)\nloader ="
+    ).replace(
+        "for epoch in range(50):",
+        "for epoch in range(50):\n    sum(len(x) for x, y in other)\n    assert other.num_workers == 0",
     )
     key = observe(text, tmp_path).training_loader()
-    seen = observe(text, tmp_path, setup=Setup(loader={"num_workers": 1, "persistent_workers": True}), loader=key)
+    seen = observe(
+        text,
+        tmp_path,
+        setup=Setup(loader={"num_workers": 1, "persistent_workers": True}),
+        loader=key,
+    )
     assert seen.loader is not None
-    assert (seen.loader.num_workers, seen.loader.batch_size, seen.loader.persistent_workers) == (1, 32, True)
+    assert (seen.loader.num_workers, seen.loader.batch_size, seen.loader.persistent_workers) == (
+        1,
+        32,
+        True,
+    )
 
 
 def test_workers_deliver_the_same_batches(tmp_path: Path) -> None:
     text = PLAIN.replace("range(50)", "range(4)")
     own = losses(text, tmp_path, count=20)
-    assert losses(text, tmp_path, count=20, setup=Setup(loader={"num_workers": 2})) == pytest.approx(own, rel=1e-6)
+    assert losses(
+        text, tmp_path, count=20, setup=Setup(loader={"num_workers": 2})
+    ) == pytest.approx(own, rel=1e-6)
 
 
 def test_autocast_covers_forward_and_loss(tmp_path: Path) -> None:
@@ -140,10 +179,12 @@ def test_autocast_covers_forward_and_loss(tmp_path: Path) -> None:
 
 
 def test_a_replayed_batch_takes_the_loader_out_of_the_step(tmp_path: Path) -> None:
-    text = PLAIN.replace("for x, y in loader:", "for x, y in loader:\n        seen.append(x)").replace(
-        "for epoch", "seen = []\nfor epoch"
+    text = PLAIN.replace(
+        "for x, y in loader:", "for x, y in loader:\n        seen.append(x)"
+    ).replace("for epoch", "seen = []\nfor epoch")
+    window = window_of(
+        run(text, RunWindow(seconds=0.0, steps=20, mode=REPLAY_DEVICE), folder=tmp_path)
     )
-    window = window_of(run(text, RunWindow(seconds=0.0, steps=20, mode=REPLAY_DEVICE), folder=tmp_path))
     assert window.mode == REPLAY_DEVICE
     assert window.samples == 20 * 32  # never the epoch's smaller last batch
 
@@ -166,10 +207,18 @@ def test_a_program_without_a_loader_is_timed_and_says_what_it_cannot(tmp_path: P
             loss.backward()
             optimizer.step()
         """)
-    reports = run(text, steps(10), RunWindow(seconds=0.1, mode=REPLAY_DEVICE), RunWindow(seconds=0.1, mode=DRAIN), folder=tmp_path)
+    reports = run(
+        text,
+        steps(10),
+        RunWindow(seconds=0.1, mode=REPLAY_DEVICE),
+        RunWindow(seconds=0.1, mode=DRAIN),
+        folder=tmp_path,
+    )
     assert window_of(reports).samples == 160
     assert "data" not in window_of(reports).phases
-    assert all(isinstance(report, Unsupported) and "DataLoader" in report.reason for report in reports[-2:])
+    assert all(
+        isinstance(report, Unsupported) and "DataLoader" in report.reason for report in reports[-2:]
+    )
     seen = observe(text, tmp_path)
     assert seen.loader is None and not seen.set_to_none
 

@@ -1,4 +1,6 @@
-"""The backward pass: whose loss it is, how long it takes, and the scaling that micro-batches and fp16 need."""
+"""The backward pass: whose loss it is, how long it takes, and the scaling that micro-batches and
+fp16 need.
+"""
 
 import os
 from typing import Any
@@ -13,7 +15,9 @@ _scale = torch.amp.GradScaler.scale
 
 
 def install(live: Live) -> None:
-    """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, and `GradScaler.scale`."""
+    """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, and
+    `GradScaler.scale`.
+    """
     original = torch.autograd.backward
     process = os.getpid()
 
@@ -69,6 +73,7 @@ def _scaled(live: Live, tensors: Any) -> Any:
 
 def _install_scaler(live: Live) -> None:
     """The user's own GradScaler multiplies the loss: remember the loss itself."""
+
     def scale(self: Any, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor) and self.is_enabled():
             live.unscaled_loss = outputs

@@ -1,4 +1,6 @@
-"""Copies from the host to the device: counted, timed, and made non-blocking where the Setup says so."""
+"""Copies from the host to the device: counted, timed, and made non-blocking where the Setup says
+so.
+"""
 
 import os
 from typing import Any
@@ -19,7 +21,12 @@ def _watched(live: Live, name: str) -> Any:
     process = os.getpid()
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if torch.compiler.is_compiling() or self.is_cuda or os.getpid() != process or live.pace.steps == 0:
+        if (
+            torch.compiler.is_compiling()
+            or self.is_cuda
+            or os.getpid() != process
+            or live.pace.steps == 0
+        ):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not args[1:]:
             kwargs["non_blocking"] = True

@@ -1,4 +1,6 @@
-"""DataLoader: which one trains, what it is built with, and how long the program waits for its batches."""
+"""DataLoader: which one trains, what it is built with, and how long the program waits for its
+batches.
+"""
 
 import inspect
 import os
@@ -36,12 +38,18 @@ def _install_build(live: Live) -> None:
         place = calling_place() or _UNKNOWN
         ordinal = sum(built.place == place for built in live.loaders)
         key = live.training_loader
-        if key and (place.path, place.line) == (key.path, key.line) and key.ordinal in (None, ordinal):
+        if (
+            key
+            and (place.path, place.line) == (key.path, key.line)
+            and key.ordinal in (None, ordinal)
+        ):
             own = dict(signature.bind(self, *args, **kwargs).arguments)
             del own["self"]
             args, kwargs = (), loader_arguments(own, live.setup.loader)
         original(self, *args, **kwargs)
-        built = BuiltLoader(weakref.ref(self), place, ordinal, trains=_follows_training(live, place))
+        built = BuiltLoader(
+            weakref.ref(self), place, ordinal, trains=_follows_training(live, place)
+        )
         live.loaders.append(built)
         setattr(self, _BUILT, built)
 
@@ -52,7 +60,11 @@ def _follows_training(live: Live, place: Place) -> bool:
     """Whether a loader built there is the training loader, made anew for another epoch."""
     leading = live.leading_loader
     at_its_line = [built for built in live.loaders if built.place == place]
-    return leading is not None and leading.place == place and all(built.trains for built in at_its_line)
+    return (
+        leading is not None
+        and leading.place == place
+        and all(built.trains for built in at_its_line)
+    )
 
 
 def _install_iter(live: Live) -> None:
@@ -90,7 +102,11 @@ def _install_next(live: Live) -> None:
         live.draw_began = time.perf_counter()
         live.clock.begin()
         try:
-            batch = live.kept_batch if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST) else _part(live, self)
+            batch = (
+                live.kept_batch
+                if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST)
+                else _part(live, self)
+            )
         finally:
             live.clock.end("data")
         live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
@@ -107,16 +123,20 @@ def _part(live: Live, iterator: Any) -> Any:
         return _draw(iterator)
     parts = getattr(iterator, "_autotune_parts", None)
     if not parts:
-        parts = iterator._autotune_parts = deque(batches.split(_draw(iterator), live.setup.micro_batches))
+        parts = iterator._autotune_parts = deque(
+            batches.split(_draw(iterator), live.setup.micro_batches)
+        )
     part, live.share = parts.popleft()
     live.group_open = bool(parts)
     return part
 
 
 def note_training(live: Live) -> None:
-    """A backward pass follows what was drawn: those loaders train, and the last of them counts the samples.
+    """A backward pass follows what was drawn: those loaders train, and the last of them counts the
+    samples.
 
-    The first steps decide anew each time: a loader that was read once before training is no training loader.
+    The first steps decide anew each time: a loader that was read once before training is no
+    training loader.
     """
     if live.discovering:
         for known in live.loaders:
@@ -142,7 +162,9 @@ def feed(live: Live, mode: str) -> str:
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:
-    """Draw batches from the training loader for `seconds` with no model: (batches, samples), or why it cannot be."""
+    """Draw batches from the training loader for `seconds` with no model: (batches, samples), or why
+    it cannot be.
+    """
     iterator = live.training_iterator
     if iterator is None:
         return "the program has no DataLoader"

@@ -1,8 +1,8 @@
 """The outermost module call: where a model is found, set up, timed, and run under autocast.
 
-Modules are found by watching `nn.Module.__call__` during the first steps only. A module that was found carries its own
-hook in `_compiled_call_impl`, the attribute that `nn.Module` asks first: inner modules cost nothing, and torch.compile
-never traces it.
+Modules are found by watching `nn.Module.__call__` during the first steps only. A module that was
+found carries its own hook in `_compiled_call_impl`, the attribute that `nn.Module` asks first:
+inner modules cost nothing, and torch.compile never traces it.
 """
 
 import os
@@ -92,12 +92,16 @@ def _open_autocast(live: Live) -> None:
     """Autocast from here to the backward pass, so that the loss is computed under it as well."""
     precision = live.setup.precision
     if precision and live.open_autocast is None:
-        live.open_autocast = torch.autocast(precision.device_type, dtype=getattr(torch, precision.dtype))
+        live.open_autocast = torch.autocast(
+            precision.device_type, dtype=getattr(torch, precision.dtype)
+        )
         live.open_autocast.__enter__()
     if live.discovering:
         kind = live.device().type
         live.autocast = (
-            str(torch.get_autocast_dtype(kind)).removeprefix("torch.") if torch.is_autocast_enabled(kind) else ""
+            str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+            if torch.is_autocast_enabled(kind)
+            else ""
         )
 
 

@@ -1,4 +1,6 @@
-"""The optimizer: built as the Setup says, its step timed, and the beat that everything is counted by."""
+"""The optimizer: built as the Setup says, its step timed, and the beat that everything is counted
+by.
+"""
 
 import os
 import types
@@ -11,7 +13,8 @@ from torch import nn
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 
-# Backward passes without any optimizer step before a backward pass itself counts as a step (manual updates).
+# Backward passes without any optimizer step before a backward pass itself counts as a step (manual
+# updates).
 MANUAL_UPDATES_AFTER = 20
 
 
@@ -30,7 +33,9 @@ def _install_build(live: Live) -> None:
     def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
         build(self, params, defaults)
         live.note_place("optimizer")
-        wanted = {name: value for name, value in live.setup.optimizer.items() if name in self.defaults}
+        wanted = {
+            name: value for name, value in live.setup.optimizer.items() if name in self.defaults
+        }
         if wanted:
             set_implementation(self, **wanted)
         adopt(self)
@@ -55,7 +60,7 @@ def _timed_step(live: Live, original: Any) -> Any:
             return original(self, *args, **kwargs)
         if live.group_open:
             return None  # more micro-batches of this batch are to come
-        live.lead(self, closure=bool(args and callable(args[0]) or kwargs.get("closure")))
+        live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         live.stepping = True
         live.clock.begin()
         try:
@@ -97,7 +102,9 @@ def _zero_grad(live: Live, original: Any) -> Any:
     def zero_grad(self: Any, set_to_none: bool = True) -> None:
         if live.discovering:
             live.note_place("zero_grad")
-            live.set_to_none = set_to_none if live.setup.set_to_none is None else live.setup.set_to_none
+            live.set_to_none = (
+                set_to_none if live.setup.set_to_none is None else live.setup.set_to_none
+            )
         if live.holding:
             return
         original(self, set_to_none if live.setup.set_to_none is None else live.setup.set_to_none)
