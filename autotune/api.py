@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from autotune import flow
 from autotune.durations import parse_duration
 from autotune.errors import UsageError
-from autotune.knobs.knob import Config, Semantics, Value
+from autotune.knobs.config import parse_semantics
+from autotune.knobs.knob import Config, Value
 from autotune.listener import Listener
 from autotune.result import Result
 from autotune.trainer import Trainer
@@ -96,7 +97,7 @@ def search(
         out=Path(out) if out else None,
         device=device,
         seed=seed,
-        allow=_semantics(allow),
+        allow=parse_semantics(allow),
         knobs={
             name: tuple(values) if values is not None else None
             for name, values in (knobs or {}).items()
@@ -176,15 +177,22 @@ def tune(
         out=Path(out) if out else None,
         device=device,
         seed=seed,
-        allow=_semantics(allow),
+        allow=parse_semantics(allow),
     )
-    target = Target(
+    return _tuned(build, flow.search_target(_target(build), listener or Listener(), options))
+
+
+def _target(build: Callable[..., Trainer]) -> Target:
+    """The training of what `build` makes, ready to travel to another process."""
+    return Target(
         kind=OBJECTS,
         path="",
         directory=os.getcwd(),
         objects=_pickled(functools.partial(_train, build)),
     )
-    result = flow.search_target(target, listener or Listener(), options)
+
+
+def _tuned(build: Callable[..., Trainer], result: Result) -> Trainer:
     verdict = result.verdict
     trainer = build(config=verdict.config if verdict and verdict.outcome == "faster" else {})
     trainer.tuning = result
@@ -203,15 +211,8 @@ def _pickled(function: Callable[..., Any]) -> bytes:
         return bytes(cloudpickle.dumps(function))
     except Exception as error:  # whatever the user's own objects raise
         raise UsageError(
-            f"the model, the dataset or a function of the training cannot be sent to another process: {error}",
-            "Open files, locks and connections when they are first used, not when the object is made.",
+            "the model, the dataset or a function of the training cannot be sent to another"
+            f" process: {error}",
+            "Open files, locks and connections when they are first used, not when the object is"
+            " made.",
         ) from error
-
-
-def _semantics(allow: str) -> Semantics:
-    try:
-        return Semantics(allow)
-    except ValueError:
-        raise UsageError(
-            f"allow={allow!r} is not a level of change", "say identical, equivalent or different"
-        ) from None

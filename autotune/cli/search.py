@@ -1,6 +1,6 @@
 """`autotune search`: the whole flow, from the profile to the faster program."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,10 +15,6 @@ from autotune.cli.options import (
     Target,
     out_folder,
 )
-from autotune.errors import UsageError
-
-if TYPE_CHECKING:
-    from autotune.knobs.knob import Semantics
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Trials at most.", show_default=False)]
 Allow = Annotated[
@@ -63,7 +59,7 @@ def search(
     from autotune.cli.progress import Progress, console_for, print_document
     from autotune.cli.search_screen import show_search
     from autotune.durations import parse_duration
-    from autotune.knobs.config import parse_knob_option
+    from autotune.knobs.config import parse_knob_option, parse_semantics
 
     folder = out_folder(out, target)
     console = console_for(as_json)
@@ -73,7 +69,7 @@ def search(
         out=folder,
         device=device,
         seed=seed,
-        allow=_semantics(allow),
+        allow=parse_semantics(allow),
         knobs=dict(parse_knob_option(each) for each in knob or ()),
         storage=storage,
     )
@@ -83,14 +79,3 @@ def search(
         print_document(result)
     else:
         show_search(console, result, folder, brief=quiet)
-
-
-def _semantics(allow: str) -> "Semantics":
-    from autotune.knobs.knob import Semantics
-
-    try:
-        return Semantics(allow)
-    except ValueError:
-        raise UsageError(
-            f"--allow {allow} is not a level of change", f"say {', '.join(Semantics)}"
-        ) from None

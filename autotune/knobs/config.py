@@ -1,4 +1,6 @@
-"""Settings as people write them: `--knob NAME=VALUES`, and the `[settings]` of a `tuned.toml`."""
+"""Settings as people write them: `--allow LEVEL`, `--knob NAME=VALUES`, and the `[settings]` of a
+`tuned.toml`.
+"""
 
 import difflib
 import tomllib
@@ -6,9 +8,23 @@ from pathlib import Path
 
 from autotune.errors import UsageError
 from autotune.knobs import KNOBS, by_name, check
-from autotune.knobs.knob import Knob, Value
+from autotune.knobs.knob import Knob, Semantics, Value
 
 _BOOLEANS = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
+
+
+def parse_semantics(text: str) -> Semantics:
+    """The level of change that `text` says.
+
+    Raises:
+        UsageError: there is no such level.
+    """
+    try:
+        return Semantics(text)
+    except ValueError:
+        raise UsageError(
+            f"allow: {text!r} is not a level of change", f"say {', '.join(Semantics)}"
+        ) from None
 
 
 def parse_knob_option(text: str) -> tuple[str, tuple[Value, ...] | None]:

@@ -41,7 +41,7 @@ def run(job: Job | Call, connection: Connection) -> NoReturn:
         _run_job(job, line)
     try:
         line.say(Answer(value=job.function(*job.arguments)))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
         line.say(_crashed(error))
     os._exit(0)
 
@@ -67,7 +67,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
             live.pace.end(exit_code)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)  # the controller is gone
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
         line.say(_crashed(error))
         exit_code = 1
     sys.stdout.flush()

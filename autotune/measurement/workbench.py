@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from autotune.knobs.knob import Config
+from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
-from autotune.measurement.process import ProcessRun, Zygote
+from autotune.measurement.process import ProcessRun
 from autotune.measurement.sandbox import (
     Layer,
     Sandbox,

@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
@@ -91,7 +92,7 @@ def _fork(controller: Connection, job: Any) -> int:
             from autotune.measurement.child import run
 
             run(job, Connection(talk))
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the child must never return into the zygote's loop
             traceback.print_exc()
         finally:
             sys.stdout.flush()
@@ -118,10 +119,8 @@ def _become_a_run(output: int) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 if __name__ == "__main__":

@@ -28,18 +28,21 @@ def build_profile(
     """The profile of a run that was timed as it is, and in what other modes it could be.
 
     Args:
+        machine: that it ran on.
+        seen: what the run was made of.
         windows: by mode; there are some for `AS_IS`.
         reasons: why a mode has no windows, by mode.
         interval: 95 % interval of the throughput as it is, in samples per second.
+        startup_seconds: from the program's start to its first step.
+        probes: what short calculations on the device said, by name.
+        budget_seconds: the time that all of it may take.
+        ended_early: the program came to its own end while it was profiled.
     """
     as_is = windows[AS_IS]
     seconds = sum(window.seconds for window in as_is)
     steps = sum(window.steps for window in as_is)
     rate = _rate(as_is)
     phases, missing = _shares(as_is, seconds, on_device=machine.device != "cpu")
-    drained = windows.get(DRAIN, ())
-    drain_seconds = sum(window.seconds for window in drained)
-    drain_processor = sum(window.cpu_seconds + window.worker_cpu_seconds for window in drained)
     validation = sum(window.validation_seconds for window in as_is)
     return Profile(
         machine=machine,
@@ -49,12 +52,9 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-        ceilings=tuple(
-            _ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, ""))
-            for name, mode in _CEILINGS
-        ),
+        ceilings=_ceilings(windows, reasons, rate),
         memory=_memory(machine, seen, as_is),
-        data_processor_share=drain_processor / drain_seconds if drain_seconds else None,
+        data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
         processors_used=sum(window.cpu_seconds for window in as_is) / seconds if seconds else 0.0,
         validation_share=validation / (seconds + validation) if seconds else 0.0,
         startup_seconds=startup_seconds,
@@ -92,6 +92,22 @@ _WHY_MISSING = {
     "backward": "no backward pass was seen",
     "optimizer": "no optimizer of torch's stepped",
 }
+
+
+def _data_processor_share(drained: Sequence[Window]) -> float | None:
+    """Processor seconds per wall second of a drained loader; None without one."""
+    seconds = sum(window.seconds for window in drained)
+    processor = sum(window.cpu_seconds + window.worker_cpu_seconds for window in drained)
+    return processor / seconds if seconds else None
+
+
+def _ceilings(
+    windows: Mapping[str, Sequence[Window]], reasons: Mapping[str, str], rate: float
+) -> tuple[Ceiling, ...]:
+    return tuple(
+        _ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, ""))
+        for name, mode in _CEILINGS
+    )
 
 
 def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> Ceiling:

@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from autotune.errors import UsageError
 from autotune.trainer.feed import to_device
 from autotune.trainer.history import Epoch
+from autotune.trainer.switches import switched
 from autotune.workload.batches import count_samples
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.setup import Setup
@@ -64,7 +65,7 @@ class Stepper:
             loss = self.loss(part)
             if len(parts) > 1:
                 loss = loss * (size / samples)
-            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self.scaler.scale(loss).backward()
             losses.append(loss.detach())
         if self._clip_norm is not None:
             self.scaler.unscale_(self._optimizer)
@@ -105,6 +106,14 @@ class Stepper:
         if precision is None:
             return nullcontext()
         return torch.autocast(self._device.type, dtype=getattr(torch, precision.dtype))
+
+
+def prepare_model(model: nn.Module, setup: Setup, device: torch.device) -> None:
+    """Move `model` to `device` and change it as `setup` says, in place."""
+    model.to(device)
+    with switched(setup.process):  # some changes throw the process's switches again
+        for change in setup.model:
+            change(model)
 
 
 def build_optimizer(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,7 @@ from autotune.trainer.step import (
     build_optimizer,
     evaluating,
     implement,
+    prepare_model,
     step_scheduler,
 )
 from autotune.trainer.switches import switched
@@ -89,8 +91,7 @@ class Trainer:
         callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
-        if scheduler_per not in ("epoch", "step"):
-            raise UsageError(f'scheduler_per is {scheduler_per!r}, not "epoch" or "step"')
+        self._per_step = _is_per_step(scheduler_per)
         self.model = model
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.history = History()
@@ -98,29 +99,17 @@ class Trainer:
         self._dataset = dataset
         self._validation_dataset = validation_dataset
         self._batch_size = batch_size
-        self._collate = collate
         self._seed = seed
         self._callbacks = tuple(callbacks)
         self._progress = progress
         self._position = Position()
         self._setup = setup_for(config or {})
-        model.to(self.device)
-        with switched(self._setup.process):  # some changes throw the process's switches again
-            for change in self._setup.model:
-                change(model)
+        self._feed = partial(Feed, batch_size=batch_size, collate=collate, setup=self._setup)
+        prepare_model(model, self._setup, self.device)
         self.optimizer = build_optimizer(model, optimizer, self._setup)
         self.scheduler = scheduler(self.optimizer) if scheduler else None
-        self._per_step = scheduler_per == "step"
         self._losses = Losses(self.history.losses, self._position, self.device)
-        self._stepper = Stepper(
-            model,
-            self.optimizer,
-            training_step or default_training_step,
-            setup=self._setup,
-            device=self.device,
-            clip_norm=clip_norm,
-            part_size=max(1, batch_size // self._setup.micro_batches),
-        )
+        self._stepper = self._build_stepper(training_step or default_training_step, clip_norm)
 
     @classmethod
     def from_config(
@@ -280,11 +269,19 @@ class Trainer:
         for callback in self._callbacks:
             tell(callback, "on_epoch", self, epoch)
 
-    def _feed(self, dataset: Any, seed: int | None = None) -> Feed:
-        return Feed(
-            dataset,
-            batch_size=self._batch_size,
-            collate=self._collate,
+    def _build_stepper(self, training_step: TrainingStep, clip_norm: float | None) -> Stepper:
+        return Stepper(
+            self.model,
+            self.optimizer,
+            training_step,
             setup=self._setup,
-            seed=seed,
+            device=self.device,
+            clip_norm=clip_norm,
+            part_size=max(1, self._batch_size // self._setup.micro_batches),
         )
+
+
+def _is_per_step(scheduler_per: str) -> bool:
+    if scheduler_per not in ("epoch", "step"):
+        raise UsageError(f'scheduler_per is {scheduler_per!r}, not "epoch" or "step"')
+    return scheduler_per == "step"

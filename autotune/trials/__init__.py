@@ -1,1 +1,1 @@
-"""TODO"""
+"""The search: which settings are worth trying, which to try next, and what each of them gave."""

@@ -60,6 +60,7 @@ def build_space(
     """The space of `profile`, with the user's word on a knob last.
 
     Args:
+        profile: of the program on this machine.
         allow: the most that a knob may change about the training.
         given: values for a knob instead of its own domain's; None leaves the knob out.
 

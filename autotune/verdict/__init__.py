@@ -20,7 +20,17 @@ from autotune.source.edits import EditOutcome
 from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
 
-__all__ = ["Delivered", "Parity", "Ratio", "Verdict", "decide", "is_decided"]
+__all__ = [
+    "BASELINE",
+    "DELIVERED",
+    "TUNED",
+    "Delivered",
+    "Parity",
+    "Ratio",
+    "Verdict",
+    "decide",
+    "is_decided",
+]
 
 # The contestants, as turns and results name them.
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"

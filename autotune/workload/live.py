@@ -7,6 +7,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -167,8 +168,8 @@ class Live:
 _ABSENT: Any = object()
 
 
-def _frames() -> Iterator[Any]:
-    frame = sys._getframe(1)
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
         frame = frame.f_back

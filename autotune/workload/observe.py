@@ -64,5 +64,5 @@ def _places(live: Live) -> Places:
     return Places(
         loader=live.leading_loader.place if live.leading_loader else None,
         copies=tuple(sorted(live.copy_places, key=lambda place: (place.path, place.line))),
-        **{role: place for role, place in live.places.items()},
+        **live.places,
     )

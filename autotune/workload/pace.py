@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 
@@ -210,6 +211,14 @@ class Pace:
         return None
 
 
+class _Spent(TypedDict):
+    """The fields of a Window that say what the processors did."""
+
+    cpu_seconds: float
+    worker_cpu_seconds: float
+    delayed_seconds: float
+
+
 class _Processor:
     """Processor time spent and waited for since it was last asked, by this process and its loader's
     workers.
@@ -221,10 +230,10 @@ class _Processor:
         self._delayed = _delayed_seconds()
         self._by_worker: dict[int, float] = {}
 
-    def spent(self) -> dict[str, float]:
+    def spent(self) -> _Spent:
         own, delayed = time.process_time(), _delayed_seconds()
         by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
-        spent = {
+        spent: _Spent = {
             "cpu_seconds": own - self._own,
             "delayed_seconds": max(0.0, delayed - self._delayed),
             "worker_cpu_seconds": sum(

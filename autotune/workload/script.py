@@ -73,7 +73,7 @@ class _Replacing(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.origin not in self._sources:
+        if spec is None or spec.origin is None or spec.origin not in self._sources:
             return None
         spec.loader = _TextLoader(fullname, spec.origin, self._sources[spec.origin])
         return spec
@@ -84,5 +84,5 @@ class _TextLoader(importlib.machinery.SourceFileLoader):
         super().__init__(fullname, path)
         self._text = text
 
-    def get_code(self, fullname: str) -> Any:
+    def get_code(self, fullname: str) -> Any:  # noqa: ARG002 - as importlib calls it
         return compile(self._text, self.path, "exec", dont_inherit=True)

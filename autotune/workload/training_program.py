@@ -145,12 +145,17 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
+def seed_everything(seed: int) -> None:
+    """Start every stream of random numbers from `seed`."""
+    random.seed(seed)
+    np.random.seed(seed)  #: if numpy
+    torch.manual_seed(seed)
+
+
 def main() -> None:
     """Train."""
     arguments = parse_arguments()
-    random.seed(arguments.seed)
-    np.random.seed(arguments.seed)  #: if numpy
-    torch.manual_seed(arguments.seed)
+    seed_everything(arguments.seed)
     device = torch.device(arguments.device)
 
     dataset = build_dataset()

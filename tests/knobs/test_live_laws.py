@@ -8,8 +8,8 @@ import pytest
 
 from autotune.knobs import KNOBS, by_name, unobserved
 from autotune.knobs.knob import Config, Knob, Semantics, Value
+from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
-from autotune.measurement.process import Zygote
 from autotune.source.rewrite import rewrite
 from autotune.workload.script import Program
 from autotune.workload.seen import Seen

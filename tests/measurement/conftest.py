@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from autotune.knobs.knob import Config
+from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
-from autotune.measurement.process import ProcessRun, Zygote
+from autotune.measurement.process import ProcessRun
 from autotune.workload.script import Program
 
 Start = Callable[..., ProcessRun]

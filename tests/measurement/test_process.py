@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autotune.measurement.process import NotPossible, RunEnded, Zygote
+from autotune.measurement.forks import Zygote
+from autotune.measurement.process import NotPossible, RunEnded
 from autotune.workload.window import DRAIN
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -158,11 +159,12 @@ def test_nothing_survives_a_controller_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(WITH_WORKERS.replace("range(50)", "range(50000)"))
     controller = f"""
 import sys, time
+from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
-from autotune.measurement.process import Zygote
 from autotune.workload.script import Program
 zygote = Zygote()
-run = zygote.start(Job(program=Program(path={str(tmp_path / "train.py")!r}, directory={str(tmp_path)!r})), limit_seconds=60)
+program = Program(path={str(tmp_path / "train.py")!r}, directory={str(tmp_path)!r})
+run = zygote.start(Job(program=program), limit_seconds=60)
 run.window(0.0, steps=3)
 run.pause()
 print(run.pid, zygote._process.pid, flush=True)

@@ -122,7 +122,8 @@ def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(tmp_path: Path)
         "for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch"
     ).replace(
         "        optimizer.step()\n",
-        "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n        optimizer.step()\n        scheduler.step()\n",
+        "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
+        "        optimizer.step()\n        scheduler.step()\n",
     )
     whole = losses(text, tmp_path, count=30)
     assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(
@@ -145,7 +146,8 @@ def test_only_the_training_loader_is_set_up(tmp_path: Path) -> None:
         "loader =", "other = DataLoader(dataset, batch_size=100, num_workers=0)\nloader ="
     ).replace(
         "for epoch in range(50):",
-        "for epoch in range(50):\n    sum(len(x) for x, y in other)\n    assert other.num_workers == 0",
+        "for epoch in range(50):\n"
+        "    sum(len(x) for x, y in other)\n    assert other.num_workers == 0",
     )
     key = observe(text, tmp_path).training_loader()
     seen = observe(
@@ -257,7 +259,8 @@ def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) 
 def test_the_users_own_scaler_does_not_scale_the_losses_that_are_kept(tmp_path: Path) -> None:
     text = PLAIN.replace("for epoch", "scaler = torch.amp.GradScaler('cpu')\nfor epoch").replace(
         "        loss.backward()\n        optimizer.step()\n",
-        "        scaler.scale(loss).backward()\n        scaler.step(optimizer)\n        scaler.update()\n",
+        "        scaler.scale(loss).backward()\n"
+        "        scaler.step(optimizer)\n        scaler.update()\n",
     )
     assert max(losses(text, tmp_path, count=10)) < 2
     assert observe(text, tmp_path).scaler

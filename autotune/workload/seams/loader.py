@@ -73,7 +73,7 @@ def _install_iter(live: Live) -> None:
     def __iter__(self: Any) -> Any:
         built = getattr(self, _BUILT, None)
         if built is None or not built.trains:
-            iterator = original(self)
+            iterator: Any = original(self)
         else:
             live.pace.enter_training()  # starting workers is a cost of training
             live.clock.begin()
@@ -93,7 +93,7 @@ def _install_next(live: Live) -> None:
     def __next__(self: Any) -> Any:
         loader = getattr(self, "_autotune_loader", None)
         built = getattr(loader, _BUILT, None)
-        if built is None or os.getpid() != process:
+        if loader is None or built is None or os.getpid() != process:
             return _draw(self)
         if live.leader is not None and not built.trains and not live.discovering:
             live.pace.leave_training()

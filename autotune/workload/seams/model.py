@@ -23,7 +23,8 @@ def install(live: Live) -> None:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
-            if os.getpid() == process and not _is_hooked(self) and not torch.jit.is_scripting():
+            scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
+            if os.getpid() == process and not _is_hooked(self) and not scripting:
                 hook(live, self)
             return own_call(self, *args, **kwargs)
         finally:

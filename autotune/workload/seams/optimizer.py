@@ -33,7 +33,7 @@ def _install_build(live: Live) -> None:
     def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
         build(self, params, defaults)
         live.note_place("optimizer")
-        wanted = {
+        wanted: dict[str, Any] = {
             name: value for name, value in live.setup.optimizer.items() if name in self.defaults
         }
         if wanted:
@@ -132,8 +132,8 @@ def _install_clipping(live: Live) -> None:
 
 def _install_schedulers(live: Live) -> None:
     """A scheduler that is stepped per batch steps with the optimizer."""
-    schedulers = torch.optim.lr_scheduler
-    for kind in (schedulers.LRScheduler, *_all_subclasses(schedulers.LRScheduler)):
+    root: type[Any] = torch.optim.lr_scheduler.LRScheduler
+    for kind in (root, *_all_subclasses(root)):
         if "step" not in vars(kind):
             continue
 
@@ -143,5 +143,5 @@ def _install_schedulers(live: Live) -> None:
         live.patch(kind, "step", step)
 
 
-def _all_subclasses(kind: type) -> set[type]:
+def _all_subclasses(kind: type[Any]) -> set[type[Any]]:
     return {sub for child in kind.__subclasses__() for sub in (child, *_all_subclasses(child))}

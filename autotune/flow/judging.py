@@ -1,0 +1,85 @@
+"""The last stage: what is handed back, timed in turns with the program as it is."""
+
+import time
+from collections.abc import Sequence
+
+from autotune.flow.context import Context
+from autotune.knobs import unobserved
+from autotune.knobs.knob import Config
+from autotune.measurement.process import RunEnded
+from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
+from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
+from autotune.outputs.patch import Emission, emit
+from autotune.profiling.profile import Profile
+from autotune.trials.trial import Trial
+from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict, decide, is_decided
+from autotune.workload.target import OBJECTS
+
+# A turn holds at least so many of the program's own steps, so that it is more than one batch.
+STEPS_PER_TURN = 2.5
+# Even an overdrawn budget leaves so much for judging.
+LEAST_SECONDS = 15.0
+
+
+def judge(
+    context: Context, profiled: Profile, trials: Sequence[Trial]
+) -> tuple[Verdict, Emission]:
+    """The verdict on the best of `trials`, and its source where it is worth handing back."""
+    best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
+    emission = Emission()
+    if best.config and context.target.kind != OBJECTS:
+        emission = emit(context.target, best.config, profiled.seen)
+    turns = _take_turns(context, profiled, best.config, emission) if best.config else Turns()
+    verdict = decide(
+        turns,
+        best.config,
+        cores=context.machine.cores,
+        unobserved=lambda seen: unobserved(best.config, seen),
+        edits=emission.edits,
+    )
+    return verdict, emission if verdict.outcome == "faster" else Emission()
+
+
+def _take_turns(
+    context: Context, profiled: Profile, config: Config, emission: Emission
+) -> Turns:
+    """Turns of the program as it is and with its settings.
+
+    Where the emitted program runs and has every setting, it is the one that is judged; where it
+    has not, the settings are injected, and what was emitted takes its turns beside them.
+    """
+    context.listener.stage("judging the best against the program as it is")
+    bench = context.bench
+    contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
+    whole = _is_whole(context, config, emission)
+    if whole:
+        contestants[TUNED] = lambda: bench.start(sources=emission.sources)
+    elif emission.sources:
+        contestants[DELIVERED] = lambda: bench.start(sources=emission.sources)
+    turns = take_turns(
+        contestants,
+        rounds=LOOKS[-1],
+        turns_per_round=TURNS_PER_PROCESS,
+        deadline=max(context.deadline, time.monotonic() + LEAST_SECONDS),
+        turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
+        warm_seconds=context.warm_seconds,
+        after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
+    )
+    if whole and TUNED in turns.seen:
+        turns.windows[DELIVERED] = turns.windows[TUNED]
+        turns.seen[DELIVERED] = turns.seen[TUNED]
+    return turns
+
+
+def _is_whole(context: Context, config: Config, emission: Emission) -> bool:
+    """Whether the emitted program runs, and is seen to have every setting."""
+    if not emission.sources or emission.refused:
+        return False
+    run = context.bench.start(sources=emission.sources)
+    try:
+        run.window(0.0, steps=2)
+        return not unobserved(config, run.seen())
+    except RunEnded:
+        return False
+    finally:
+        run.kill()
