@@ -1,6 +1,6 @@
 """The whole of autotune on one page: a target is profiled, searched, judged, and handed back.
 
-    Target -> Profile -> Diagnosis -> Space -> Trials -> emitted program -> Verdict -> Result
+Target -> Profile -> Diagnosis -> Space -> Trials -> emitted program -> Verdict -> Result
 """
 
 import os

@@ -21,9 +21,7 @@ STEPS_PER_TURN = 2.5
 LEAST_SECONDS = 15.0
 
 
-def judge(
-    context: Context, profiled: Profile, trials: Sequence[Trial]
-) -> tuple[Verdict, Emission]:
+def judge(context: Context, profiled: Profile, trials: Sequence[Trial]) -> tuple[Verdict, Emission]:
     """The verdict on the best of `trials`, and its source where it is worth handing back."""
     best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
     emission = Emission()
@@ -40,9 +38,7 @@ def judge(
     return verdict, emission if verdict.outcome == "faster" else Emission()
 
 
-def _take_turns(
-    context: Context, profiled: Profile, config: Config, emission: Emission
-) -> Turns:
+def _take_turns(context: Context, profiled: Profile, config: Config, emission: Emission) -> Turns:
     """Turns of the program as it is and with its settings.
 
     Where the emitted program runs and has every setting, it is the one that is judged; where it

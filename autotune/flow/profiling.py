@@ -44,6 +44,7 @@ def _ablate(context: Context) -> Ablation:
             context.bench.observe,
             seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
             on_device=context.machine.device != "cpu",
+            cores=context.machine.cores,
             warm_seconds=context.warm_seconds,
         )
     except RunEnded as end:

@@ -61,9 +61,7 @@ def _measure(
         ),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
-        enough=lambda windows: (
-            len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor
-        ),
+        enough=lambda windows: len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor,
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])

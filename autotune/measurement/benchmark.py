@@ -32,7 +32,9 @@ def warm_up(
     while True:
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
         drained = sum(window.steps for window in windows) >= drain_batches
-        if time.monotonic() > ends or (drained and stable(windows, least_steps=max(1, drain_batches))):
+        if time.monotonic() > ends or (
+            drained and stable(windows, least_steps=max(1, drain_batches))
+        ):
             return windows
 
 

@@ -89,7 +89,7 @@ class Workbench:
         job = Job(
             program=self._target.program(dict(sources or {})),
             config=config,
-            training_loader=self.training_loader,
+            training_loader=self.training_loader if config else None,
             seed=self._seed,
             layer=layer,
             objects=self._target.objects,

@@ -3,10 +3,10 @@ left out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autotune.errors import UsageError
-from autotune.knobs import KNOBS, check
+from autotune.knobs import KNOBS, check, read_all
 from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 
@@ -30,6 +30,7 @@ class Space:
     choices: Mapping[str, tuple[Value, ...]]
     own: Mapping[str, Value]
     skipped: tuple[SkippedKnob, ...]
+    fixed: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -41,7 +42,7 @@ class Space:
 
     def difference(self, chosen: Config) -> dict[str, Value]:
         """What of `chosen` differs from the program's own and means something beside the rest."""
-        whole = {**self.own, **chosen}
+        whole = {**self.fixed, **self.own, **chosen}
         return {
             knob.name: whole[knob.name]
             for knob in KNOBS
@@ -81,7 +82,8 @@ def build_space(
             skipped.append(SkippedKnob(knob=knob.name, reason=domain.reason))
         else:
             choices[knob.name], own[knob.name] = domain.values, domain.own
-    return Space(choices=choices, own=own, skipped=tuple(skipped))
+    fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
+    return Space(choices=choices, own=own, skipped=tuple(skipped), fixed=fixed)
 
 
 def _domain(

@@ -41,7 +41,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space = space
         self._profile = profile
-        self._distributions = {
+        self._distributions: dict[str, optuna.distributions.BaseDistribution] = {
             name: optuna.distributions.CategoricalDistribution(values)
             for name, values in space.choices.items()
         }
@@ -127,7 +127,9 @@ def _storage(storage: Path | str | None) -> "optuna.storages.BaseStorage | str |
         return storage
     try:
         Path(storage).parent.mkdir(parents=True, exist_ok=True)
-        backend = optuna.storages.journal.JournalFileBackend(str(storage))
+        from optuna.storages.journal import JournalFileBackend
+
+        backend = JournalFileBackend(str(storage))
         return optuna.storages.JournalStorage(backend)
     except OSError as error:
         raise UsageError(

@@ -37,7 +37,7 @@ def _install_build(live: Live) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         place = calling_place() or _UNKNOWN
         ordinal = sum(built.place == place for built in live.loaders)
-        key = live.training_loader
+        key = live.training_loader if live.setup.loader else None
         if (
             key
             and (place.path, place.line) == (key.path, key.line)
