@@ -13,9 +13,10 @@ from autotune.workload.window import AS_IS, PHASES, Window
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
 TURN_STEPS = 2
-# Losses of fewer steps say little of a training; what the turns did not give is run on, not timed.
-LOSSES_WANTED = 40
-LOSSES_SECONDS = 10.0
+# Losses of few steps say little of a training: what the turns did not give is run on, not timed.
+# At least so many, whatever they take, and more of them where they take little; in seconds each.
+LOSSES_NEEDED, NEEDED_SECONDS = 40, 10.0
+LOSSES_WANTED, WANTED_SECONDS = 200, 4.0
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 
 Start = Callable[[], ProcessRun]
@@ -170,8 +171,8 @@ class _Round:
         if not self._first:
             return
         for name, run in tuple(self._runs.items()):
-            ends = time.monotonic() + LOSSES_SECONDS
-            while len(self._turns.losses[name]) < LOSSES_WANTED and time.monotonic() < ends:
+            began = time.monotonic()
+            while _wants_losses(len(self._turns.losses[name]), time.monotonic() - began):
                 try:
                     self._keep_losses(name, [run.window(0.0)])
                 except RunEnded as end:
@@ -182,6 +183,11 @@ class _Round:
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         if self._first:
             self._turns.losses[name] += [loss for window in windows for loss in window.losses]
+
+
+def _wants_losses(count: int, seconds: float) -> bool:
+    needed = count < LOSSES_NEEDED and seconds < NEEDED_SECONDS
+    return needed or (count < LOSSES_WANTED and seconds < WANTED_SECONDS)
 
 
 def merged(windows: Sequence[Window]) -> Window:

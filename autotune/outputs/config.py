@@ -1,4 +1,4 @@
-"""`tuned.toml`: the settings that won, for `autotune run` and `Trainer.from_config`."""
+"""`tuned.toml`: the settings that won, for people to read and `Trainer.from_config` to take."""
 
 from pathlib import Path
 
@@ -36,8 +36,8 @@ def _header(result: Result, path: Path) -> str:
         f"Found by autotune {version} on {moment(result.started_at)}".replace("  ", " "),
         _gain(result),
         "",
-        f"autotune run {_writable(str(path.parent))}",
-        "    runs the program with these settings; its source stays as it is",
+        f"autotune apply {_writable(str(path.parent))}",
+        "    writes these settings into the program's source, where there is a patch",
         f'Trainer.from_config("{_writable(path.name)}", ...)',
         "    trains a model of your own with them",
     ]

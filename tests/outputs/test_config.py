@@ -22,7 +22,7 @@ def test_the_file_says_what_it_is_and_how_to_use_it(tmp_path):
     assert text.startswith("# Tuned settings of photos\n")
     assert "2.12×" in text
     assert "1.98× to 2.27×, 95 % interval" in text
-    assert f"autotune run {tmp_path}" in text
+    assert f"autotune apply {tmp_path}" in text
     assert 'Trainer.from_config("tuned.toml"' in text
     assert "batch_size = 32" in text
 

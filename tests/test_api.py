@@ -1,0 +1,70 @@
+"""autotune from Python: objects of the caller's are tuned elsewhere, and come back as they were."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autotune.durations import parse_duration
+from autotune.errors import UsageError
+
+NOTEBOOK = """
+import time
+import torch
+from torch import nn
+import autotune
+
+class Slow(torch.utils.data.Dataset):  # defined in __main__
+    def __len__(self):
+        return 640
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        x = torch.randn(8, generator=torch.Generator().manual_seed(index))
+        return x, int(x[0] > 0)
+
+model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+model.eval()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+weights = {name: value.clone() for name, value in model.state_dict().items()}
+state = torch.get_rng_state()
+trainer = autotune.tune(model, Slow(), optimizer=optimizer, batch_size=8, budget="20s", out="out")
+assert torch.equal(state, torch.get_rng_state())
+assert not model.training
+assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
+verdict = trainer.tuning.verdict
+assert verdict.outcome == "faster", verdict
+assert verdict.config["num_workers"] > 0
+history = trainer.fit(1)
+assert len(history.epoch_losses) == 1
+again = autotune.Trainer.from_config("out/tuned.toml", model, Slow(), batch_size=8)
+print("fine")
+"""
+
+
+def test_objects_of_the_main_module_are_tuned_and_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "notebook.py").write_text(NOTEBOOK)
+    command = [sys.executable, "-W", "ignore", "notebook.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip().endswith("fine")
+
+
+def test_importing_autotune_loads_neither_torch_nor_optuna() -> None:
+    code = "import autotune, sys; print(*{'torch', 'optuna', 'libcst'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("60s", 60), ("5m", 300), ("1h30m", 5400), ("2 min", 120), (45, 45), (0.5, 0.5)],
+)
+def test_lengths_of_time_are_read_as_people_write_them(text: str | float, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5 parsecs", "-3s", 0, float("nan")])
+def test_what_is_no_length_of_time_is_refused(text: str | float) -> None:
+    with pytest.raises(UsageError, match="length of time"):
+        parse_duration(text)

@@ -1,0 +1,131 @@
+"""The whole way of a program, in real processes: profiled, searched, judged, handed back."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autotune import flow
+from autotune.errors import MeasurementError, ProgramError
+from autotune.flow import Options
+from autotune.knobs import KNOBS
+from autotune.measurement.sandbox import tree_hash
+from autotune.outputs.document import read_document
+from autotune.result import Result
+
+SLOW_READS = """\
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Store(Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        x = torch.randn(8, generator=torch.Generator().manual_seed(index))
+        return x, int(x[0] > 0)
+
+
+loader = DataLoader(Store(), batch_size=8, shuffle=True)  # one read after another
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    open("checkpoint.txt", "w").write(str(epoch))
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a program whose loader waits, and a file that it would overwrite."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "train.py").write_text(SLOW_READS)
+    (folder / "checkpoint.txt").write_text("precious")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def searched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path, bool]:
+    """The search's result, its output directory, and whether the project was left as it was."""
+    out = tmp_path_factory.mktemp("out")
+    before = tree_hash([project])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        options = Options(budget_seconds=25, out=out, trials=4)
+        result = flow.search(project / "train.py", options=options)
+    return result, out, tree_hash([project]) == before
+
+
+def test_a_waiting_loader_is_named_and_made_faster(
+    searched: tuple[Result, Path, bool],
+) -> None:
+    result, _, _ = searched
+    assert result.diagnosis[0].bottleneck == "data"
+    verdict = result.verdict
+    assert verdict is not None and verdict.outcome == "faster", verdict
+    assert verdict.config["num_workers"] in (4, 8, 16, 32)
+    assert verdict.speedup is not None and verdict.speedup.low > 1.5
+    assert verdict.parity is not None and verdict.parity.same_training
+    assert verdict.delivered is not None and verdict.delivered.settings_observed
+    assert verdict.tuned_samples_per_second is not None
+
+
+def test_a_search_leaves_the_users_files_as_they_were(
+    searched: tuple[Result, Path, bool],
+) -> None:
+    assert searched[2]
+
+
+def test_what_is_handed_back_applies_and_runs_without_autotune(
+    searched: tuple[Result, Path, bool], project: Path, tmp_path: Path
+) -> None:
+    result, out, _ = searched
+    copy = tmp_path / "train.py"
+    copy.write_text(SLOW_READS.replace("range(3)", "range(0)"))
+    patch = (out / "tuned.patch").read_text()
+    (tmp_path / "tuned.patch").write_text(patch)
+    subprocess.run(["git", "apply", "tuned.patch"], cwd=tmp_path, check=True)
+    tuned = copy.read_text()
+    assert "# one read after another" in tuned and "num_workers=" in tuned
+    subprocess.run([sys.executable, "-W", "ignore", "train.py"], cwd=tmp_path, check=True)
+    assert "autotune" not in tuned
+    assert (out / "train_tuned.py").read_text() == tuned.replace("range(0)", "range(3)")
+    assert read_document(out / "result.json").verdict == result.verdict
+    assert "<html" in (out / "report.html").read_text()
+
+
+def test_a_program_whose_knobs_are_all_set_has_nothing_to_gain(tmp_path: Path) -> None:
+    text = SLOW_READS.replace("        time.sleep(0.004)\n", "").replace("range(3)", "range(9000)")
+    (tmp_path / "train.py").write_text(text)
+    knobs: dict[str, None] = dict.fromkeys(knob.name for knob in KNOBS)
+    result = flow.search(tmp_path / "train.py", options=Options(budget_seconds=15, knobs=knobs))
+    assert result.verdict is not None
+    assert result.verdict.outcome == "no_gain" and not result.verdict.config
+    assert result.space is not None and len(result.space.skipped) == len(KNOBS)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("raise KeyError('no such column')", ProgramError, "no such column"),
+        ("print('no training here')", MeasurementError, "without training"),
+        ("import sys; sys.exit('usage: give me data')", ProgramError, "give me data"),
+    ],
+)
+def test_a_program_that_cannot_be_measured_is_told_why(
+    tmp_path: Path, text: str, error: type[Exception], words: str
+) -> None:
+    (tmp_path / "train.py").write_text(text)
+    with pytest.raises(error, match=words):
+        flow.profile(tmp_path / "train.py", options=Options(budget_seconds=10))
