@@ -13,6 +13,7 @@ from autotune.knobs import KNOBS
 from autotune.measurement.sandbox import tree_hash
 from autotune.outputs.document import read_document
 from autotune.result import Result
+from autotune.verdict import Verdict
 
 SLOW_READS = """\
 import time
@@ -55,6 +56,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _unspoilt(result: Result) -> Verdict:
+    """The verdict, unless other programs had the processors: then there is none, and that is right."""
+    assert result.verdict is not None
+    if result.verdict.outcome == "failed" and "too busy" in result.verdict.reason:
+        pytest.skip(result.verdict.reason)
+    return result.verdict
+
+
 @pytest.fixture(scope="module")
 def searched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path, bool]:
     """The search's result, its output directory, and whether the project was left as it was."""
@@ -72,8 +81,8 @@ def test_a_waiting_loader_is_named_and_made_faster(
 ) -> None:
     result, _, _ = searched
     assert result.diagnosis[0].bottleneck == "data"
-    verdict = result.verdict
-    assert verdict is not None and verdict.outcome == "faster", verdict
+    verdict = _unspoilt(result)
+    assert verdict.outcome == "faster", verdict
     assert verdict.config["num_workers"] in (4, 8, 16, 32)
     assert verdict.speedup is not None and verdict.speedup.low > 1.5
     assert verdict.parity is not None and verdict.parity.same_training
@@ -91,6 +100,7 @@ def test_what_is_handed_back_applies_and_runs_without_autotune(
     searched: tuple[Result, Path, bool], project: Path, tmp_path: Path
 ) -> None:
     result, out, _ = searched
+    _unspoilt(result)
     copy = tmp_path / "train.py"
     copy.write_text(SLOW_READS.replace("range(3)", "range(0)"))
     patch = (out / "tuned.patch").read_text()

@@ -22,6 +22,8 @@ HOPELESS = 0.9
 FEWEST_WINDOWS = 3
 # A trial sees at least so many steps, however slow they are.
 FEWEST_STEPS = 4
+# The program as it is and the first plans are tried even where starting took the budget.
+FEWEST_TRIALS = 3
 
 
 def try_configs(
@@ -34,7 +36,9 @@ def try_configs(
     )
     ends = context.began + (1 - VERDICT_SHARE) * options.budget_seconds
     most = options.trials or sys.maxsize
-    while space.choices and time.monotonic() < ends and len(study.trials) <= most:
+    while space.choices and len(study.trials) <= most:
+        if time.monotonic() > ends and len(study.trials) >= FEWEST_TRIALS:
+            break
         asked = study.ask()
         if asked is None:
             break
