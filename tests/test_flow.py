@@ -57,7 +57,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _unspoilt(result: Result) -> Verdict:
-    """The verdict, unless other programs had the processors: then there is none, and that is right."""
+    """The verdict, unless other programs had the processors: then there rightly is none."""
     assert result.verdict is not None
     if result.verdict.outcome == "failed" and "too busy" in result.verdict.reason:
         pytest.skip(result.verdict.reason)
