@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
@@ -35,7 +37,18 @@ def judge(context: Context, profiled: Profile, trials: Sequence[Trial]) -> tuple
         unobserved=lambda seen: unobserved(best.config, seen),
         edits=emission.edits,
     )
+    if not best.config and (reason := _why_unknown(trials)):
+        verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, emission if verdict.outcome == "faster" else Emission()
+
+
+def _why_unknown(trials: Sequence[Trial]) -> str:
+    """Why nothing can be said where settings were tried and none of them could be measured."""
+    tried = [trial.outcome for trial in trials if trial.config]
+    failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
+    if not tried or len(failures) < len(tried):
+        return ""
+    return f"None of the {len(tried)} settings tried could be measured: {failures[0].reason}"
 
 
 def _take_turns(context: Context, profiled: Profile, config: Config, emission: Emission) -> Turns:

@@ -62,6 +62,8 @@ def ablate(
         try:
             if ablation is None:
                 ablation = _begin(run, warm_seconds)
+                if ablation.ended:
+                    continue
             for mode in modes:
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores)

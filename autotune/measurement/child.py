@@ -20,6 +20,10 @@ from autotune.workload.script import run_script, seed_everything
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 
 
+class _ControllerGone(BaseException):
+    """Nobody listens any more; not to be mistaken for a broken pipe of the program's own."""
+
+
 class _Line:
     """The conversation with the controller over a socket."""
 
@@ -27,10 +31,16 @@ class _Line:
         self._connection = connection
 
     def say(self, report: Report) -> None:
-        self._connection.send(report)
+        try:
+            self._connection.send(report)
+        except OSError:
+            raise _ControllerGone from None
 
     def ask(self) -> Command:
-        command: Command = self._connection.recv()
+        try:
+            command: Command = self._connection.recv()
+        except (EOFError, OSError):
+            raise _ControllerGone from None
         return command
 
 
@@ -65,8 +75,8 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
             except Halted:
                 os._exit(0)
             live.pace.end(exit_code)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        os._exit(0)  # the controller is gone
+    except _ControllerGone:
+        os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
         line.say(_crashed(error))
         exit_code = 1

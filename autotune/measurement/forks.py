@@ -64,6 +64,8 @@ class Zygote:
     def close(self) -> None:
         """End the zygote and every run that is still alive."""
         self._line.close()
+        if not self._warm:  # it is still importing, and has no run to end
+            self._process.kill()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
