@@ -3,6 +3,7 @@
 from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
 from autotune.measurement.ablation import Ablation, ablate
+from autotune.measurement.doubts import doubts_of
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
@@ -35,7 +36,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
     )
-    return profiled, _as_measurement(ablation, profiled)
+    return profiled, _as_measurement(ablation, profiled, context.machine.cores)
 
 
 def _ablate(context: Context) -> Ablation:
@@ -66,7 +67,7 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     )
 
 
-def _as_measurement(ablation: Ablation, profiled: Profile) -> Measurement:
+def _as_measurement(ablation: Ablation, profiled: Profile, cores: int) -> Measurement:
     windows = tuple(ablation.windows[AS_IS])
     return Measurement(
         samples_per_second=profiled.samples_per_second,
@@ -76,4 +77,5 @@ def _as_measurement(ablation: Ablation, profiled: Profile) -> Measurement:
         startup_seconds=ablation.startup_seconds,
         peak_bytes=profiled.memory.peak_bytes,
         losses=tuple(loss for window in (*ablation.warm, *windows) for loss in window.losses),
+        doubts=doubts_of(windows, cores=cores),
     )

@@ -92,10 +92,10 @@ def _time_once(
         while time.monotonic() < ends and not (enough and enough(timed)):
             timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
     except RunEnded as end:
-        if end.failure.kind != "ended" or not (warm or timed):
-            return end.failure
         timed += [end.window] if end.window else []
         timed = timed or warm[-1:]
+        if end.failure.kind != "ended" or not timed:
+            return end.failure
     return _measurement(run, seen, warm, timed, cores)
 
 
