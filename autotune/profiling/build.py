@@ -8,8 +8,7 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
 
 _CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
-# What the hooks of one step cost the host, from tests/bench/overhead.py; a device that lags behind
-# does not feel it.
+# The most that the hooks of one step are meant to cost the host. A bound by design, not measured.
 HOOK_SECONDS_PER_STEP = 25e-6
 
 
