@@ -17,12 +17,12 @@ from autotune.workload.window import Window
 #   two threads held on one core  0.38 to 0.40 (large products, at half the speed)
 #   one thread                    0.00; with neighbour 0.00 to 0.01, at full speed
 #   threads and loader's workers  0.05 to 0.28; with neighbour 0.3 to 0.6
-# Processors used cannot tell by themselves: tiny operations need one, whatever the threads.
+# Processors used cannot tell by themselves: tiny operations need one, whatever the threads. A
+# program that mostly sleeps wants less than one processor; its shares are of the wall, since each
+# wake-up is a little late even on a machine of its own (88 reads of 4 ms in 0.43 s: 0.05 s, which
+# is 37 % of the little that it used).
 STARVED_SHARE = 1 / 4
 STARVED_SHARE_WITH_WORKERS = 1 / 3
-# Less than this share of the wall spent ready and waiting starves nothing; a sleeping process's few
-# wake-ups look like a large share of the little that it used.
-LEAST_DELAY = 0.1
 
 UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
 COLD_CACHE_RISE = 1.3  # last third over first third; steady windows scatter by about 5 %
@@ -49,7 +49,7 @@ def starved(window: Window, *, cores: int) -> bool:
     used, delayed = processors(window)
     wanted = min(float(cores), used + delayed)
     share = STARVED_SHARE_WITH_WORKERS if window.worker_cpu_seconds else STARVED_SHARE
-    return delayed > LEAST_DELAY and wanted - used > share * wanted
+    return wanted - used > share * max(wanted, 1.0)
 
 
 def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
