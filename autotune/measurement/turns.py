@@ -13,6 +13,10 @@ from autotune.workload.window import AS_IS, PHASES, Window
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
 TURN_STEPS = 2
+# A loader's workers deliver in bursts, a batch from each: a turn holds so many of them, lest one
+# turn has a burst more than the next, as far as the longest turn allows.
+BURSTS_PER_TURN = 3
+LONGEST_TURN_SECONDS = 2.0
 # Losses of few steps say little of a training: what the turns did not give is run on, not timed.
 # At least so many, whatever they take, and more of them where they take little; in seconds each.
 LOSSES_NEEDED, NEEDED_SECONDS = 40, 10.0
@@ -61,7 +65,7 @@ def take_turns(
         rounds: sets of processes; two identical processes differ lastingly by a few percent.
         turns_per_round: turns that each takes in a round.
         deadline: `time.monotonic()` after which no further round is begun.
-        turn_seconds: length of one turn, in seconds.
+        turn_seconds: least length of one turn, in seconds.
         warm_seconds: limit of each warm-up, in seconds.
         after_round: is shown what there is after each round; true ends it.
     """
@@ -100,6 +104,7 @@ class _Round:
         self._first = first
         self._runs: dict[str, ProcessRun] = {}
         self._warm: dict[str, list[Window]] = {}
+        self._lengths: dict[str, float] = {}
 
     def take(self, contestants: Mapping[str, Start], count: int) -> None:
         for name in contestants:
@@ -125,7 +130,9 @@ class _Round:
         try:
             ahead = fetched_ahead(run.seen())
             warm += warm_up(run, drain_batches=ahead, limit_seconds=self._warm_seconds)
-            self._turns.seen.setdefault(name, run.seen())
+            seen = run.seen()
+            self._lengths[name] = max(self._turn_seconds, _bursts_seconds(seen, warm[-1]))
+            self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
             self._leave(name, end)
         else:
@@ -148,7 +155,7 @@ class _Round:
         taken: dict[str, Window] = {}
         for name in names if turn % 2 == 0 else names[::-1]:
             try:
-                taken[name] = self._runs[name].window(self._turn_seconds, steps=TURN_STEPS)
+                taken[name] = self._runs[name].window(self._lengths[name], steps=TURN_STEPS)
             except RunEnded as end:
                 self._leave(name, end)
                 return False
@@ -183,6 +190,13 @@ class _Round:
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         if self._first:
             self._turns.losses[name] += [loss for window in windows for loss in window.losses]
+
+
+def _bursts_seconds(seen: Seen, recent: Window) -> float:
+    """How long a turn must be to hold a few bursts of the loader's workers."""
+    workers = seen.loader.num_workers if seen.loader else 0
+    seconds = BURSTS_PER_TURN * workers * recent.seconds / max(1, recent.steps)
+    return min(seconds, LONGEST_TURN_SECONDS)
 
 
 def _wants_losses(count: int, seconds: float) -> bool:

@@ -42,6 +42,9 @@ MINIMUM_GAIN = 1.02
 MOST_LEFT_OUT = 0.5
 FEWEST_TURNS = 3
 
+# A ratio is known well enough when its interval spans no more than this, high over low.
+PRECISE = 1.15
+
 Round = Mapping[str, Sequence[Timed]]
 
 
@@ -82,7 +85,7 @@ class Verdict:
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
-    """Whether further rounds are pointless: a planned look is clear, or none can be.
+    """Whether further rounds are pointless: a planned look is clear and precise, or none can be.
 
     Args:
         turns: taken so far, whole rounds.
@@ -94,7 +97,10 @@ def is_decided(turns: Turns, *, cores: int) -> bool:
         return False
     rounds, _ = _fair_rounds(turns, cores)
     speedup = _speedup(rounds, TUNED)
-    return speedup is not None and (speedup.low > 1 or speedup.high < MINIMUM_GAIN)
+    if speedup is None:
+        return False
+    precise = speedup.high <= PRECISE * speedup.low
+    return speedup.high < MINIMUM_GAIN or (speedup.low > 1 and precise)
 
 
 def decide(

@@ -1,0 +1,114 @@
+"""Contestants taking turns, with runs that are made up."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.turns import (
+    LONGEST_TURN_SECONDS,
+    LOSSES_NEEDED,
+    TURN_SECONDS,
+    Turns,
+    take_turns,
+)
+from autotune.workload.seen import Seen
+from autotune.workload.window import AS_IS, Window
+from tests.builders import seen
+
+
+@dataclass
+class FakeRun:
+    """Trains at `rate` samples/s, a step a batch of 10, until `ends_after` windows."""
+
+    rate: float = 1000.0
+    workers: int = 0
+    ends_after: int = 10**6
+    ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
+    log: list[str] = field(default_factory=list)
+    asked: list[float] = field(default_factory=list)
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        self.log.append("window")
+        self.asked.append(seconds)
+        if len(self.asked) > self.ends_after:
+            raise RunEnded(self.ending)
+        count = max(steps, math.ceil(seconds * self.rate / 10))
+        spent = count * 10 / self.rate
+        return Window(
+            mode=mode, steps=count, samples=10 * count, seconds=spent, losses=(1.0,) * count
+        )
+
+    def seen(self) -> Seen:
+        facts = seen()
+        assert facts.loader is not None
+        return replace(facts, loader=replace(facts.loader, num_workers=self.workers))
+
+    def pause(self) -> None:
+        self.log.append("pause")
+
+    def kill(self) -> None:
+        self.log.append("kill")
+
+
+def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
+    """The turns of `runs`, the first being the baseline."""
+    contestants = {
+        name: lambda run=run: cast(ProcessRun, run)  # type: ignore[misc]
+        for name, run in zip(("baseline", "tuned"), runs, strict=True)
+    }
+    return take_turns(
+        contestants,
+        rounds=rounds,
+        turns_per_round=4,
+        deadline=deadline,
+        after_round=lambda _: False,
+    )
+
+
+def test_each_takes_as_many_turns_and_is_paused_and_killed():
+    runs = FakeRun(), FakeRun(rate=2000)
+    turns = taken(*runs)
+    assert {name: len(rounds[0]) for name, rounds in turns.windows.items()} == {
+        "baseline": 4,
+        "tuned": 4,
+    }
+    for run in runs:
+        assert run.log[-1] == "kill"
+        assert run.log.count("pause") >= 5
+    assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
+
+
+def test_a_turn_holds_several_bursts_of_the_workers():
+    few, many = FakeRun(rate=100), FakeRun(rate=100, workers=4)
+    taken(few, many)
+    assert TURN_SECONDS in few.asked
+    assert math.isclose(max(many.asked), 3 * 4 * 0.1)
+
+
+def test_bursts_do_not_make_a_turn_endless():
+    slow = FakeRun(rate=10, workers=16)
+    taken(FakeRun(), slow)
+    assert max(slow.asked) == LONGEST_TURN_SECONDS
+
+
+def test_a_turn_that_one_cannot_finish_is_nobodys():
+    turns = taken(FakeRun(), FakeRun(ends_after=5))
+    baseline, tuned = (rounds[0] for rounds in turns.windows.values())
+    assert len(baseline) == len(tuned) < 4
+    assert not turns.failures
+
+
+def test_a_contestant_that_fails_is_named_and_not_started_again():
+    failure = Failure(kind="crashed", reason="It crashed.")
+    run = FakeRun(ends_after=0, ending=failure)
+    turns = taken(FakeRun(), run, rounds=3)
+    assert turns.failures == {"tuned": failure}
+    assert run.log.count("window") == 1
+
+
+def test_no_round_is_begun_after_the_deadline():
+    turns = taken(FakeRun(), FakeRun(), rounds=6, deadline=-math.inf)
+    assert len(turns.windows["baseline"]) == 1
+    assert len(turns.windows["baseline"][0]) == 3
