@@ -1,126 +1,173 @@
-"""How often would autotune claim a difference that is not there, and find one that is?
+"""Is a difference claimed where there is none, and found where there is one? Live programs, judged
+as `search` judges them.
 
-Turns of two contestants are drawn from a model of what was seen on real machines, and judged as
-`search` judges them. Run it as a program for the table that the plan of turns was chosen from:
+    python -m tests.bench.honesty [--comparisons 20] [--out reports/bench/honesty.json]
 
-    python -m tests.bench.honesty [--rounds 2000]
+Two contestants are programs that differ by a planted amount of work: none (A/A), 10 %, 20 %; and
+none while a neighbour burns a core half of the time. Every turn is kept. What the plan of turns
+promises in theory is in `tests.bench.simulation`.
 """
 
 import argparse
+import json
 import math
-import random
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
 
-from autotune.measurement.statistics import (
-    LOOKS,
-    TURNS_PER_PROCESS,
-    Pair,
-    Timed,
-    confidence_per_look,
-    ratio_in_turns,
-)
+from autotune.machine import Machine, detect
+from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
+from autotune.measurement.turns import take_turns
+from autotune.measurement.workbench import Workbench
+from autotune.verdict import BASELINE, TUNED, Verdict, decide, is_decided
+from autotune.workload.target import load_target
 
-TURN_SECONDS = 0.4
+WARM_SECONDS = 2.4  # what a budget of a minute gives
+BURN_SECONDS = 0.05
+
+PROGRAM = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+UNITS = 100
+inputs = torch.randn(4096, 64)
+loader = DataLoader(TensorDataset(inputs, inputs), batch_size=32, shuffle=True)
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+for epoch in range(100000):
+    for x, y in loader:
+        for unit in range(UNITS):
+            torch.sort(x[unit % 32])
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """Scatter of log-throughput: of each turn, of each process for its life; and stalls that
-    nothing marked.
-    """
+class Case:
+    """`units` of work a step, of which the faster contestant does `faster_units`."""
 
-    turn: float = 0.05
-    correlation: float = 0.3
-    process: float = 0.025
-    stalls: float = 0.01
-    slowest: float = 0.05
+    name: str
+    units: int = 300
+    faster_units: int = 300
+    neighbour: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How many pairs of fresh processes, how many turns each, and after how many pairs each look is
-    taken.
-    """
-
-    turns: int
-    looks: tuple[int, ...]
+def cases() -> Iterator[Case]:
+    """Two identical programs, planted differences, and a neighbour that takes half a core."""
+    yield Case(name="A/A")
+    yield Case(name="10 % planted", units=330)
+    yield Case(name="20 % planted", units=360)
+    yield Case(name="A/A, half a core taken", neighbour=True)
 
 
-def process(true_rate: float, noise: Noise, chance: random.Random) -> Iterator[Timed]:
-    """The turns of one live process, without end."""
-    own = chance.gauss(0.0, noise.process)
-    state = chance.gauss(0.0, 1.0)
+def _burn() -> None:
     while True:
-        speed = true_rate * math.exp(own + noise.turn * state)
-        if chance.random() < noise.stalls:
-            speed *= chance.uniform(noise.slowest, 1.0)
-        yield round(speed * TURN_SECONDS), TURN_SECONDS
-        fresh = math.sqrt(1 - noise.correlation**2)
-        state = noise.correlation * state + fresh * chance.gauss(0.0, 1.0)
+        ends = time.perf_counter() + BURN_SECONDS
+        while time.perf_counter() < ends:
+            pass
+        time.sleep(BURN_SECONDS)
 
 
-def process_pair(speedup: float, turns: int, noise: Noise, chance: random.Random) -> list[Pair]:
-    """The turns of a fresh process of each contestant."""
-    first, second = process(1000.0, noise, chance), process(1000.0 * speedup, noise, chance)
-    return [(next(first), next(second)) for _ in range(turns)]
+@contextmanager
+def _neighbour() -> Iterator[None]:
+    process = get_context("spawn").Process(target=_burn, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
 
 
-def claims(speedup: float, plan: Plan, noise: Noise, chance: random.Random) -> str:
-    """What is claimed at the first look that claims anything: "faster", "slower" or ""."""
-    confidence = confidence_per_look(len(plan.looks))
-    seen: list[list[Pair]] = []
-    for pairs in plan.looks:
-        while len(seen) < pairs:
-            seen.append(process_pair(speedup, plan.turns, noise, chance))
-        ratio = ratio_in_turns(seen, confidence=confidence)
-        if ratio.low > 1:
-            return "faster"
-        if ratio.high < 1:
-            return "slower"
-    return ""
+def compare(bench: Workbench, path: Path, case: Case, machine: Machine) -> Verdict:
+    """One comparison, as the last stage of a search makes it."""
+    slower, faster = (
+        PROGRAM.replace("UNITS = 100", f"UNITS = {units}")
+        for units in (case.units, case.faster_units)
+    )
+    turns = take_turns(
+        {
+            BASELINE: lambda: bench.start(sources={str(path): slower}),
+            TUNED: lambda: bench.start(sources={str(path): faster}),
+        },
+        rounds=LOOKS[-1],
+        turns_per_round=TURNS_PER_PROCESS,
+        deadline=math.inf,
+        warm_seconds=WARM_SECONDS,
+        after_round=lambda taken: is_decided(taken, cores=machine.cores),
+    )
+    return decide(turns, {"threads": 1}, cores=machine.cores, unobserved=lambda _: ())
 
 
-def claim_shares(
-    speedup: float, plan: Plan, noise: Noise, *, rounds: int, seed: int = 0
-) -> dict[str, float]:
-    """Share of `rounds` in which each claim was made."""
-    chance = random.Random(seed)
-    made = [claims(speedup, plan, noise, chance) for _ in range(rounds)]
-    return {claim: made.count(claim) / rounds for claim in ("faster", "slower", "")}
+def run(case: Case, comparisons: int, machine: Machine) -> list[Verdict]:
+    """`comparisons` of `case`, each from fresh processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.py"
+        path.write_text(PROGRAM)
+        with (
+            _neighbour() if case.neighbour else nullcontext(),
+            Workbench(load_target(path)) as bench,
+        ):
+            return [compare(bench, path, case, machine) for _ in range(comparisons)]
 
 
-NOISES = {
-    "usual": Noise(),
-    "calm": Noise(turn=0.02, process=0.005, stalls=0.0),
-    "processes differ": Noise(process=0.05),
-    "rough": Noise(turn=0.12, correlation=0.5, process=0.03, stalls=0.05),
-}
-DEFAULT_PLAN = Plan(turns=TURNS_PER_PROCESS, looks=LOOKS)
-PLANS = (
-    DEFAULT_PLAN,
-    Plan(turns=8, looks=(4,)),
-    Plan(turns=8, looks=(2, 4, 6)),
-    Plan(turns=8, looks=(1, 3, 6)),
-    Plan(turns=5, looks=(1, 4, 8)),
-)
+def claim(verdict: Verdict) -> str:
+    """What a user would be told: "faster", "slower", "nothing", or that nothing was measured."""
+    if verdict.outcome == "failed" or verdict.speedup is None:
+        return "not measured"
+    if verdict.speedup.high < 1:
+        return "slower"
+    return "faster" if verdict.outcome == "faster" else "nothing"
+
+
+def _document(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
+    return [
+        {
+            "claim": claim(verdict),
+            "reason": verdict.reason,
+            "speedup": verdict.speedup
+            and [verdict.speedup.estimate, verdict.speedup.low, verdict.speedup.high],
+            "rounds": verdict.rounds,
+            "left_out": verdict.left_out,
+            "turns": verdict.turns,
+        }
+        for verdict in verdicts
+    ]
 
 
 def main() -> None:
-    """Print false claims of two identical programs, and differences found, by noise and plan."""
+    """Print how often each claim was made, by case; `--out` keeps every turn."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--rounds", type=int, default=2000)
-    rounds = parser.parse_args().rounds
-    for name, noise in NOISES.items():
-        print(f"{name}: {noise}")
-        for plan in PLANS:
-            false = 1 - claim_shares(1.0, plan, noise, rounds=rounds)[""]
-            found = [
-                claim_shares(s, plan, noise, rounds=rounds)["faster"] for s in (1.05, 1.1, 1.2)
-            ]
-            shares = "  ".join(f"{share:6.1%}" for share in found)
-            planned = f"{plan.turns:2} turns, looks {plan.looks}"
-            print(f"  {planned}: false {false:5.1%}   5/10/20 % found {shares}")
+    parser.add_argument("--comparisons", type=int, default=20)
+    parser.add_argument("--case", action="append", help="only this case; repeatable")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    machine = detect()
+    facts: dict[str, object] = {
+        "device": machine.device_name,
+        "cores": machine.cores,
+        "versions": dict(machine.versions),
+    }
+    for case in cases():
+        if arguments.case and case.name not in arguments.case:
+            continue
+        began = time.monotonic()
+        verdicts = run(case, arguments.comparisons, machine)
+        claims = [claim(verdict) for verdict in verdicts]
+        counts = {name: claims.count(name) for name in sorted(set(claims))}
+        print(f"{case.name:24} {counts} in {time.monotonic() - began:.0f} s", flush=True)
+        facts[case.name] = _document(verdicts)
+        if arguments.out:
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps(facts) + "\n")
 
 
 if __name__ == "__main__":

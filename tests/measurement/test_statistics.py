@@ -16,7 +16,7 @@ from autotune.measurement.statistics import (
     throughput,
 )
 from autotune.workload.window import Window
-from tests.bench.honesty import DEFAULT_PLAN, Noise, claim_shares, process_pair
+from tests.bench.simulation import DEFAULT_PLAN, Noise, claim_shares, process_pair
 
 
 def window(samples_per_second, *, seconds=0.3, steps=10):
@@ -181,7 +181,7 @@ def test_more_looks_are_each_more_careful():
         confidence_per_look(6)
 
 
-# The simulations below are those of tests/bench/honesty.py, with fewer rounds. Bounds leave room
+# The simulations below are those of tests.bench.simulation.py, with fewer rounds. Bounds leave room
 # for their own error, about 1 point at the 5 % level.
 
 
