@@ -32,6 +32,7 @@ def profile(
     out: str | os.PathLike[str] | None = None,
     device: str | None = None,
     seed: int = 0,
+    progress: bool | None = None,
     listener: Listener | None = None,
 ) -> Result:
     """Measure where a training program spends its time, and the most that could be gained.
@@ -42,7 +43,9 @@ def profile(
         out: directory for `result.json` and `report.html`; None writes nothing.
         device: "cpu" or "cuda"; the best there is by default.
         seed: of every random stream that the program leaves unseeded.
-        listener: is told how it goes.
+        progress: whether to show on stderr how it goes; None shows it on a terminal and in a
+            notebook.
+        listener: is told how it goes, in the place of the screen.
 
     Raises:
         UsageError: the target is none.
@@ -50,7 +53,11 @@ def profile(
         MeasurementError: nothing could be measured.
     """
     options = flow.Options(out=Path(out) if out else None, device=device, seed=seed)
-    return flow.profile(target, arguments, listener=listener, options=options)
+    return _run(
+        lambda told: flow.profile(target, arguments, listener=told, options=options),
+        progress,
+        listener,
+    )
 
 
 def search(
@@ -65,6 +72,7 @@ def search(
     allow: str = "equivalent",
     knobs: Mapping[str, Sequence[Value] | None] | None = None,
     storage: str | None = None,
+    progress: bool | None = None,
     listener: Listener | None = None,
 ) -> Result:
     """Find faster settings for a training program, and judge them against the program as it is, in
@@ -84,27 +92,34 @@ def search(
         knobs: values to search for a knob, by its name, instead of those it offers itself; None
             leaves it out.
         storage: an Optuna storage URL; a journal file in `out` by default.
-        listener: is told how it goes.
+        progress: whether to show on stderr how it goes; None shows it on a terminal and in a
+            notebook.
+        listener: is told how it goes, in the place of the screen.
 
     Raises:
         UsageError: an argument cannot be taken.
         ProgramError: the program itself failed.
         MeasurementError: nothing could be measured.
     """
-    options = flow.Options(
-        budget_seconds=parse_duration(budget),
+    options = _options(
+        budget=budget,
+        allow=allow,
+        out=out,
         trials=trials,
-        out=Path(out) if out else None,
         device=device,
         seed=seed,
-        allow=parse_semantics(allow),
         knobs={
             name: tuple(values) if values is not None else None
             for name, values in (knobs or {}).items()
         },
         storage=storage,
     )
-    return flow.search(target, arguments, listener=listener, options=options)
+    return _run(
+        lambda told: flow.search(target, arguments, listener=told, options=options),
+        progress,
+        listener,
+        options,
+    )
 
 
 def tune(
@@ -121,6 +136,7 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     device: str | None = None,
     seed: int = 0,
+    progress: bool | None = None,
     listener: Listener | None = None,
     **trainer_options: Any,
 ) -> Trainer:
@@ -147,7 +163,9 @@ def tune(
         out: directory for the result, the report and the settings; None writes nothing.
         device: "cpu" or "cuda"; the best there is by default.
         seed: of the training, and of the search.
-        listener: is told how it goes.
+        progress: whether to show on stderr how the search, and then the training, goes; None shows
+            it on a terminal, and the search in a notebook too.
+        listener: is told how the search goes, in the place of the screen.
         trainer_options: passed on to `Trainer` (`scheduler`, `clip_norm`, `callbacks`, ...).
 
     Returns:
@@ -170,16 +188,37 @@ def tune(
         collate=collate,
         device=device,
         seed=seed,
+        progress=progress,
         **trainer_options,
     )
-    options = flow.Options(
-        budget_seconds=parse_duration(budget),
-        out=Path(out) if out else None,
-        device=device,
-        seed=seed,
-        allow=parse_semantics(allow),
+    options = _options(budget=budget, allow=allow, out=out, device=device, seed=seed)
+    result = _run(
+        lambda told: flow.search_target(_target(build), told, options), progress, listener, options
     )
-    return _tuned(build, flow.search_target(_target(build), listener or Listener(), options))
+    return _tuned(build, result)
+
+
+def _options(
+    *, budget: str | float, allow: str, out: str | os.PathLike[str] | None, **others: Any
+) -> flow.Options:
+    return flow.Options(
+        budget_seconds=parse_duration(budget),
+        allow=parse_semantics(allow),
+        out=Path(out) if out else None,
+        **others,
+    )
+
+
+def _run(
+    run: Callable[[Listener], Result],
+    progress: bool | None,
+    listener: Listener | None,
+    counted_down: flow.Options | None = None,
+) -> Result:
+    from autotune.cli.calls import run_shown  # rich is not needed before
+
+    budget_seconds = counted_down.budget_seconds if counted_down else None
+    return run_shown(run, progress=progress, listener=listener, budget_seconds=budget_seconds)
 
 
 def _target(build: Callable[..., Trainer]) -> Target:
@@ -201,7 +240,7 @@ def _tuned(build: Callable[..., Trainer], result: Result) -> Trainer:
 
 def _train(build: Callable[..., Trainer], config: Config) -> None:
     """What a measured process does in the place of a script."""
-    build(config=config).fit(_MANY_EPOCHS)
+    build(config=config, progress=False).fit(_MANY_EPOCHS)
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:

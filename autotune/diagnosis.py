@@ -32,7 +32,6 @@ NO_GAIN = 1.05
 STANDARD_ERRORS = 2.0  # about 95 %
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
-
 GIB = 1 << 30
 
 
@@ -200,21 +199,20 @@ def _memory(profile: Profile) -> Finding | None:
 def _compute(profile: Profile) -> Finding:
     """Always found, so that a healthy program hears that it is."""
     share = _weight(profile, Bottleneck.COMPUTE)
-    loader = profile.ceiling("data")
-    gain, feeds = _gain(share), ""
+    loader, gain, in_time, feeds = profile.ceiling("data"), _gain(share), "", ""
     if loader and loader.max_gain is not None:
         gain = max(1.0, min(gain, loader.max_gain))
-        if share >= MOSTLY and loader.max_gain >= NO_GAIN:
-            feeds = f"; the loader could feed {_times(loader.max_gain)} as much"
-    phases = [
-        f"{name} {_percent(profile.phases[name])}" for name in COMPUTING if name in profile.phases
-    ]
+        if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
+            in_time = "; its data arrives in time"
+            feeds = f" The loader alone delivers {_times(loader.max_gain)} what training takes."
+    named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
+    phases = ", ".join(f"{name} {_percent(part)}" for name, part in named).capitalize()
     return Finding(
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
-        evidence=f"{'; '.join(filter(None, (', '.join(phases).capitalize(), _cores(profile))))}.",
+        evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}.{feeds}",
         max_gain=gain,
-        headline=f"Computes {_percent(share)} of each step{feeds}.",
+        headline=f"Computes {_percent(share)} of each step{in_time}.",
     )
 
 
@@ -240,9 +238,7 @@ def _surely(profile: Profile, phase: str) -> float:
 
 
 def _severity(share: float, warning: float, critical: float) -> str:
-    if share >= critical:
-        return "critical"
-    return "warning" if share >= warning else ""
+    return "critical" if share >= critical else "warning" if share >= warning else ""
 
 
 def _gain(share: float, *ceilings: Ceiling | None) -> float:
@@ -273,7 +269,7 @@ def _rates(profile: Profile) -> str:
     """What loader and model can do, each without the other."""
     named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
     parts = [
-        f"{does} {ceiling.samples_per_second:,.3g} samples/s"
+        f"{does} {_rate(ceiling.samples_per_second)} samples/s"
         for name, does in named
         if (ceiling := profile.ceiling(name)) and ceiling.samples_per_second is not None
     ]
@@ -283,8 +279,12 @@ def _rates(profile: Profile) -> str:
 
 def _can_gain(gain: float) -> str:
     if gain < NO_GAIN:
-        return f"can gain {_percent(gain - 1)} at most"
+        return f"can gain {_percent(gain - 1)} at most" if gain > 1.005 else "would gain nothing"
     return f"can gain up to {_times(gain)}"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _times(ratio: float) -> str:

@@ -23,6 +23,7 @@ CPU, CUDA = "cpu", "cuda"
 # capabilities), and the flags of processors that do (x86, x86 with tiles, Arm).
 BF16_CAPABILITY = (8, 0)
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+_WITHOUT_BF16 = "bf16 is tried only where a short test finds it faster all the same"
 # Docker gives a container 64 MiB, which eight workers fill with two batches of 32 small photos each
 # (8 x 2 x 32 x 3 x 64 x 64 x 4 bytes = 25 MiB), or one worker with large ones.
 SMALL_SHARED_MEMORY_BYTES = 1 << 30
@@ -122,7 +123,7 @@ def abilities(machine: Machine) -> tuple[Ability, ...]:
         ("Measure on a GPU", on_gpu, machine.device_name if on_gpu else _why_no_gpu()),
         ("Fork runs from a warm process", forks, "" if forks else "needs Linux"),
         ("Try torch.compile", compiler or on_gpu, machine.compiler or "install g++, or set CXX"),
-        ("Compute bfloat16 in hardware", fast_bf16, "" if fast_bf16 else "a probe decides on it"),
+        ("Compute bfloat16 in hardware", fast_bf16, "" if fast_bf16 else _WITHOUT_BF16),
         (
             "Feed many loader workers",
             roomy,

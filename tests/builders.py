@@ -8,8 +8,8 @@ from typing import Any
 from autotune.diagnosis import Bottleneck, Finding
 from autotune.knobs.knob import Config, Value
 from autotune.machine import Machine
-from autotune.measurement.measurement import Doubt, Failure, Measurement
-from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import PROCESSORS_TAKEN, Ceiling, Doubt, Memory, Profile
 from autotune.result import Cost, Result, TargetFacts
 from autotune.source.edits import (
     Accumulate,

@@ -108,9 +108,22 @@ def test_a_healthy_program_hears_that_it_computes():
     (found,) = diagnose(profile(phases=HEALTHY, ceilings=ceilings(compute=1.02, data=8.1)))
     assert found.bottleneck == Bottleneck.COMPUTE
     assert found.severity == "info"
-    assert found.headline == ("Computes 93 % of each step; the loader could feed 8.1× as much.")
+    assert found.headline == "Computes 93 % of each step; its data arrives in time."
+    assert found.evidence.endswith("The loader alone delivers 8.1× what training takes.")
     assert found.evidence.startswith("Forward 31 %, backward 55 %, optimizer 7 %; 1.4 of 2 cores")
     assert found.max_gain == 8.1
+
+
+def test_data_that_is_waited_for_does_not_arrive_in_time():
+    phases = {"data": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
+    found = by_name(phases=phases, ceilings=ceilings(compute=1.4, data=3.0))[Bottleneck.COMPUTE]
+    assert found.headline == "Computes 65 % of each step."
+
+
+def test_what_would_gain_nothing_is_not_said_to_gain():
+    phases = {"data": 0.15, "forward": 0.8, "other": 0.05}
+    found = by_name(phases=phases, ceilings=ceilings(compute=0.81))[Bottleneck.DATA]
+    assert found.headline.endswith("loading faster would gain nothing.")
 
 
 def test_a_program_without_a_loader_that_prepares_its_batches_slowly_hears_so():

@@ -14,6 +14,7 @@ from autotune.cli.doctor import doctor
 from autotune.cli.explain import explain
 from autotune.cli.profile import profile
 from autotune.cli.report import report
+from autotune.cli.run import run
 from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError
 
@@ -47,7 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _OF_A_PROGRAM: tuple[Callable[..., None], ...] = (profile, search)
-_OTHERS: tuple[Callable[..., None], ...] = (apply, report, compare, explain, doctor)
+_OTHERS: tuple[Callable[..., None], ...] = (run, apply, report, compare, explain, doctor)
 for command in _OF_A_PROGRAM:
     app.command(epilog="What follows -- is the program's own: search train.py -- --epochs 3")(
         command

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.options import Out
+from autotune.cli.options import Out, result_file
 
 Reverse = Annotated[bool, typer.Option("--reverse", "-R", help="Take it out of the source again.")]
 
@@ -12,9 +12,10 @@ Reverse = Annotated[bool, typer.Option("--reverse", "-R", help="Take it out of t
 def apply(out: Out, reverse: Reverse = False) -> None:
     """Write tuned.patch into the source, or take it out again."""
     from autotune.cli.console import Console
-    from autotune.cli.profile_screen import shown_path
+    from autotune.cli.typed import shown_path, typed
     from autotune.outputs.apply import apply_patch
 
+    out = result_file(out).parent
     console = Console()
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:
@@ -27,4 +28,4 @@ def apply(out: Out, reverse: Reverse = False) -> None:
             console.say(f"{'Restored' if reverse else 'Changed'} {shown_path(file)}")
     if not reverse:
         console.say(("To take it back:", "quiet"))
-        console.command(f"autotune apply {shown_path(out)} --reverse")
+        console.command(typed("apply", shown_path(out), "--reverse"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SLOWER = 3  # the exit code of a regression
 _CAVEAT = "Measured apart, not in turns: what else the machine did then and now counts too."
+_MACHINES = "Measured on different machines: the ratio is of program and machine together."
 
 Before = Annotated[
     Path,
@@ -56,11 +57,8 @@ def compare(
 
 
 def _show(console: "Console", comparison: "Comparison") -> None:
-    if comparison.speedup is None:
-        console.say(("One of the two trained nothing: there is nothing to compare.", "bad"))
-        return
     console.say((_sentence(comparison), "strong"))
-    console.say((_CAVEAT, "quiet"))
+    console.say((_CAVEAT, "quiet") if comparison.same_machine else (_MACHINES, "warn"))
     console.gap()
     rows: list[list[Line]] = [[(name, "quiet"), *rest] for name, *rest in _rows(comparison)]
     console.rows(rows, indent=0)
@@ -93,7 +91,6 @@ def _sentence(comparison: "Comparison") -> str:
     from autotune.outputs import wording
 
     speedup = comparison.speedup
-    assert speedup is not None
     interval = wording.interval_text(speedup)
     if speedup.low <= 1 <= speedup.high:
         answer = "No difference beyond doubt"

@@ -46,7 +46,9 @@ class Console:
     """Where words are shown; a run's progress and its answer go to the same one."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._rich = RichConsole(file=stream or sys.stdout, highlight=False, markup=False)
+        self._rich = RichConsole(
+            file=stream or sys.stdout, highlight=False, markup=False, force_jupyter=False
+        )
         wrapped = self._rich.is_terminal or os.environ.get("COLUMNS", "").isdigit()
         self.width = min(self._rich.width, _WIDEST) if wrapped else _UNWRAPPED
         self.is_live = self._rich.is_terminal and not self._rich.is_dumb_terminal

@@ -4,6 +4,14 @@ from typing import Annotated
 
 import typer
 
+_TRIED = {
+    "identical": "Gives the same numbers (identical): a search always tries it.",
+    "equivalent": "Gives the same training in other numbers (equivalent): a search tries it unless "
+    "told --allow identical.",
+    "different": "Gives another training (different): a search tries it only with --allow "
+    "different.",
+}
+
 Name = Annotated[
     str | None,
     typer.Argument(
@@ -16,7 +24,6 @@ def explain(name: Name = None) -> None:
     """Show the page of one knob, or name them all."""
     from autotune.cli.console import Console
     from autotune.knobs import KNOBS, by_name
-    from autotune.knobs.knob import Semantics
     from autotune.knobs.page import page_of
 
     console = Console()
@@ -30,10 +37,4 @@ def explain(name: Name = None) -> None:
         console.heading(heading)
         console.say(text, indent=2)
     console.gap()
-    tried = "with --allow different" if knob.semantics is Semantics.DIFFERENT else "by default"
-    console.say(
-        (
-            f"Its change is {knob.semantics}: tried {tried}, not with --knob {knob.name}=off.",
-            "quiet",
-        )
-    )
+    console.say((f"{_TRIED[knob.semantics]} --knob {knob.name}=off leaves it out.", "quiet"))

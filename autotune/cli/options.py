@@ -1,9 +1,13 @@
 """Arguments and flags that several commands take."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from autotune.errors import UsageError
 
 OUT_FOLDER = Path("autotune-out")
 
@@ -51,6 +55,31 @@ def out_folder(out: Path | None, target: str) -> Path:
     return out if out is not None else OUT_FOLDER / Path(target).stem
 
 
+@contextmanager
+def unseen_by_git() -> Iterator[None]:
+    """Where what runs makes the default folder, version control does not see it."""
+    was_there = OUT_FOLDER.exists()
+    try:
+        yield
+    finally:
+        if not was_there and OUT_FOLDER.is_dir():
+            with suppress(OSError):  # a full disk: what matters was written, or has said so
+                (OUT_FOLDER / ".gitignore").write_text("*\n")
+
+
 def result_file(path: Path) -> Path:
-    """The `result.json` that is meant by its own path or by its folder's."""
-    return path / "result.json" if path.is_dir() or not path.suffix else path
+    """The `result.json` that is meant by its own path or by its folder's.
+
+    Raises:
+        UsageError: it is a folder of folders with results.
+    """
+    if not path.is_dir():
+        return path if path.suffix else path / "result.json"
+    own = path / "result.json"
+    inner = [] if own.exists() else sorted(each.parent for each in path.glob("*/result.json"))
+    if inner:
+        raise UsageError(
+            f"{path} holds no result itself, but folders that do.",
+            f"Name one of them: {', '.join(map(str, inner))}.",
+        )
+    return own

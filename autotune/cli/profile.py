@@ -10,6 +10,7 @@ from autotune.cli.options import (
     Seed,
     Target,
     out_folder,
+    unseen_by_git,
 )
 
 
@@ -34,7 +35,7 @@ def profile(
     options = flow.Options(
         budget_seconds=parse_duration(budget), out=folder, device=device, seed=seed
     )
-    with Progress(console, quiet=quiet) as progress:
+    with unseen_by_git(), Progress(console, quiet=quiet) as progress:
         result = flow.profile(target, arguments or (), listener=progress, options=options)
     if as_json:
         print_document(result)

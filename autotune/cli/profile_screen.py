@@ -1,13 +1,12 @@
 """A profile in words: the bottleneck, the step's phases, the ceilings, memory, machine."""
 
-import os
-import shlex
 from pathlib import Path
 
 from autotune.cli.console import Console, Line
+from autotune.cli.typed import retyped, shown_path
 from autotune.machine import CPU, Machine
 from autotune.outputs import wording
-from autotune.profiling.profile import Memory, Profile
+from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Memory, Profile
 from autotune.result import Result
 from autotune.workload.window import PHASES
 
@@ -20,8 +19,9 @@ _FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free
 
 
 def show_profile(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
-    """The whole screen of `autotune profile`; only its first sentence where `brief`."""
+    """The whole screen of `autotune profile`; only its first sentences where `brief`."""
     profile, first = result.profile, result.diagnosis[0]
+    show_cautions(console, profile)
     console.say((first.headline, "strong"))
     if brief:
         return
@@ -37,12 +37,24 @@ def show_profile(console: Console, result: Result, folder: Path, *, brief: bool 
     show_files(console, folder, ("result.json", "report.html"))
     console.gap()
     console.say("Next: search for settings that gain it")
-    console.command(search_command(result, folder))
+    console.command(retyped(result.command, as_command="search"))
+
+
+def show_cautions(console: Console, profile: Profile) -> None:
+    """What comes before any figure of `profile`."""
+    for caution, evidence in wording.cautions(profile):
+        console.say([(caution, "warn"), (f" {evidence}", "quiet")])
 
 
 def show_facts(console: Console, profile: Profile, protection: str) -> None:
-    """Memory, machine, and how the user's files were kept."""
+    """What the figures leave out, memory, machine, and how the user's files were kept."""
     facts = {
+        "Left out": wording.outside(profile),
+        "Doubts": " ".join(
+            f"{doubt.evidence} {doubt.advice}"
+            for doubt in profile.doubts
+            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE)
+        ),
         "Memory": _memory(profile.memory),
         "Machine": machine_line(profile.machine),
         "Your files": protection,
@@ -73,22 +85,6 @@ def machine_line(machine: Machine) -> str:
         *versions,
     ]
     return ", ".join(parts)
-
-
-def search_command(result: Result, folder: Path) -> str:
-    """The command that searches what was profiled into `folder`."""
-    words = ["autotune", "search", shown_path(Path(result.target.path))]
-    if folder != Path("autotune-out") / result.target.name:
-        words += ["--out", str(folder)]
-    if result.target.arguments:
-        words += ["--", *result.target.arguments]
-    return shlex.join(words)
-
-
-def shown_path(path: Path) -> str:
-    """`path` from here, where that is the shorter way to say it."""
-    near = os.path.relpath(path)
-    return near if not near.startswith("..") else str(path)
 
 
 def _show_step(console: Console, profile: Profile) -> None:
@@ -122,7 +118,7 @@ def _show_ceilings(console: Console, profile: Profile) -> None:
     for ceiling, rate in zip(profile.ceilings, rates, strict=True):
         if ceiling.name not in names:
             continue
-        said: Line = f"{rate:<{width}}  {wording.ratio(ceiling.max_gain)}"
+        said: Line = f"{rate:<{width}}  {wording.ceiling(ceiling.max_gain)}"
         if ceiling.max_gain is None:
             said = (f"not measured: {ceiling.reason}", "quiet")
         rows.append([names[ceiling.name], said])

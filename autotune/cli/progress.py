@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Self
 
 from autotune.cli.console import Console, Line, Piece
+from autotune.cli.profile_screen import show_cautions
 from autotune.diagnosis import Finding
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
@@ -56,8 +57,15 @@ class Progress(Listener):
             self._live.enter_context(self._console.live(self.status))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._live.close()
+        best = self._best
+        if kind is KeyboardInterrupt and best is not None and best.config:
+            assert not isinstance(best.outcome, Failure)
+            ratio = self._ratio(best.outcome.samples_per_second)
+            self._console.say(
+                f"Best so far, not yet judged in turns: {ratio} {wording.settings(best.config)}"
+            )
 
     def stage(self, name: str) -> None:
         """Say what begins, where no live line does."""
@@ -68,13 +76,17 @@ class Progress(Listener):
     def profiled(self, profile: Profile, diagnosis: tuple[Finding, ...]) -> None:
         """Say what holds the program back, as soon as it is known."""
         self._baseline = profile.samples_per_second
-        if self._budget_seconds is not None:  # a profile's own screen begins with it
+        if self._budget_seconds is not None and not self._quiet:  # a profile's screen begins so
+            show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
 
     def space(self, space: Space) -> None:
         """Say what is searched."""
-        knobs, left_out = len(space.choices), len(space.skipped)
-        if not knobs:
+        for each in space.skipped:
+            if each.refused:
+                self._say(f"{each.knob}: {each.reason}.")
+        left_out = sum(each.knob not in space.choices for each in space.skipped)
+        if not space.choices:
             self._say("Nothing to search: every knob is left out, the report says why.")
             return
         self._say(

@@ -6,7 +6,7 @@ from autotune.cli.options import Out, result_file
 def report(out: Out) -> None:
     """Render report.html again from result.json."""
     from autotune.cli.console import Console
-    from autotune.cli.profile_screen import shown_path
+    from autotune.cli.typed import shown_path
     from autotune.outputs.document import read_document
     from autotune.outputs.report import write_report
 

@@ -14,6 +14,7 @@ from autotune.cli.options import (
     Seed,
     Target,
     out_folder,
+    unseen_by_git,
 )
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Trials at most.", show_default=False)]
@@ -73,7 +74,8 @@ def search(
         knobs=dict(parse_knob_option(each) for each in knob or ()),
         storage=storage,
     )
-    with Progress(console, budget_seconds=options.budget_seconds, quiet=quiet) as progress:
+    shown = Progress(console, budget_seconds=options.budget_seconds, quiet=quiet)
+    with unseen_by_git(), shown as progress:
         result = flow.search(target, arguments or (), listener=progress, options=options)
     if as_json:
         print_document(result)

@@ -3,18 +3,25 @@
 from pathlib import Path
 
 from autotune.cli.console import Console, Line, Piece
-from autotune.cli.profile_screen import machine_line, search_command, show_files, shown_path
+from autotune.cli.profile_screen import machine_line, show_cautions, show_files
+from autotune.cli.typed import retyped, shown_path, typed
+from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
+# A gain of less is not worth another search. Fewer trials than these were cut off by the budget: a
+# search that ends by itself has tried more in vain.
+_WORTH_MORE_TIME = 1.05
+_FEW_TRIALS = 5
+_TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
 
 def show_search(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
-    """The whole screen of `autotune search`; only its first sentence where `brief`."""
+    """The whole screen of `autotune search`; only its first sentences where `brief`."""
     verdict = result.verdict
     assert verdict is not None, "a search has a verdict"
     if not brief:
@@ -26,11 +33,12 @@ def show_search(console: Console, result: Result, folder: Path, *, brief: bool =
         _show_speeds(console, verdict)
         _show_settings(console, result, verdict)
     elif verdict.outcome == "no_gain" and result.diagnosis:
+        show_cautions(console, result.profile)
         console.say(result.diagnosis[0].headline)
     _show_hand_steps(console, result.edits)
     _show_proof(console, result, verdict)
     show_files(console, folder, (*_FILES, f"{result.target.name}_tuned.py"))
-    _show_next(console, result, folder)
+    _show_next(console, result, verdict, folder)
 
 
 def banner(verdict: Verdict) -> Line:
@@ -41,7 +49,7 @@ def banner(verdict: Verdict) -> Line:
         return [("Nothing to gain. ", "strong"), verdict.reason]
     speedup = verdict.speedup
     line: list[Piece] = [
-        (f"{wording.ratio(speedup.estimate)} faster", "banner"),
+        (wording.faster(speedup.estimate), "banner"),
         f" ({_interval(speedup)})",
     ]
     same = verdict.parity.same_training if verdict.parity else None
@@ -112,6 +120,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back": _delivered(verdict),
+        "Left out": wording.outside(result.profile),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),
         "Your files": result.protection,
@@ -139,7 +148,7 @@ def _delivered(verdict: Verdict) -> str:
         return delivered.reason or "the patched program was not timed"
     seen = "every setting was seen in effect" if delivered.settings_observed else delivered.reason
     return (
-        f"the patched program itself was run: {wording.ratio(delivered.speedup.estimate)} faster"
+        f"the patched program itself was run: {wording.faster(delivered.speedup.estimate)}"
         f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"
     )
 
@@ -154,19 +163,56 @@ def _cost(result: Result) -> str:
     return f"{said}; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
 
 
-def _show_next(console: Console, result: Result, folder: Path) -> None:
-    verdict = result.verdict
-    if verdict is None or verdict.outcome == "no_gain":
-        return
-    console.gap()
-    if verdict.outcome == "failed":
-        console.say(
-            "Next: try again when the machine is quieter; the search goes on where it stopped"
-        )
-        console.command(search_command(result, folder))
-    elif result.patch and result.target.path:
-        console.say("Next: write the settings into the source (--reverse takes them out again)")
-        console.command(f"autotune apply {shown_path(folder)}")
+def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path) -> None:
+    command = ""
+    if verdict.outcome == "faster":
+        what = "write the settings into the source (--reverse takes them out again)"
+        if result.patch and result.target.path:
+            command = typed("apply", shown_path(folder))
+    elif verdict.outcome == "failed":
+        what = "try again when the machine is quieter; the search goes on where it stopped"
+        if _was_busy(result, verdict):
+            command = retyped(result.command)
+    elif open_question := _open_question(result, verdict):
+        what = f"give it more time, {open_question}; the search goes on where it stopped"
+        command = retyped(result.command, budget=_more_time(result.profile.budget_seconds))
+    if command:
+        console.gap()
+        console.say(f"Next: {what}")
+        console.command(command)
+    if verdict.outcome == "faster" and result.target.path and not _is_whole(result):
+        console.gap()
+        console.say("Next: train with all the settings, the source untouched")
+        console.command(typed("run", shown_path(folder)))
+
+
+def _is_whole(result: Result) -> bool:
+    """Whether the patch has every setting."""
+    return bool(result.patch) and all(edit.status != "refused" for edit in result.edits)
+
+
+def _was_busy(result: Result, verdict: Verdict) -> bool:
+    kinds = (trial.outcome.kind for trial in result.trials if isinstance(trial.outcome, Failure))
+    return verdict.left_out > 0 or "busy" in kinds
+
+
+def _open_question(result: Result, verdict: Verdict) -> str:
+    """Why more time might still find a gain; "" where the answer stands."""
+    speedup = verdict.speedup
+    if speedup is not None:
+        is_open = speedup.low <= 1 and speedup.high > _WORTH_MORE_TIME
+        return f"a gain of up to {wording.ratio(speedup.high)} is not excluded" if is_open else ""
+    tried = sum(bool(trial.config) for trial in result.trials)
+    others = result.space.size - 1 if result.space else 0
+    chosen = any(word.startswith("--trials") for word in result.command)
+    if chosen or not tried < min(others, _FEW_TRIALS):
+        return ""
+    return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
+
+
+def _more_time(budget_seconds: float) -> str:
+    seconds = round(_TIMES_MORE * budget_seconds)
+    return f"{seconds}s" if seconds % 60 else f"{seconds // 60}m"
 
 
 def _interval(value: Ratio) -> str:

@@ -11,16 +11,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from autotune.diagnosis import diagnose
-from autotune.flow.context import Context, Options
+from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.trying import try_configs
+from autotune.flow.vetting import vet
 from autotune.listener import Listener
 from autotune.machine import detect
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
+from autotune.outputs.writing import ensure_room
 from autotune.profiling.profile import Profile
 from autotune.result import Cost, Result, TargetFacts
 from autotune.trials.space import build_space
@@ -83,9 +85,10 @@ def _profile(context: Context) -> tuple[Result, Emission]:
 def _search(context: Context) -> tuple[Result, Emission]:
     profiled, baseline = _diagnosed(context)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
+    space = vet(context, profiled, space)
     context.listener.space(space)
     trials = try_configs(context, profiled, space, baseline)
-    verdict, emission = judge(context, profiled, trials)
+    verdict, emission = judge(context, profiled, space, trials)
     result = replace(
         _result(context, profiled),
         space=space,
@@ -107,8 +110,11 @@ def _through(
     """Take `target` through `stages` on a workbench of its own, and write down what comes out."""
     began = time.monotonic()
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-    with Workbench(target, seed=options.seed, out=options.out) as bench:
+        ensure_room(options.out)
+    limit = options.seconds(START_SHARE, START_SECONDS)
+    with Workbench(
+        target, seed=options.seed, out=options.out, first_start_limit_seconds=limit
+    ) as bench:
         context = Context(
             target=target,
             options=options,

@@ -14,6 +14,8 @@ from autotune.workload.target import Target
 # How the budget is shared: the profile at most so much, and so much kept back for judging what was
 # found. Each share has a floor and a ceiling in seconds.
 PROFILE_SHARE, PROFILE_SECONDS = 0.12, (4.0, 20.0)
+# The first step may be waited for longer: a program may load its data for minutes.
+START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
@@ -32,6 +34,10 @@ class Options:
     knobs: Mapping[str, tuple[Value, ...] | None] = field(default_factory=dict)
     storage: str | None = None
 
+    def seconds(self, share: float, limits: tuple[float, float]) -> float:
+        """A share of the budget, within limits."""
+        return min(max(share * self.budget_seconds, limits[0]), limits[1])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -46,12 +52,17 @@ class Context:
 
     def seconds(self, share: float, limits: tuple[float, float]) -> float:
         """A share of the budget, within limits."""
-        return min(max(share * self.options.budget_seconds, limits[0]), limits[1])
+        return self.options.seconds(share, limits)
 
     @property
     def warm_seconds(self) -> float:
         """How long a run may warm up."""
         return self.seconds(WARM_SHARE, WARM_SECONDS)
+
+    @property
+    def trials_deadline(self) -> float:
+        """When what is left of the budget is needed for judging."""
+        return self.began + (1 - VERDICT_SHARE) * self.options.budget_seconds
 
     @property
     def deadline(self) -> float:

@@ -1,10 +1,12 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune.flow.context import Context
+from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
+from autotune.flow.trying import FEWEST_TRIALS
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
@@ -13,18 +15,24 @@ from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.outputs.patch import Emission, emit
 from autotune.profiling.profile import Profile
+from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict, decide, is_decided
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
 STEPS_PER_TURN = 2.5
-# Even an overdrawn budget leaves so much for judging.
-LEAST_SECONDS = 15.0
+# A budget is advised in whole tens of seconds.
+BUDGET_STEP_SECONDS = 10
 
 
-def judge(context: Context, profiled: Profile, trials: Sequence[Trial]) -> tuple[Verdict, Emission]:
-    """The verdict on the best of `trials`, and its source where it is worth handing back."""
+def judge(
+    context: Context, profiled: Profile, space: Space, trials: Sequence[Trial]
+) -> tuple[Verdict, Emission]:
+    """The verdict on the best of `trials` in `space`, and its source where it is worth handing
+    back.
+    """
+    untried = _why_untried(context, profiled, space, trials)
     best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
     emission = Emission()
     if best.config and context.target.kind != OBJECTS:
@@ -37,9 +45,23 @@ def judge(context: Context, profiled: Profile, trials: Sequence[Trial]) -> tuple
         unobserved=lambda seen: unobserved(best.config, seen),
         edits=emission.edits,
     )
-    if not best.config and (reason := _why_unknown(trials)):
+    if not best.config and (reason := untried or _why_unknown(trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, emission if verdict.outcome == "faster" else Emission()
+
+
+def _why_untried(context: Context, profiled: Profile, space: Space, trials: Sequence[Trial]) -> str:
+    """Why no setting was tried where there were some: the budget, and which one would do."""
+    if len(trials) > 1 or not space.choices or time.monotonic() < context.deadline:
+        return ""
+    trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
+    needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
+    budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
+    return (
+        f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
+        f"tried: starting and profiling the program took {context.spent_seconds:.0f} s. "
+        f"--budget {budget}s would do."
+    )
 
 
 def _why_unknown(trials: Sequence[Trial]) -> str:
@@ -69,7 +91,7 @@ def _take_turns(context: Context, profiled: Profile, config: Config, emission: E
         contestants,
         rounds=LOOKS[-1],
         turns_per_round=TURNS_PER_PROCESS,
-        deadline=max(context.deadline, time.monotonic() + LEAST_SECONDS),
+        deadline=context.deadline,
         turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
         warm_seconds=context.warm_seconds,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),

@@ -1,17 +1,29 @@
 """The first stage: one run is observed, with the loop's costs taken away one at a time."""
 
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
 from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
+from autotune.listener import Listener
 from autotune.measurement.ablation import Ablation, ablate
-from autotune.measurement.doubts import doubts_of
+from autotune.measurement.doubts import doubts_of, starved
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.profiling.build import build_profile
+from autotune.profiling.course import doubts_of_course
 from autotune.profiling.probes import bf16_speedup
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.workload.target import Target
-from autotune.workload.window import AS_IS
+from autotune.workload.window import AS_IS, Window
+
+WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
+
+FIRST_SAID_SECONDS = 10.0
 
 
 def profile_program(context: Context) -> tuple[Profile, Measurement]:
@@ -24,41 +36,81 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     context.listener.stage("starting the program")
     ablation = _ablate(context)
     context.bench.training_loader = ablation.seen.training_loader()
-    _, interval = throughput(ablation.windows[AS_IS])
+    cores = context.machine.cores
+    windows = {mode: _fair(taken, cores) for mode, taken in ablation.windows.items()}
     profiled = build_profile(
         machine=context.machine,
         seen=ablation.seen,
-        windows=ablation.windows,
+        windows=windows,
         reasons=ablation.reasons,
-        interval=interval,
+        interval=throughput(windows[AS_IS])[1],
         startup_seconds=ablation.startup_seconds,
         probes={"bf16_speedup": context.bench.call(bf16_speedup, context.machine.device)},
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
     )
-    return profiled, _as_measurement(ablation, profiled, context.machine.cores)
+    baseline = _as_measurement(ablation, profiled, windows[AS_IS])
+    doubts = (
+        *_doubts(windows, baseline.losses, cores),
+        *doubts_of_course(ablation.seen, ended_early=ablation.ended),
+    )
+    profiled = replace(profiled, doubts=doubts)
+    return profiled, replace(baseline, doubts=profiled.doubts)
 
 
 def _ablate(context: Context) -> Ablation:
     try:
         return ablate(
-            context.bench.observe,
+            lambda: context.bench.observe(Waiting(context.listener).told),
             seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
             on_device=context.machine.device != "cpu",
             cores=context.machine.cores,
             warm_seconds=context.warm_seconds,
+            deadline=context.trials_deadline,
         )
     except RunEnded as end:
         raise _why_nothing(context.target, end.failure) from None
 
 
+class Waiting:
+    """Says that the program's first step is waited for, ever more seldom."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._next_seconds = FIRST_SAID_SECONDS
+
+    def told(self, seconds: float) -> None:
+        """So many seconds have gone by."""
+        if seconds >= self._next_seconds:
+            what = f"waiting for the program's first training step: {seconds:.0f} s"
+            self._listener.stage(what)
+            self._next_seconds *= 2
+
+
 def _why_nothing(target: Target, failure: Failure) -> MeasurementError | ProgramError:
     name = target.path or "the training"
+    if failure.reason.endswith(f"exit code {WRONG_USAGE}"):
+        return ProgramError(
+            f"{name} did not take its arguments: {failure.reason}",
+            f"Arguments for your program go after --: autotune profile {Path(name).name} -- ARGS",
+            output=failure.output,
+        )
     if failure.kind in ("crashed", "out_of_memory", "killed"):
         return ProgramError(
             f"{name} failed: {failure.reason}",
             "Mend the program first; what it printed is above.",
             output=failure.output,
+        )
+    if failure.kind == "no_space":
+        return MeasurementError(
+            f"{name}: what it wrote filled {tempfile.gettempdir()} ({failure.reason})",
+            "Its writes are kept there while it is measured, to be thrown away: free some space, "
+            "or set TMPDIR to a directory with more.",
+        )
+    if failure.kind == "hung":
+        return MeasurementError(
+            f"{name}: {failure.reason}",
+            "Let it train sooner, on less data, or give it more time with a larger --budget.",
         )
     return MeasurementError(
         f"{name}: {failure.reason}",
@@ -67,15 +119,42 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     )
 
 
-def _as_measurement(ablation: Ablation, profiled: Profile, cores: int) -> Measurement:
-    windows = tuple(ablation.windows[AS_IS])
+def _fair(windows: Sequence[Window], cores: int) -> Sequence[Window]:
+    """Those in which the run had its processors; all of them where it had not in most."""
+    fair = [window for window in windows if not starved(window, cores=cores)]
+    return fair if 2 * len(fair) > len(windows) else windows
+
+
+def _doubts(
+    windows: Mapping[str, Sequence[Window]], losses: Sequence[float], cores: int
+) -> tuple[Doubt, ...]:
+    """What speaks against trusting the profile: its ceilings count as much as its speed."""
+    found = {doubt.name: doubt for doubt in doubts_of(windows[AS_IS], cores=cores)}
+    for taken in windows.values():
+        for doubt in doubts_of(taken, cores=cores):
+            if doubt.name == PROCESSORS_TAKEN:
+                found.setdefault(doubt.name, doubt)
+    wrong = sum(not math.isfinite(loss) for loss in losses)
+    if wrong:
+        found[NOT_FINITE] = Doubt(
+            name=NOT_FINITE,
+            evidence=f"The loss was infinite or not a number in {wrong} of {len(losses)} steps.",
+            advice="Mend the training first: its speed says nothing as long as it diverges.",
+        )
+    return tuple(found.values())
+
+
+def _as_measurement(
+    ablation: Ablation, profiled: Profile, windows: Sequence[Window]
+) -> Measurement:
     return Measurement(
         samples_per_second=profiled.samples_per_second,
         interval=profiled.interval,
-        windows=windows,
+        windows=tuple(windows),
         seen=profiled.seen,
         startup_seconds=ablation.startup_seconds,
         peak_bytes=profiled.memory.peak_bytes,
-        losses=tuple(loss for window in (*ablation.warm, *windows) for loss in window.losses),
-        doubts=doubts_of(windows, cores=cores),
+        losses=tuple(
+            loss for window in (*ablation.warm, *ablation.windows[AS_IS]) for loss in window.losses
+        ),
     )

@@ -4,9 +4,10 @@ import hashlib
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from autotune.flow.context import TRIAL_SECONDS, TRIAL_SHARE, VERDICT_SHARE, Context
+from autotune.flow.context import TRIAL_SECONDS, TRIAL_SHARE, Context
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
@@ -22,7 +23,7 @@ HOPELESS = 0.9
 FEWEST_WINDOWS = 3
 # A trial sees at least so many steps, however slow they are.
 FEWEST_STEPS = 4
-# The program as it is and the first plans are tried even where starting took the budget.
+# The program as it is and the first plans may use up what was kept back for judging.
 FEWEST_TRIALS = 3
 
 
@@ -31,13 +32,15 @@ def try_configs(
 ) -> list[Trial]:
     """Trials until the plan, the patience, their number or the budget's share is used up."""
     options = context.options
-    study = Study(
-        space, profiled, key=_key(context, space), storage=_storage(context), seed=options.seed
-    )
-    ends = context.began + (1 - VERDICT_SHARE) * options.budget_seconds
+    study = Study(space, profiled, key=_key(context), storage=_storage(context), seed=options.seed)
+    if study.trials:
+        tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
+        context.listener.stage(f"going on after {tried} of an earlier search")
+    ends = context.trials_deadline
     most = options.trials or sys.maxsize
     while space.choices and len(study.trials) <= most:
-        if time.monotonic() > ends and len(study.trials) >= FEWEST_TRIALS:
+        now = time.monotonic()
+        if now > context.deadline or (now > ends and len(study.trials) >= FEWEST_TRIALS):
             break
         asked = study.ask()
         if asked is None:
@@ -46,6 +49,9 @@ def try_configs(
         began = time.monotonic()
         context.listener.trial_begins(number, config, ends - began, study.best)
         outcome = _measure(context, profiled, config, study.best) if config else baseline
+        if isinstance(outcome, Measurement):
+            unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
+            outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
         seconds = time.monotonic() - began
         trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)
         study.tell(trial)
@@ -65,6 +71,7 @@ def _measure(
         ),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
+        deadline=context.trials_deadline,
         enough=lambda windows: len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor,
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
@@ -72,15 +79,14 @@ def _measure(
     return outcome
 
 
-def _key(context: Context, space: Space) -> str:
-    """The same program, arguments, machine, versions and space: the same study."""
+def _key(context: Context) -> str:
+    """The same program, arguments, machine and versions: trials that can be compared."""
     target, machine = context.target, context.machine
     facts = {
         "source": target.source_sha256,
         "arguments": target.arguments,
         "machine": [machine.device, machine.device_name, machine.cores],
         "versions": machine.versions,
-        "space": {name: list(values) for name, values in space.choices.items()},
         "seed": context.options.seed,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

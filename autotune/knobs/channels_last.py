@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
 from autotune.workload.seen import Seen
@@ -45,6 +45,10 @@ class ChannelsLast(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         return Choices(own=False, values=(False, True))
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        # Convolutional networks ran 1.24x to 1.36x as fast on CPUs.
+        return Expectation(phase="compute", log_mean=-0.2 if value else 0.0, sd=0.15)
 
     def read(self, seen: Seen) -> Value:
         convolutional = [model for model in seen.models if model.convolutions]

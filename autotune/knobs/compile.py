@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
 from autotune.workload.seen import Seen
@@ -74,6 +74,11 @@ class Compile(Knob):
         return Choices(
             own="off", values=("off", "default", "reduce-overhead")[: 3 if on_cuda(profile) else 2]
         )
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        # 0.68x to 1.30x on CPUs; on a GPU it fuses what would be launched one by one.
+        gain = 0.2 if value != "off" and on_cuda(profile) else 0.0
+        return Expectation(phase="compute", log_mean=-gain, sd=0.2)
 
     def read(self, seen: Seen) -> Value:
         return seen.models[0].compiled if seen.models else "off"

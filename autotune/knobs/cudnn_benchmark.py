@@ -16,7 +16,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
@@ -51,6 +51,9 @@ class CudnnBenchmark(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         return Choices(own=self.read(seen), values=(False, True))
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        return Expectation(phase="compute", log_mean=-0.1 if value else 0.0, sd=0.15)
 
     def read(self, seen: Seen) -> Value:
         return seen.cudnn_benchmark

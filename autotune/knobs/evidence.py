@@ -108,7 +108,7 @@ def most_workers(profile: Profile) -> int:
     once.
     """
     loader = profile.seen.loader
-    if loader is None or loader.iterable:
+    if loader is None:
         return _own_workers(profile)
     share, cores = _busy_share(profile), profile.machine.cores
     if share is None or share >= _DECODING_SHARE:

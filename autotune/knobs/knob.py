@@ -35,6 +35,19 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What a value should do to the seconds of one phase, before it was ever tried here.
+
+    `phase` is "data", "copy", "compute" or "optimizer"; the factor's natural logarithm is expected
+    at `log_mean`, give or take `sd`.
+    """
+
+    phase: str
+    log_mean: float = 0.0
+    sd: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
     """Why a knob is left out of this search, in one sentence.
 
@@ -73,6 +86,13 @@ class Knob(Protocol):
         workers).
         """
         return True
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        """What `value` should do to a step, so that the likeliest is tried first.
+
+        `num_workers` and `threads` are not asked: what they do follows from the profile.
+        """
+        return Expectation(phase="compute")
 
     def read(self, seen: Seen) -> Value:
         """The value that an observed run really had."""

@@ -16,9 +16,11 @@ What it changes
     that look across the batch (batch norm) would see other batches: it is never offered for them.
 """
 
+import math
+
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda, plenty_of_memory
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Accumulate, Edit
 from autotune.workload.seen import Seen
@@ -61,6 +63,10 @@ class MicroBatches(Knob):
             )
         return Choices(own=1, values=(1, *values))
 
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        # Smaller products, each operation launched more often; but smaller ones fit into caches.
+        return Expectation(phase="compute", log_mean=0.05 * math.log2(int(value)), sd=0.15)
+
     def read(self, seen: Seen) -> Value:
         return seen.micro_batches
 
@@ -83,7 +89,12 @@ def _another_training(seen: Seen) -> str:
     """Why micro-batches would be another training here, or could not be had; "" where they can."""
     if seen.loader is None:
         return "the program has no DataLoader whose batches could be split"
-    if seen.loader.batch_size is None or seen.loader.custom_batches or seen.loader.iterable:
+    if seen.loader.iterable:
+        return (
+            "the dataset is an IterableDataset: how many batches it gives, and how large the last "
+            "one is, cannot be known"
+        )
+    if seen.loader.batch_size is None or seen.loader.custom_batches:
         return (
             "the program puts its batches together in a way of its own: they cannot be split safely"
         )

@@ -15,7 +15,10 @@ What it costs
 
 What it changes
     Random augmentation draws from other streams of the same distribution. What a dataset remembers
-    between samples (a cache it fills) is remembered by each worker for itself.
+    between samples (a cache it fills) is remembered by each worker for itself. Before they are
+    tried, what workers deliver is compared with what the program is given as it is: an
+    IterableDataset that does not share its samples out, or a file that processes read over each
+    other, keeps the program at its own number.
 """
 
 from autotune.diagnosis import Bottleneck
@@ -43,12 +46,6 @@ class NumWorkers(Knob):
         if loader is None:
             return Skip(
                 reason="the program has no DataLoader: it makes its batches itself", impossible=True
-            )
-        if loader.iterable:
-            return Skip(
-                reason="the dataset is an IterableDataset: with k workers it would give every "
-                "sample k times, unless it shares them out itself, which cannot be seen",
-                impossible=True,
             )
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:

@@ -19,7 +19,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_stepping
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, OptimizerArgument
 from autotune.workload.seen import Seen
@@ -55,6 +55,11 @@ class Optimizer(Knob):
                 reason=f"{optimizer.name} runs batched already, and has no fused implementation"
             )
         return Choices(own=own, values=tuple(values))
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        # Fused AdamW made a step 1.77x as fast where the optimizer was half of it.
+        gains = {"forloop": 0.0, "foreach": 0.4, "fused": 0.9}
+        return Expectation(phase="optimizer", log_mean=-gains[str(value)], sd=0.5)
 
     def read(self, seen: Seen) -> Value:
         optimizer = seen.optimizer

@@ -17,7 +17,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_copying, on_cuda
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
@@ -45,6 +45,10 @@ class PinMemory(Knob):
         if reason := little_from_copying(profile):
             return Skip(reason=reason)
         return Choices(own=self.read(profile.seen), values=(False, True))
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        # From pinned memory a GPU copies two to three times as fast.
+        return Expectation(phase="copy", log_mean=-0.7 if value else 0.0, sd=0.5)
 
     def read(self, seen: Seen) -> Value:
         return seen.loader is not None and seen.loader.pin_memory

@@ -19,9 +19,11 @@ What it changes
     must stay within its own noise, and is checked to.
 """
 
+import math
+
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
-from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Autocast, Edit, ProcessStatement
@@ -73,6 +75,13 @@ class Precision(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         return Choices(own="fp32", values=("fp32", "bf16"))
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        if not on_cuda(profile):
+            speedup = profile.probes.get("bf16_speedup", 1.0) if value == "bf16" else 1.0
+            return Expectation(phase="compute", log_mean=-math.log(speedup), sd=0.3)
+        gains = {"fp32": 0.0, "tf32": 0.3, "bf16": 0.5, "fp16": 0.5}
+        return Expectation(phase="compute", log_mean=-gains[str(value)], sd=0.4)
 
     def read(self, seen: Seen) -> Value:
         if seen.autocast:

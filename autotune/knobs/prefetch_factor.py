@@ -16,7 +16,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_loading, loader_waits
-from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
+from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
@@ -38,11 +38,6 @@ class PrefetchFactor(Knob):
             return Skip(
                 reason="the program has no DataLoader: nothing is fetched ahead", impossible=True
             )
-        if loader.iterable and loader.num_workers == 0:
-            return Skip(
-                reason="its loader can have no workers, so that nothing is fetched ahead",
-                impossible=True,
-            )
         if loader.num_workers == 0:
             return Skip(
                 reason="the program's loader has no workers yet: whether their queue is too short "
@@ -62,6 +57,9 @@ class PrefetchFactor(Knob):
 
     def active(self, chosen: Config) -> bool:
         return chosen.get("num_workers") != 0
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        return Expectation(phase="data")
 
     def read(self, seen: Seen) -> Value:
         return queued_by_a_worker(seen)

@@ -1,5 +1,6 @@
 """The same loop with one cost taken away at a time: what each is worth, on any device."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ def ablate(
     on_device: bool,
     cores: int,
     warm_seconds: float = WARM_LIMIT_SECONDS,
+    deadline: float = math.inf,
 ) -> Ablation:
     """Time a program in each mode for `seconds` in all, as it is for the larger part.
 
@@ -51,6 +53,7 @@ def ablate(
         on_device: there is a device that batches are copied to.
         cores: cores that the run may use; a mode in which it did not get them is timed again.
         warm_seconds: limit of the warm-up.
+        deadline: `time.monotonic()` after which no mode is timed again.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is.
@@ -66,7 +69,7 @@ def ablate(
                     continue
             for mode in modes:
                 if mode not in ablation.windows and mode not in ablation.reasons:
-                    _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores)
+                    _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
             break
         except RunEnded as end:
             if ablation is None or (AS_IS not in ablation.windows and end.failure.kind != "ended"):
@@ -99,13 +102,14 @@ def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
 
 
 def _time_undisturbed(
-    ablation: Ablation, run: ProcessRun, mode: str, seconds: float, cores: int
+    ablation: Ablation, run: ProcessRun, mode: str, seconds: float, cores: int, deadline: float
 ) -> None:
     """Time a mode, again where other work took the processors in most of its windows."""
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
         _time(ablation, run, mode, seconds)
         windows = ablation.windows.get(mode, [])
-        if 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows):
+        fair = 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows)
+        if fair or time.monotonic() + seconds > deadline:
             return
 
 

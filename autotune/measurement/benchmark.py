@@ -51,6 +51,7 @@ def time_run(
     cores: int,
     warm_seconds: float = WARM_LIMIT_SECONDS,
     enough: Callable[[list[Window]], bool] | None = None,
+    deadline: float = math.inf,
 ) -> Measurement | Failure:
     """Start a run and time it for about `seconds` after its warm-up; started again while the
     machine is too busy.
@@ -61,15 +62,19 @@ def time_run(
         cores: cores that the run may use.
         warm_seconds: limit of the warm-up.
         enough: is shown the timed windows so far, and may end the run early.
+        deadline: `time.monotonic()` by which another start must be over to be worth it.
     """
     outcome: Measurement | Failure = Failure(kind="busy", reason="not run")
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
+        began = time.monotonic()
         run = start()
         try:
             outcome = _time_once(run, seconds, cores, warm_seconds, enough)
         finally:
             run.kill()
-        if not (isinstance(outcome, Failure) and outcome.kind == "busy"):
+        busy = isinstance(outcome, Failure) and outcome.kind == "busy"
+        now = time.monotonic()
+        if not busy or now + (now - began) > deadline:
             break
     return outcome
 
@@ -104,7 +109,7 @@ def _measurement(
 ) -> Measurement | Failure:
     sound = [window for window in timed if not starved(window, cores=cores)]
     if len(sound) * 2 <= len(timed):
-        reason = "other work on this machine took the processors away, three times running"
+        reason = "other work on this machine took the processors away whenever it ran"
         return Failure(kind="busy", reason=reason)
     losses = tuple(chain.from_iterable(window.losses for window in (*warm, *timed)))
     if not all(map(math.isfinite, losses)):

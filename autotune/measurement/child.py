@@ -1,23 +1,35 @@
 """Inside a forked run: enter the sandbox, set the program up, run it, and say how it ended."""
 
 import os
+import shutil
 import sys
 import traceback
+from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
 from typing import Any, NoReturn
 
 import torch
 
 from autotune.knobs import setup_for
 from autotune.measurement.jobs import Call, Job
-from autotune.measurement.sandbox import enter
+from autotune.measurement.sandbox import Layer, enter
 from autotune.workload.conversation import Answer, Command, Crashed, Halted, Report
 from autotune.workload.intercept import intercepted
 from autotune.workload.script import run_script, seed_everything
 
 # Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
 # allocator.
+_WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
+
+# Where less is free, what went wrong is that nothing more could be written.
+_FULL_BYTES = 1 << 20
+_WORKER_LOST = "the system killed a loader's worker, most likely because memory ran out"
+_NO_INPUT = "the program reads its standard input, which is empty in a run"
+
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 class _ControllerGone(BaseException):
@@ -68,7 +80,8 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         if job.layer is not None:
             enter(job.layer)
         seed_everything(job.seed)
-        setup = setup_for({} if job.objects else job.config)
+        natively = bool(job.objects) and not job.injected
+        setup = setup_for({} if natively else job.config)
         with intercepted(setup, line, training_loader=job.training_loader) as live:
             try:
                 exit_code = _run_program(job)
@@ -78,7 +91,10 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
     except _ControllerGone:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
-        line.say(_crashed(error))
+        crashed = _crashed(error)
+        if job.layer is not None and _is_full(job.layer):
+            crashed = replace(crashed, kind="no_space")
+        line.say(crashed)
         exit_code = 1
     sys.stdout.flush()
     sys.stderr.flush()
@@ -90,7 +106,7 @@ def _run_program(job: Job) -> int:
         import cloudpickle
 
         call: Any = cloudpickle.loads(job.objects)
-        call(job.config)
+        call({} if job.injected else job.config)
         return 0
     try:
         run_script(job.program)
@@ -102,9 +118,35 @@ def _run_program(job: Job) -> int:
 
 
 def _crashed(error: BaseException) -> Crashed:
-    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, SystemExit):
+        said = f"{error.code}\n" if isinstance(error.code, str) else ""  # Python prints no more
+        code = error.code if isinstance(error.code, int) else 1
+        return Crashed(kind="crashed", message=f"it left with exit code {code}", trace=said)
+    trace = "".join(traceback.format_exception(error.with_traceback(_from_the_program(error))))
     message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
-        isinstance(error, RuntimeError) and any(sign in str(error) for sign in _OUT_OF_MEMORY)
-    )
-    return Crashed(kind="out_of_memory" if memory else "crashed", message=message, trace=trace)
+    if isinstance(error, EOFError) and "reading a line" in message:
+        message = f"{_NO_INPUT} ({message})"
+    if _WORKER_KILLED in trace:
+        message = f"{_WORKER_LOST} ({message})"
+        return Crashed(kind="killed", message=message, trace=trace)
+    return Crashed(kind=_kind(error), message=message, trace=trace)
+
+
+def _kind(error: BaseException) -> str:
+    said = str(error) if isinstance(error, RuntimeError) else ""
+    memory = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+    return "out_of_memory" if memory or any(sign in said for sign in _OUT_OF_MEMORY) else "crashed"
+
+
+def _is_full(layer: Layer) -> bool:
+    """Whether there is no room left for what the run writes."""
+    store = layer.root / "store"  # may be in memory
+    return shutil.disk_usage(store if store.is_dir() else layer.root).free < _FULL_BYTES
+
+
+def _from_the_program(error: BaseException) -> TracebackType | None:
+    """The traceback without our own frames, through which the program was called."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.tb_next
+    return frame or error.__traceback__

@@ -5,8 +5,8 @@ it.
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from autotune.measurement.measurement import Doubt
 from autotune.measurement.statistics import rate, throughput, timed
+from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from autotune.workload.window import Window
 
 # A window is starved when the run was kept from a quarter of the processor time that it was ready
@@ -73,7 +73,7 @@ def _processors_taken(windows: Sequence[Window], cores: int) -> Doubt | None:
     used = fmean(used for used, _ in taken)
     wanted = fmean(min(float(cores), used + delayed) for used, delayed in taken)
     return Doubt(
-        name="processors taken",
+        name=PROCESSORS_TAKEN,
         evidence=f"In {len(taken)} of {len(windows)} windows it ran on {used:.1f} of the "
         f"{wanted:.1f} processors that it was ready for; other programs had the rest.",
         advice="Stop other programs on this machine and measure again.",

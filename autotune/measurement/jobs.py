@@ -14,7 +14,8 @@ class Job:
     """One run: a program, set up by a Config, in a sandbox (`layer`; None leaves the files open).
 
     `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
-    a script.
+    a script; with `injected` it trains as it is, and the config is had at torch's seams, as a
+    script's is.
     """
 
     program: Program
@@ -23,6 +24,7 @@ class Job:
     seed: int = 0
     layer: Layer | None = None
     objects: bytes = b""
+    injected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

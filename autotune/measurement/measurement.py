@@ -2,17 +2,9 @@
 
 from dataclasses import dataclass
 
+from autotune.profiling.profile import Doubt
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """A reason not to trust a measurement ("unstable", "processors taken"), with advice."""
-
-    name: str
-    evidence: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +29,8 @@ class Failure:
 
     "out_of_memory", "crashed", "hung", "not_finite", "void" (a setting was asked for and not
     observed), "killed", "ended" (the program finished before anything could be measured), "busy"
-    (the machine did not give it its processors three times running).
+    (the machine did not give it its processors whenever it was run), "no_space" (what it wrote
+    filled the disk).
     """
 
     kind: str

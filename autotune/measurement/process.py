@@ -13,16 +13,19 @@ from autotune.workload.conversation import (
     Answer,
     Command,
     Crashed,
+    Draw,
     Ended,
     Ready,
     RunWindow,
     Tell,
     Unsupported,
 )
+from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
 
 _OUTPUT_KEPT_BYTES = 4000
+_REAPED_WITHIN_SECONDS = 2.0
 
 
 class RunEnded(Exception):  # an ending is not always an error
@@ -67,19 +70,21 @@ class ProcessRun:
         self._ready = False
         self._paused = False
         self._over = False
+        self._end: RunEnded | None = None
         # How long any one step may take before the run counts as hung.
         self.step_limit_seconds = limit_seconds
         self.startup_seconds = 0.0
 
-    def await_first_step(self, while_waiting: Callable[[], None] | None = None) -> None:
-        """Wait until the first optimizer step is done.
+    def await_first_step(self, waited: Callable[[float], None] | None = None) -> None:
+        """Wait until the first optimizer step is done; `waited` is told for how many seconds so
+        far.
 
         Raises:
             RunEnded: the program ended before it, crashed, or took longer than its limit.
         """
         if self._ready:
             return
-        report = self._await(self._startup_limit_seconds, "its first training step", while_waiting)
+        report = self._await(self._startup_limit_seconds, "its first training step", waited)
         if not isinstance(report, Ready):
             raise RunEnded(
                 Failure(kind="crashed", reason=f"the run answered {report!r}", output=self.output())
@@ -109,6 +114,25 @@ class ProcessRun:
             raise NotPossible(report.reason)
         assert isinstance(report, Window), report
         return report
+
+    def draw(self, command: Draw) -> Delivery:
+        """What the training loader delivers, drawn beside the training.
+
+        Raises:
+            RunEnded: the program ended, crashed, hung or was killed.
+            NotPossible: the program has no loader, or reading from it failed.
+        """
+        self.await_first_step()
+        report = self._say(command, command.seconds + self.step_limit_seconds, "a batch")
+        if isinstance(report, Unsupported):
+            raise NotPossible(report.reason)
+        assert isinstance(report, Delivery), report
+        return report
+
+    def limit(self, seconds: float) -> None:
+        """Its start, and then any one step, may take no longer than `seconds`."""
+        self._startup_limit_seconds = min(self._startup_limit_seconds, seconds)
+        self.step_limit_seconds = min(self.step_limit_seconds, seconds)
 
     def seen(self) -> Seen:
         """See `workload.window.LiveRun`."""
@@ -148,30 +172,31 @@ class ProcessRun:
     def _say(self, command: Command, limit_seconds: float, awaited: str) -> Any:
         self.resume()
         # A run that has ended cannot be told anything: waiting for its answer says how it ended.
-        with suppress(BrokenPipeError, ConnectionResetError):
+        with suppress(OSError):
             self._line.send(command)
         return self._await(limit_seconds, awaited, None)
 
     def _await(
-        self, limit_seconds: float, awaited: str, while_waiting: Callable[[], None] | None
+        self, limit_seconds: float, awaited: str, waited: Callable[[float], None] | None
     ) -> Any:
         """The next report, while looking whether the process still lives."""
-        ends = time.monotonic() + limit_seconds
+        if self._end is not None:
+            raise self._end
+        began = time.monotonic()
         while not self._line.poll(0.05):
-            if while_waiting is not None:
-                while_waiting()
+            spent = time.monotonic() - began
+            if waited is not None:
+                waited(spent)
             status = self._exit_status()
             if status is not None and not self._line.poll(0):
                 self._fail(_cause_of(status, self.output()))
-            if time.monotonic() > ends:
+            if spent > limit_seconds:
                 reason = f"no sign of {awaited} within {limit_seconds:.0f} s"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
             report = self._line.recv()
         except (EOFError, OSError):
-            time.sleep(0.1)
-            status = self._exit_status()
-            self._fail(_cause_of(0 if status is None else status, self.output()))
+            self._fail(_cause_of(self._last_status(), self.output()))
         if isinstance(report, Ended):
             self._fail(_ending(report, self.output()), report.window)
         if isinstance(report, Crashed):
@@ -182,9 +207,17 @@ class ProcessRun:
             )
         return report
 
+    def _last_status(self) -> int:
+        """How the process exited; it has hung up already, and is about to be reaped."""
+        ends = time.monotonic() + _REAPED_WITHIN_SECONDS
+        while (status := self._exit_status()) is None and time.monotonic() < ends:
+            time.sleep(0.01)
+        return status or 0
+
     def _fail(self, failure: Failure, window: Window | None = None) -> None:
         self.kill()
-        raise RunEnded(failure, window)
+        self._end = RunEnded(failure, window)
+        raise self._end
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -209,7 +242,7 @@ def _cause_of(status: int, output: str) -> Failure:
         name = signal.Signals(-status).name
         return Failure(kind="crashed", reason=f"the run was ended by {name}", output=output)
     return Failure(
-        kind="crashed",
+        kind="crashed" if status else "ended",
         reason=f"the run left with exit code {status} between two steps",
         output=output,
     )

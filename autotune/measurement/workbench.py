@@ -2,7 +2,11 @@
 user's files.
 """
 
-from collections.abc import Callable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -10,7 +14,8 @@ from typing import Any
 from autotune.knobs.knob import Config
 from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.sandbox import (
     Layer,
     Sandbox,
@@ -38,11 +43,20 @@ class Workbench:
         seed: that every run's random streams start from, so that runs can be compared batch by
             batch.
         out: directory that autotune itself writes to.
+        first_start_limit_seconds: how long the first run may take to its first step.
     """
 
-    def __init__(self, target: Target, *, seed: int = 0, out: Path | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        seed: int = 0,
+        out: Path | None = None,
+        first_start_limit_seconds: float = FIRST_START_LIMIT_SECONDS,
+    ) -> None:
         self._target = target
         self._seed = seed
+        self._first_start_limit_seconds = first_start_limit_seconds
         self._sandbox = Sandbox(
             protected_directories(
                 Path(target.path or Path(target.directory) / "training"),
@@ -52,9 +66,14 @@ class Workbench:
             kept=[out] if out else [],
         )
         scratch = self._sandbox.scratch
-        self._zygote = Zygote({**environment(scratch), **quiet_environment(scratch)})
+        try:
+            self._zygote = Zygote({**environment(scratch), **quiet_environment(scratch)})
+        except BaseException:
+            self._sandbox.close()
+            raise
         self._layers: dict[int, Layer] = {}
         self._longest_start_seconds: float | None = None
+        self._prepared_untried = False
         self.training_loader: LoaderKey | None = None
 
     def __enter__(self) -> "Workbench":
@@ -66,8 +85,9 @@ class Workbench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._zygote.close()
-        self._sandbox.close()
+        with _undisturbed():
+            self._zygote.close()
+            self._sandbox.close()
 
     @property
     def protection(self) -> str:
@@ -79,39 +99,67 @@ class Workbench:
         return self._zygote.call(function, *arguments)
 
     def start(
-        self, config: Config | None = None, *, sources: Mapping[str, str] | None = None
+        self,
+        config: Config | None = None,
+        *,
+        sources: Mapping[str, str] | None = None,
+        injected: bool = False,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
+
+        With `injected`, objects too are set up at torch's seams rather than by their Trainer.
         """
-        config = dict(config or {})
-        layer = self._sandbox.layer()
         job = Job(
             program=self._target.program(dict(sources or {})),
-            config=config,
+            config=dict(config or {}),
             training_loader=self.training_loader if config else None,
             seed=self._seed,
-            layer=layer,
             objects=self._target.objects,
+            injected=injected,
         )
+        run = self._fork(job, self._sandbox.layer())
+        return self._try_prepared(run, job) if self._prepared_untried else run
+
+    def _fork(self, job: Job, layer: Layer) -> ProcessRun:
         self._discard_old()
-        run = self._zygote.start(job, limit_seconds=self._limit_seconds(config))
+        run = self._zygote.start(
+            replace(job, layer=layer), limit_seconds=self._limit_seconds(job.config)
+        )
         self._layers[run.pid] = layer
         return run
 
-    def observe(self) -> ProcessRun:
+    def _try_prepared(self, run: ProcessRun, job: Job) -> ProcessRun:
+        """`run`, the first above what the program has prepared; another without that where it
+        crashes.
+
+        A program that insists on making its directory or its log file cannot start where it has
+        made them before. Where it crashes all the same, its settings are to blame.
+        """
+        self._prepared_untried = False
+        failure = _failure_at_start(run)
+        if failure is None or failure.kind != "crashed":
+            return run
+        again = self._fork(job, replace(self._sandbox.layer(), prepared=None))
+        if _failure_at_start(again) is not None:
+            return run
+        self._sandbox.forget_prepared()
+        return again
+
+    def observe(self, waited: Callable[[float], None] | None = None) -> ProcessRun:
         """Start the first run, and keep what the program prepares before its first step for all
-        later ones.
+        later ones; `waited` is told for how many seconds that step has been waited for.
         """
         run = self.start()
-        run.await_first_step()
-        self._sandbox.keep_prepared(self._layers[run.pid])
+        run.await_first_step(waited)
+        if self._longest_start_seconds is None:
+            self._prepared_untried = self._sandbox.keep_prepared(self._layers[run.pid])
         self._longest_start_seconds = run.startup_seconds
         return run
 
     def _limit_seconds(self, config: Config) -> float:
         if self._longest_start_seconds is None:
-            return FIRST_START_LIMIT_SECONDS
+            return self._first_start_limit_seconds
         limit = max(LIMIT_FLOOR_SECONDS, LATER_STARTS_TAKE_AT_MOST * self._longest_start_seconds)
         return limit + (COMPILING_LIMIT_SECONDS if config.get("compile", "off") != "off" else 0.0)
 
@@ -121,3 +169,30 @@ class Workbench:
         """
         for pid in [pid for pid in self._layers if self._zygote.exit_status(pid) is not None]:
             self._sandbox.discard(self._layers.pop(pid))
+
+
+def _failure_at_start(run: ProcessRun) -> Failure | None:
+    """Why `run` does not get to its first step; None where it does."""
+    try:
+        run.await_first_step()
+    except RunEnded as end:
+        return end.failure
+    return None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is done inside is done whole, however often Ctrl-C is pressed.
+
+    Only the main thread is told of signals, and only it may say what to do about them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -3,7 +3,10 @@ runs.
 
 It imports torch and builds one optimizer, but never runs a kernel and never touches a GPU: forking
 after an OpenMP region deadlocks, and CUDA does not survive a fork. It serves one controller over a
-socket; when that one is gone, it kills every run's process group and ends.
+socket; when that one is gone, it kills every run with all that it started and ends.
+
+Whatever a run leaves behind, daemons and sessions of their own among it, is adopted by this process
+and killed as soon as no run is alive.
 """
 
 import ctypes
@@ -12,14 +15,19 @@ import select
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-_PR_SET_PDEATHSIG = 1
+import psutil
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
+_ENDED_FIRST = 500  # of 1000: as if it held half of the memory beside what it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,31 +60,53 @@ def warm_up() -> None:
     torch.optim.AdamW([torch.nn.Parameter(torch.empty(1))])
 
 
-def serve(handle: int) -> None:
+def serve(handle: int) -> NoReturn:
     """Fork runs for the controller at the other end of the socket `handle`, until it hangs up."""
     controller = Connection(handle)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to handle
-    warm_up()
-    controller.send("warm")
-    children: set[int] = set()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        while True:
-            if select.select([controller], [], [], _POLL_SECONDS if children else None)[0]:
-                job = controller.recv()
-                pid = _fork(controller, job)
-                children.add(pid)
-                controller.send(Forked(pid=pid))
-            for pid in tuple(children):
-                reaped, status = os.waitpid(pid, os.WNOHANG)
-                if reaped:
-                    children.discard(pid)
-                    _kill_group(pid)  # what it left behind: loader workers
-                    controller.send(Exited(pid=pid, status=os.waitstatus_to_exitcode(status)))
-    except (EOFError, OSError):
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # while it imports, it hears nobody hang up
+        warm_up()
+        _prctl(_PR_SET_PDEATHSIG, 0)
+        controller.send("warm")
+        _fork_on_request(controller)
+    except (EOFError, ConnectionError):
         pass
+    except BaseException:  # noqa: BLE001 - it must end below, not in the interpreter's own way
+        traceback.print_exc()
     finally:
-        for pid in children:
-            _kill_group(pid)
+        _kill_descendants()
+        sys.stderr.flush()
+        os._exit(0)  # taking torch down in an orderly way takes up to seconds
+
+
+def _fork_on_request(controller: Connection) -> NoReturn:
+    runs: set[int] = set()
+    while True:
+        if select.select([controller], [], [], _POLL_SECONDS)[0]:
+            job = controller.recv()
+            pid = _fork(controller, job)
+            runs.add(pid)
+            controller.send(Forked(pid=pid))
+        for pid, status in _reaped():
+            if pid not in runs:
+                continue  # adopted
+            runs.discard(pid)
+            _kill_group(pid)  # what it left behind: loader workers
+            if not runs:
+                _kill_descendants()
+            controller.send(Exited(pid=pid, status=status))
+
+
+def _reaped() -> Iterator[tuple[int, int]]:
+    """The children that have ended, and how."""
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            yield pid, os.waitstatus_to_exitcode(status)
 
 
 def _fork(controller: Connection, job: Any) -> int:
@@ -107,10 +137,13 @@ def _become_a_run(output: int) -> None:
     """Lead a process group of its own, die with the zygote, and print to the output file."""
     parent = os.getppid()
     os.setsid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(70)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Where memory runs out, the kernel is to choose the run, which can be spared.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(_ENDED_FIRST))
     silence = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((silence, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -121,6 +154,16 @@ def _become_a_run(output: int) -> None:
 def _kill_group(pid: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def _kill_descendants() -> None:
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            process.kill()
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value)
 
 
 if __name__ == "__main__":

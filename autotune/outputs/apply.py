@@ -82,6 +82,19 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     return Applied(files=_write(changed))
 
 
+def is_applied(out: Path) -> bool:
+    """Whether the source has what `tuned.patch` in the folder `out` says; not where there is none.
+
+    Raises:
+        UsageError: there is no result in `out`, or what it has as a patch is none.
+    """
+    if not (out / "tuned.patch").is_file():
+        return False
+    target = read_document(out / "result.json").target
+    root = Path(Target(kind=target.kind, path=target.path).root)
+    return _fits(root, [each.reversed() for each in _read_patch(out / "tuned.patch")])
+
+
 def _read_patch(path: Path) -> list[_FilePatch]:
     try:
         text = path.read_bytes().decode()

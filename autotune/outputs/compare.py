@@ -1,14 +1,19 @@
 """Two results side by side: is the program of the second slower than that of the first?"""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autotune.errors import UsageError
 from autotune.machine import Machine
-from autotune.outputs.wording import significant
-from autotune.profiling.profile import Profile
-from autotune.result import Result
+from autotune.outputs.wording import counted, significant
+from autotune.profiling.profile import PROCESSORS_TAKEN, Profile
+from autotune.result import Result, TargetFacts
 from autotune.verdict import Ratio
+from autotune.workload.target import OBJECTS
 from autotune.workload.window import PHASES
+
+_TUNED = "_tuned"  # what a search adds to the name of the program that it hands back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,26 +45,35 @@ class Comparison:
     Attributes:
         before: the first.
         after: the second.
-        speedup: samples per second, after over before; None where one of them trained nothing. The
-            two were measured apart, so that its interval knows only what each saw of its own noise.
+        speedup: samples per second, after over before. The two were measured apart, so that its
+            interval knows only what each saw of its own noise.
         phases: a step's phases side by side.
+        same_machine: both ran on machines alike.
+        disturbed: other programs had the processors in one of the two.
         differences: what else differs between the two runs, a sentence each: as much as the
             program, it may be why the speeds differ.
     """
 
     before: Side
     after: Side
-    speedup: Ratio | None
+    speedup: Ratio
     phases: tuple[PhasePair, ...]
+    same_machine: bool
+    disturbed: bool
     differences: tuple[str, ...]
 
     def is_slower(self, percent: float) -> bool:
         """Whether the second is slower by more than `percent`, beyond the interval's doubt."""
-        return self.speedup is not None and self.speedup.high < 1 - percent / 100
+        return not self.disturbed and self.speedup.high < 1 - percent / 100
 
 
 def compare_results(before: Result, after: Result) -> Comparison:
-    """The programs of two results as they were, `after` against `before`."""
+    """The programs of two results as they were, `after` against `before`.
+
+    Raises:
+        UsageError: they are of different programs, or one of them has no speed to compare.
+    """
+    _check(before, after)
     first, second = before.profile, after.profile
     return Comparison(
         before=_side(before),
@@ -74,6 +88,8 @@ def compare_results(before: Result, after: Result) -> Comparison:
             for phase in dict.fromkeys((*PHASES, *first.phases, *second.phases))
             if phase in first.phases or phase in second.phases
         ),
+        same_machine=_hardware(first.machine) == _hardware(second.machine),
+        disturbed=any(profile.doubt(PROCESSORS_TAKEN) for profile in (first, second)),
         differences=_differences(before, after),
     )
 
@@ -91,12 +107,32 @@ def _side(result: Result) -> Side:
     )
 
 
-def _speedup(before: Profile, after: Profile) -> Ratio | None:
+def _check(before: Result, after: Result) -> None:
+    for which, result in (("first", before), ("second", after)):
+        speed = result.profile.samples_per_second
+        if not (speed > 0 and math.isfinite(speed)):
+            raise UsageError(
+                f"The {which} result, of {result.target.name}, has no speed of the program as it "
+                "is: there is nothing to compare.",
+                "Measure it again with `autotune profile`.",
+            )
+    if not _are_one_program(before.target, after.target):
+        raise UsageError(
+            f"These are results of different programs: {before.target.path or 'objects'} and "
+            f"{after.target.path or 'objects'}.",
+            "Compare two results of one program: before and after a change, or here and there.",
+        )
+
+
+def _are_one_program(before: TargetFacts, after: TargetFacts) -> bool:
+    """Whether the two have one text or one name, changed or tuned in the meantime."""
+    names = {each.name.removesuffix(_TUNED) for each in (before, after)}
+    return before.source_sha256 == after.source_sha256 or len(names) == 1
+
+
+def _speedup(before: Profile, after: Profile) -> Ratio:
     """The ratio of two independent measurements: its logarithm's variance is the sum of theirs."""
-    speeds = before.samples_per_second, after.samples_per_second
-    if not all(speed > 0 and math.isfinite(speed) for speed in speeds):
-        return None
-    centre = math.log(speeds[1] / speeds[0])
+    centre = math.log(after.samples_per_second / before.samples_per_second)
     half = math.hypot(_log_half_width(before.interval), _log_half_width(after.interval))
     return Ratio(
         estimate=math.exp(centre), low=math.exp(centre - half), high=math.exp(centre + half)
@@ -115,29 +151,56 @@ def _phase_seconds(profile: Profile, phase: str) -> float | None:
 
 def _differences(before: Result, after: Result) -> tuple[str, ...]:
     pairs = [
-        ("program", before.target.name, after.target.name),
         (
             "program's arguments",
             " ".join(before.target.arguments),
             " ".join(after.target.arguments),
         ),
-        *_machine_pairs(before.profile.machine, after.profile.machine),
+        ("machine", _hardware(before.profile.machine), _hardware(after.profile.machine)),
+        *_version_pairs(before.profile.machine.versions, after.profile.machine.versions),
+        ("model", _model(before.profile), _model(after.profile)),
         ("batch", _batch(before.profile), _batch(after.profile)),
     ]
-    return tuple(
-        f"another {what}: {first or 'none'} before, {second or 'none'} after"
-        for what, first, second in pairs
-        if first != second
+    return (
+        *_source_difference(before.target, after.target),
+        *(
+            f"another {what}: {first or 'none'} before, {second or 'none'} after"
+            for what, first, second in pairs
+            if first != second
+        ),
+        *(
+            f"other programs, which had the processors {when}: measure it again when the machine "
+            "is quiet"
+            for when, result in (("before", before), ("after", after))
+            if result.profile.doubt(PROCESSORS_TAKEN)
+        ),
     )
 
 
-def _machine_pairs(before: Machine, after: Machine) -> list[tuple[str, str, str]]:
-    versions = sorted({*before.versions, *after.versions})
-    return [
-        ("device", before.device_name, after.device_name),
-        ("number of cores", str(before.cores), str(after.cores)),
-        *((name, before.versions.get(name, ""), after.versions.get(name, "")) for name in versions),
-    ]
+def _source_difference(before: TargetFacts, after: TargetFacts) -> tuple[str, ...]:
+    # Objects are hashed as they were pickled, which differs from run to run.
+    if before.source_sha256 == after.source_sha256 or before.kind == OBJECTS:
+        return ()
+    if before.path == after.path:
+        return ("the source differs: the program was changed in between",)
+    return (f"the source differs: {before.path} before, {after.path} after",)
+
+
+def _hardware(machine: Machine) -> str:
+    return f"{machine.device_name} with {counted(machine.cores, 'core')}"
+
+
+def _version_pairs(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> list[tuple[str, str, str]]:
+    names = sorted({*before, *after})
+    return [(name, before.get(name, ""), after.get(name, "")) for name in names]
+
+
+def _model(profile: Profile) -> str:
+    return ", ".join(
+        f"{model.name} of {model.parameters:,} parameters" for model in profile.seen.models
+    )
 
 
 def _batch(profile: Profile) -> str:

@@ -38,6 +38,8 @@ def _header(result: Result, path: Path) -> str:
         "",
         f"autotune apply {_writable(str(path.parent))}",
         "    writes these settings into the program's source, where there is a patch",
+        f"autotune run {_writable(str(path.parent))}",
+        "    runs the program with them, its source untouched",
         f'Trainer.from_config("{_writable(path.name)}", ...)',
         "    trains a model of your own with them",
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config
+from autotune.outputs.framework import in_its_framework
 from autotune.outputs.writing import write_whole
 from autotune.source import rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place
@@ -60,7 +61,7 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
         program=rewritten.sources[target.path],
         patch=patch,
         root=root,
-        edits=rewritten.outcomes,
+        edits=in_its_framework(rewritten.outcomes, config, seen),
     )
 
 
@@ -74,7 +75,9 @@ def _files(seen: Seen) -> list[str]:
     places = seen.places
     roles = (
         places.loader,
+        places.loader_class,
         places.optimizer,
+        *places.more_optimizers,
         places.forward,
         places.backward,
         places.step,

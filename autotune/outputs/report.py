@@ -151,7 +151,7 @@ def _ceilings(result: Result) -> BarChart | None:
                     label=_CEILINGS.get(each.name, each.name),
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
-                    note=each.reason if each.max_gain is None else wording.ratio(each.max_gain),
+                    note=each.reason if each.max_gain is None else wording.ceiling(each.max_gain),
                     marked=each.name == marked,
                 )
                 for each in profile.ceilings
@@ -183,6 +183,11 @@ def _readable(shown: object) -> object:
     return _TERMINAL_CODES.sub("", shown) if type(shown) is str else shown
 
 
+def _unbroken(text: str) -> str:
+    """`text` whose figures are never parted from their sign of percent at the end of a line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def _patch_kind(line: str) -> str:
     """What a line of a patch is, for its colour."""
     if line.startswith(("--- ", "+++ ", "diff ", "index ")):
@@ -200,11 +205,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
+        cautions=wording.cautions,
+        ceiling=wording.ceiling,
         command=shlex.join,
         counted=wording.counted,
         duration=wording.duration,
         interval_text=wording.interval_text,
         moment=wording.moment,
+        outside=wording.outside,
         patch_kind=_patch_kind,
         rate=wording.rate,
         ratio=wording.ratio,
@@ -212,6 +220,7 @@ def _environment() -> Environment:
         share=wording.percent,
         significant=wording.significant,
         size=wording.size,
+        unbroken=_unbroken,
         value=wording.value,
     )
     environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)

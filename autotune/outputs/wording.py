@@ -5,9 +5,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from autotune.knobs.knob import Value
+from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
 from autotune.verdict import Ratio
+from autotune.workload.window import AS_IS
 
 NOT_MEASURED = "not measured"
+# Below this a ratio that is shown with two decimals is no gain.
+_NO_GAIN = 1.005
+# What takes less of a run than this, or is over sooner, need not be said.
+_NOTABLE_SHARE, _NOTABLE_SECONDS = 0.05, 10.0
+_CAUTIONS = {
+    PROCESSORS_TAKEN: "Measured while other programs had the processors: measure again when the "
+    "machine is quiet.",
+    NOT_FINITE: "The training diverges: mend it first.",
+}
 
 _BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
@@ -34,6 +45,20 @@ def ratio(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     return f"{value:.2f}×" if abs(value) < 10 else f"{significant(value)}×"
+
+
+def ceiling(max_gain: float | None) -> str:
+    """The most that something could gain: "2.31x", or that it would gain nothing."""
+    if max_gain is not None and max_gain < _NO_GAIN:
+        return "would gain nothing"
+    return ratio(max_gain)
+
+
+def faster(speedup: float) -> str:
+    """How much faster: "1.56x faster"; never "faster" of what is not."""
+    if speedup < _NO_GAIN:
+        return f"not faster, {ratio(speedup)} the speed"
+    return f"{ratio(speedup)} faster"
 
 
 def interval_text(value: Ratio) -> str:
@@ -102,3 +127,36 @@ def moment(started_at: str) -> str:
         return started_at
     when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     return f"{when.day} {when:%B %Y, %H:%M} UTC"
+
+
+def cautions(profile: Profile) -> tuple[tuple[str, str], ...]:
+    """What must be said before any figure of `profile`, each with its evidence."""
+    return tuple(
+        (_CAUTIONS[doubt.name], doubt.evidence)
+        for doubt in profile.doubts
+        if doubt.name in _CAUTIONS
+    )
+
+
+def outside(profile: Profile) -> str:
+    """What of the run is in none of the figures, where it takes notable time; else ""."""
+    parts = []
+    if profile.validation_share > _NOTABLE_SHARE:
+        parts.append(f"validation took {percent(profile.validation_share)} of the observed run")
+    if _starts_slowly(profile):
+        parts.append(f"the start takes {duration(profile.startup_seconds)}")
+    if not parts:
+        return ""
+    text = " and ".join(parts)
+    which, them = ("both are", "them") if len(parts) > 1 else ("that is", "it")
+    return (
+        f"{text[0].upper()}{text[1:]}: {which} outside these figures, and what the training loop "
+        f"gains does not apply to {them}."
+    )
+
+
+def _starts_slowly(profile: Profile) -> bool:
+    if not profile.ended_early:
+        return profile.startup_seconds >= _NOTABLE_SECONDS
+    trained = sum(window.seconds for window in profile.windows if window.mode == AS_IS)
+    return profile.startup_seconds > _NOTABLE_SHARE * (profile.startup_seconds + trained)

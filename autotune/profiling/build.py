@@ -43,6 +43,7 @@ def build_profile(
     rate = _rate(as_is)
     phases, missing = _shares(as_is, seconds, on_device=machine.device != "cpu")
     validation = sum(window.validation_seconds for window in as_is)
+    whole = seconds + validation  # what the processors were at work in
     return Profile(
         machine=machine,
         seen=seen,
@@ -54,10 +55,10 @@ def build_profile(
         ceilings=_ceilings(windows, reasons, rate),
         memory=_memory(machine, seen, as_is),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
-        processors_used=sum(window.cpu_seconds for window in as_is) / seconds if seconds else 0.0,
-        validation_share=validation / (seconds + validation) if seconds else 0.0,
+        processors_used=_per_second(sum(window.cpu_seconds for window in as_is), whole),
+        validation_share=_per_second(validation, whole),
         startup_seconds=startup_seconds,
-        overhead_share=min(1.0, HOOK_SECONDS_PER_STEP * steps / seconds) if seconds else 0.0,
+        overhead_share=min(1.0, _per_second(HOOK_SECONDS_PER_STEP * steps, seconds)),
         windows=tuple(window for mode in windows for window in windows[mode]),
         ended_early=ended_early,
         probes=dict(probes),
@@ -65,9 +66,13 @@ def build_profile(
     )
 
 
+def _per_second(amount: float, seconds: float) -> float:
+    return amount / seconds if seconds else 0.0
+
+
 def _rate(windows: Sequence[Window]) -> float:
     seconds = sum(window.seconds for window in windows)
-    return sum(window.samples for window in windows) / seconds if seconds else 0.0
+    return _per_second(sum(window.samples for window in windows), seconds)
 
 
 def _shares(

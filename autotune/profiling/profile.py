@@ -7,6 +7,19 @@ from autotune.machine import Machine
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
+# Doubts that are said before any figure: other programs had the processors, and what was timed is
+# no training.
+PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A reason not to trust what was measured ("unstable", "processors taken"), with advice."""
+
+    name: str
+    evidence: str
+    advice: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
@@ -57,6 +70,7 @@ class Profile:
         windows: the raw windows that all of this is computed from.
         ended_early: the program came to its own end while it was profiled.
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2).
+        doubts: reasons not to trust these figures.
     """
 
     machine: Machine
@@ -77,7 +91,12 @@ class Profile:
     ended_early: bool = False
     probes: Mapping[str, float] = field(default_factory=dict)
     budget_seconds: float = 300.0
+    doubts: tuple[Doubt, ...] = ()
 
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""
         return next((ceiling for ceiling in self.ceilings if ceiling.name == name), None)
+
+    def doubt(self, name: str) -> Doubt | None:
+        """The doubt called `name`, None where there is none."""
+        return next((doubt for doubt in self.doubts if doubt.name == name), None)

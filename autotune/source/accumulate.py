@@ -10,7 +10,8 @@ import ast
 
 from autotune.source.edits import Accumulate
 from autotune.source.insertions import at_top, under
-from autotune.source.keywords import LOADER, given_value, may_hide, operand, set_argument
+from autotune.source.keywords import given_value, may_hide, operand, set_argument
+from autotune.source.loader import LOADER
 from autotune.source.loss import is_summed
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
@@ -33,6 +34,9 @@ def accumulate(program: Program, edit: Accumulate) -> Program:
     if _accumulates_already(program, steps, hand_step):
         return program
     loop = training_loop(program, hand_step)
+    if program.places.loader_class is not None:
+        reason = "the loader is of a class of the program's own"
+        raise loop.backward.refusal(reason, hand_step)
     call = loader_call(program, hand_step)
     _check_meaning(program, loop, call, hand_step)
     batch_size = _divided(call, steps, hand_step)
@@ -56,6 +60,9 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
 
 def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: str) -> None:
     """Refuse where smaller batches would mean another training."""
+    if wrapper := _wrapper(loop, call):
+        reason = f"the loop goes over what {loop.script.code(wrapper.func)} makes of the loader"
+        raise call.refusal(reason, hand_step)
     if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
     size = given_value(call, "batch_size", LOADER)
@@ -69,11 +76,28 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         raise loop.backward.refusal(reason, hand_step)
 
 
+def _wrapper(loop: TrainingLoop, call: Call) -> ast.Call | None:
+    """The call that is given the DataLoader and makes what the loop goes over, None without one."""
+    names = _names(call)
+    for value in loop.script.binds(last_name(loop.loader)):
+        if isinstance(value, ast.Call):
+            given = [*value.args, *(at.value for at in value.keywords)]
+            if any(at is call.node or last_name(at) in names for at in given):
+                return value
+    return None
+
+
+def _names(call: Call) -> set[str]:
+    """The variables that the value of `call` is given to."""
+    match call.statement:
+        case ast.Assign(targets=targets, value=value) if value is call.node:
+            return {last_name(target) for target in targets} - {""}
+    return set()
+
+
 def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
     """Whether `len()` of the training loader is taken outside the loop, as for a schedule."""
-    names = {last_name(loop.loader)}
-    if isinstance(call.statement, ast.Assign):
-        names |= {last_name(target) for target in call.statement.targets}
+    names = {last_name(loop.loader), *_names(call)}
     inside = list(ast.walk(loop.node))
     return any(
         isinstance(node, ast.Call)

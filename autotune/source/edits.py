@@ -96,8 +96,10 @@ class Places:
     A call that spans several lines is placed on any one of them.
     """
 
-    loader: Place | None = None  # DataLoader(...)
+    loader: Place | None = None  # DataLoader(...), or a class of its kind
+    loader_class: Place | None = None  # super().__init__(...) of such a class of the program's own
     optimizer: Place | None = None  # SGD(...), AdamW(...)
+    more_optimizers: tuple[Place, ...] = ()  # others of its class that step too, as a GAN has them
     forward: Place | None = None  # model(x), in the training loop
     backward: Place | None = None  # loss.backward()
     step: Place | None = None  # optimizer.step()

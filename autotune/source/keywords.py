@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotune.source.edits import LoaderArgument, OptimizerArgument
-from autotune.source.places import Call, loader_call, optimizer_call
+from autotune.source.edits import OptimizerArgument
+from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, minimal_change
 from autotune.source.script import Script, last_name, meaning, parse
 
@@ -19,71 +19,30 @@ class Signature:
     defaults: Mapping[str, str]
 
 
-# As in torch 2.6 to 2.13.
-LOADER = Signature(
-    positions=(
-        "dataset",
-        "batch_size",
-        "shuffle",
-        "sampler",
-        "batch_sampler",
-        "num_workers",
-        "collate_fn",
-        "pin_memory",
-        "drop_last",
-        "timeout",
-        "worker_init_fn",
-        "multiprocessing_context",
-        "generator",
-    ),
-    defaults={
-        "batch_size": "1",
-        "num_workers": "0",
-        "pin_memory": "False",
-        "drop_last": "False",
-        "timeout": "0",
-        "prefetch_factor": "None",
-        "persistent_workers": "False",
-        "multiprocessing_context": "None",
-    },
-)
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
-
-# DataLoader refuses these where num_workers is 0.
-_NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 _LINE_LENGTH = 100  # the longest line that an added argument may make
 _ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
 
 
-def loader_argument(program: Program, edit: LoaderArgument) -> Program:
-    """`program` with the training DataLoader built with `edit.name=edit.code`.
+def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
+    """`program` with its optimizers built with `edit.name=edit.code`.
 
     Raises:
-        Refusal: what it is built with now cannot be told.
+        Refusal: what one of them is built with now cannot be told.
     """
-    hand_step = f"DataLoader(..., {edit.name}={edit.code})"
-    call = loader_call(program, hand_step)
-    program = program.changed(set_argument(call, edit.name, edit.code, LOADER, hand_step))
-    if (edit.name, edit.code) == ("num_workers", "0"):
-        for name in _NEEDS_WORKERS:
-            call = loader_call(program, hand_step)
-            program = program.changed(drop_argument(call, name, LOADER, hand_step))
+    for index in range(1 + len(program.places.more_optimizers)):
+        program = _one_optimizer_argument(program, edit, index)
     return program
 
 
-def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
-    """`program` with the optimizer built with `edit.name=edit.code`.
-
-    Raises:
-        Refusal: what it is built with now cannot be told.
-    """
+def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
     hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
-    call = optimizer_call(program, hand_step)
+    call = optimizer_call(program, hand_step, index)
     program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
     rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
     if rival is not None and edit.code == "True":
-        call = optimizer_call(program, hand_step)
+        call = optimizer_call(program, hand_step, index)
         given = given_value(call, rival, _OPTIMIZER)
         if not (isinstance(given, ast.Constant) and not given.value):
             program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))

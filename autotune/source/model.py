@@ -1,6 +1,7 @@
 """Statements on the model, right before its optimizer is built."""
 
 import ast
+from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, imports_added, snippet
@@ -8,17 +9,24 @@ from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Program
 from autotune.source.script import Script, meaning, parse
 
+_SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 _PARAMETERS = ("parameters", "named_parameters")
 
 
 def model_statement(program: Program, edit: ModelStatement) -> Program:
-    """`program` with `edit.code` run on the model that the optimizer is given the parameters of.
+    """`program` with `edit.code` run on each model that an optimizer is given the parameters of.
 
     Raises:
         Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
     """
+    for index in range(1 + len(program.places.more_optimizers)):
+        program = _one_model_statement(program, edit, index)
+    return program
+
+
+def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
     hand_step = f"before this statement: {edit.code.replace('{model}', 'model')}"
-    call = optimizer_call(program, hand_step)
+    call = optimizer_call(program, hand_step, index)
     script = call.script
     model = _model(call)
     if model is None:
@@ -29,8 +37,9 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
     _check_rebinding(call, name, own.code, hand_step)
-    if _stands_before(script, call.statement, own.code):
+    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
         return program
+    own = replace(own, code=_with_free_names(script, own.code, name))
     imports = imports_added(script, [*edit.imports, *own.imports])
     return program.changed([*imports, before(script, call.statement, own.lines)])
 
@@ -104,6 +113,33 @@ def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     if any(isinstance(at.ctx, ast.Store) for at in stored):
         reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
         raise call.refusal(reason, hand_step)
+
+
+def _own_variables(code: str, model: str) -> list[str]:
+    """The variables that `code` binds, but for the model itself."""
+    names = (at for at in ast.walk(parse(code)) if isinstance(at, ast.Name))
+    return sorted({at.id for at in names if isinstance(at.ctx, ast.Store)} - {model})
+
+
+def _spellings(code: str, model: str) -> list[str]:
+    """`code` as it may stand in a file that uses the names of its variables, and in one that does
+    not.
+    """
+    own = _own_variables(code, model)
+    return [code, _renamed(code, {name: _SECOND_CHOICE + name for name in own})]
+
+
+def _with_free_names(script: Script, code: str, model: str) -> str:
+    own = _own_variables(code, model)
+    return _renamed(code, {name: script.free_name(name, _SECOND_CHOICE + name) for name in own})
+
+
+def _renamed(code: str, names: dict[str, str]) -> str:
+    inner = Script("", code)
+    found = [at for at in ast.walk(inner.tree) if isinstance(at, ast.Name) and at.id in names]
+    for at in sorted(found, key=inner.start, reverse=True):
+        code = code[: inner.start(at)] + names[at.id] + code[inner.end(at) :]
+    return code
 
 
 def _stands_before(script: Script, statement: ast.stmt, code: str) -> bool:

@@ -53,8 +53,8 @@ def refusal(script: Script, line: int, reason: str, hand_step: str) -> Refusal:
     return Refusal(reason, f"{script.path}:{line}: {hand_step}" if hand_step else "")
 
 
-def loader_call(program: Program, hand_step: str) -> Call:
-    """The call that builds the training DataLoader.
+def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> Call:
+    """The call that builds the training DataLoader, of a class with this `name`.
 
     Raises:
         Refusal: there is not exactly one at its place.
@@ -62,22 +62,22 @@ def loader_call(program: Program, hand_step: str) -> Call:
     script, line = program.at(program.places.loader, "the training DataLoader", hand_step)
 
     def named(call: ast.Call) -> bool:
-        return script.qualified(call.func).rpartition(".")[2] == "DataLoader"
+        return script.qualified(call.func).rpartition(".")[2] == name
 
     def kin(call: ast.Call) -> bool:
-        own_class = last_name(call.func).endswith("Loader")
-        return own_class or script.code(call.func) == "super().__init__"
+        return last_name(call.func).endswith("Loader") or is_method(call, "__init__")
 
     return _only(script, line, "DataLoader(...)", hand_step, named, kin)
 
 
-def optimizer_call(program: Program, hand_step: str) -> Call:
-    """The call that builds the leading optimizer.
+def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
+    """The call that builds the leading optimizer, or with an `index` one of the others.
 
     Raises:
         Refusal: there is not exactly one at its place.
     """
-    script, line = program.at(program.places.optimizer, "the optimizer", hand_step)
+    place = (program.places.optimizer, *program.places.more_optimizers)[index]
+    script, line = program.at(place, "the optimizer", hand_step)
 
     def named(call: ast.Call) -> bool:
         return script.qualified(call.func).rpartition(".")[2] in _OPTIMIZERS

@@ -18,7 +18,8 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.keywords import loader_argument, optimizer_argument
+from autotune.source.keywords import optimizer_argument
+from autotune.source.loader import NEEDS_WORKERS, loader_argument
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
 from autotune.source.model import model_statement
 from autotune.source.process import process_statement
@@ -56,9 +57,10 @@ def rewrite(
     """
     marked = {path for path, text in sources.items() if text.startswith(_BYTE_ORDER_MARK)}
     original = program = _parsed(sources, places, main or next(iter(sources), ""))
-    outcomes = []
+    outcomes: list[EditOutcome] = []
     for knob, edit in requests:
         try:
+            _check_workers(edit, outcomes)
             changed = _edited(program, edit)
         except Refusal as refusal:
             shown = _refusal(original, edit) or refusal
@@ -75,6 +77,17 @@ def rewrite(
         for path, text in _texts(program).items()
     }
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
+
+
+def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome]) -> None:
+    """Refuse what DataLoader takes only with workers where the workers were refused."""
+    if isinstance(edit, LoaderArgument) and edit.name in NEEDS_WORKERS:
+        for outcome in outcomes:
+            of_workers = isinstance(outcome.edit, LoaderArgument) and (
+                outcome.edit.name == "num_workers"
+            )
+            if of_workers and outcome.status == "refused":
+                raise Refusal(outcome.reason, f"{edit.name}={edit.code}, with the workers")
 
 
 def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:

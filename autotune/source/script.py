@@ -4,7 +4,7 @@ import ast
 import copy
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
@@ -41,6 +41,14 @@ def is_recipe(source: str) -> bool:
         elif isinstance(statement, ast.Assign):
             names.update(leaf.id for leaf in statement.targets if isinstance(leaf, ast.Name))
     return {"build_model", "build_dataset"} <= names
+
+
+def imports_package(source: str, package: Sequence[str]) -> bool:
+    """Whether `source` imports relatively, or from `package` (its name, if it lies in one)."""
+    if not package:
+        return False
+    names = imported_names(ast.walk(parse(source))).values()
+    return any(name.partition(".")[0] in ("", *package) for name in names)
 
 
 def last_name(expression: ast.expr) -> str:

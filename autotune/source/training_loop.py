@@ -129,7 +129,7 @@ def _loader(
         case ast.Name(id=name):
             values = [
                 at for at in script.binds(name) if script.function(at) is script.function(node)
-            ]
+            ] + _entered(script, node, name)
             if len(values) == 1 and isinstance(values[0], ast.Call):
                 call = values[0]
                 if last_name(call.func) in (*_PROGRESS_BARS, "enumerate"):
@@ -139,6 +139,15 @@ def _loader(
             return source, ""
     reason = f"the loop goes over {script.code(source)}, not over a loader itself"
     raise refusal(script, node.lineno, reason, hand_step)
+
+
+def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
+    """What the `with` statements round `node` enter as `name`."""
+    around = (at for at in script.ancestors(node) if isinstance(at, ast.With))
+    items = (item for at in around for item in at.items)
+    return [
+        at.context_expr for at in items if at.optional_vars and last_name(at.optional_vars) == name
+    ]
 
 
 def _index(script: Script, node: ast.For, enumerated: ast.Call, hand_step: str) -> str:

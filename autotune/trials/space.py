@@ -3,22 +3,25 @@ left out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autotune.errors import UsageError
 from autotune.knobs import KNOBS, check, read_all
 from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import Doubt, Profile
 
 _ORDER = tuple(Semantics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedKnob:
-    """A knob that was left out of the search, and why."""
+    """A knob that was left out of the search, and why; `refused` says that it was tried, and was
+    seen to change the training or to fail.
+    """
 
     knob: str
     reason: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,7 @@ class Space:
     own: Mapping[str, Value]
     skipped: tuple[SkippedKnob, ...]
     fixed: Mapping[str, Value] = field(default_factory=dict)
+    doubts: Mapping[str, Doubt] = field(default_factory=dict)  # by knob: what was not found out
 
     @property
     def size(self) -> int:
@@ -39,6 +43,49 @@ class Space:
         for values in self.choices.values():
             size *= len(values)
         return size
+
+    def narrowed(
+        self, name: str, values: Sequence[Value], reason: str = "", doubt: Doubt | None = None
+    ) -> "Space":
+        """The space with only `values` of a knob, for a `reason`, and a `doubt` about those left.
+
+        A knob of which nothing but the program's own value is left is left out, and with it those
+        that mean nothing then.
+        """
+        doubts = {**self.doubts, **({name: doubt} if doubt else {})}
+        if not reason:
+            return replace(self, doubts=doubts)
+        left = [value for value in values if value != self.own[name]]
+        if left:
+            reason += f"; what is left to try is {', '.join(str(value) for value in left)}"
+            choices = {**self.choices, name: tuple(values)}
+            skipped = (*self.skipped, SkippedKnob(knob=name, reason=reason, refused=True))
+            return replace(self, choices=choices, skipped=skipped, doubts=doubts)
+        return self._without(name, reason)
+
+    def _without(self, name: str, reason: str) -> "Space":
+        whole = {**self.fixed, **self.own}
+        idle = {
+            knob.name: f"it means nothing while {name} is {whole[name]}"
+            for knob in KNOBS
+            if knob.name in self.choices
+            and not knob.active(whole)
+            and any(knob.active({**whole, name: value}) for value in self.choices[name])
+        }
+        gone = {name: reason, **idle}
+        return replace(
+            self,
+            choices={each: values for each, values in self.choices.items() if each not in gone},
+            own={each: value for each, value in self.own.items() if each not in gone},
+            skipped=(
+                *self.skipped,
+                *(
+                    SkippedKnob(knob=each, reason=why, refused=each == name)
+                    for each, why in gone.items()
+                ),
+            ),
+            fixed={**self.fixed, **{each: whole[each] for each in gone}},
+        )
 
     def difference(self, chosen: Config) -> dict[str, Value]:
         """What of `chosen` differs from the program's own and means something beside the rest."""

@@ -204,10 +204,13 @@ def _delivered(
     else:
         missing = unobserved(turns.seen[DELIVERED])
         reason = missing[0] if missing else ""
+    observed, speedup = not reason, _speedup(rounds, DELIVERED)
+    if observed and speedup is None:
+        reason = "Too few turns of the emitted program could be timed undisturbed."
     return Delivered(
         samples_per_second=_rate(rounds, DELIVERED),
-        speedup=_speedup(rounds, DELIVERED),
-        settings_observed=not reason,
+        speedup=speedup,
+        settings_observed=observed,
         reason=reason,
     )
 
@@ -235,7 +238,10 @@ def _outcome(
     if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
         if left_out:
             return "failed", f"The machine was too busy: other programs spoilt {left_out} turns."
-        return "failed", "The program ended before enough turns could be taken."
+        return "failed", (
+            "The program ended before enough turns could be taken: let it train longer, "
+            "with more epochs or more data."
+        )
     return _claim(speedup, same, delivered)
 
 

@@ -2,10 +2,13 @@
 parts, a copy of it.
 """
 
+import hashlib
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+_PLAIN = (str, bytes, int, float)
 
 
 def tensors(batch: object) -> list[torch.Tensor]:
@@ -39,6 +42,56 @@ def describe(batch: object) -> tuple[str, ...]:
     return tuple(f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors(batch))
 
 
+def digest(batch: object) -> tuple[tuple[int, ...], ...]:
+    """A digest of each row of each of the batch's leaves: tensors, arrays, texts and numbers.
+
+    What is none of these is left out: objects may differ in two runs that mean the same.
+    """
+    leaves: list[Any] = pytree.tree_leaves(batch, is_leaf=_is_column)
+    if len(leaves) == 1 and hasattr(leaves[0], "__dict__") and not _is_data(leaves[0]):
+        leaves = pytree.tree_leaves(list(vars(leaves[0]).values()), is_leaf=_is_column)
+    return tuple(_rows(leaf) for leaf in leaves if _is_data(leaf))
+
+
+def _is_column(leaf: object) -> bool:
+    """Whether it is a list of a text or a number for each sample."""
+    return isinstance(leaf, list) and bool(leaf) and all(isinstance(each, _PLAIN) for each in leaf)
+
+
+def _is_data(leaf: object) -> bool:
+    return (
+        isinstance(leaf, (torch.Tensor, *_PLAIN)) or hasattr(leaf, "__array__") or _is_column(leaf)
+    )
+
+
+def _rows(leaf: Any) -> tuple[int, ...]:
+    """A digest of each row of a leaf, or of the whole where it has no rows."""
+    if not isinstance(leaf, torch.Tensor):
+        if not hasattr(leaf, "__array__"):
+            return tuple(
+                _hash(repr(each).encode()) for each in (leaf if _is_column(leaf) else [leaf])
+            )
+        try:
+            leaf = torch.as_tensor(leaf)
+        except (TypeError, ValueError):  # an array of texts or objects
+            return (_hash(repr(leaf).encode()),)
+    kind = f"{leaf.dtype}{list(leaf.shape[1:])}".encode()
+    if not leaf.numel():
+        return (_hash(kind),)
+    dense = (leaf if leaf.layout is torch.strided else leaf.to_dense()).detach().cpu()
+    data = memoryview(dense.contiguous().reshape(-1).view(torch.uint8).numpy())
+    count = leaf.shape[0] if leaf.dim() else 1
+    width = len(data) // count
+    return tuple(_hash(kind, data[row * width : (row + 1) * width]) for row in range(count))
+
+
+def _hash(*parts: Any) -> int:
+    hashed = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        hashed.update(part)
+    return int.from_bytes(hashed.digest())
+
+
 def count_bytes(batch: object) -> int:
     """Bytes of the batch's tensors."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(batch))
@@ -47,6 +100,19 @@ def count_bytes(batch: object) -> int:
 def to_device(batch: Any, device: torch.device) -> Any:
     """A copy of the batch with its tensors on `device`."""
     return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), batch)
+
+
+def without_last(batch: Any) -> Any:
+    """The batch without its last sample; as it is where it has only one."""
+    found = [tensor for tensor in tensors(batch) if tensor.dim() > 0]
+    total = found[0].shape[0] if found else 0
+    if total < 2:
+        return batch
+    return pytree.tree_map_only(
+        torch.Tensor,
+        lambda leaf: leaf[:-1] if leaf.dim() and leaf.shape[0] == total else leaf,
+        batch,
+    )
 
 
 def split(batch: Any, parts: int) -> list[tuple[Any, float]]:

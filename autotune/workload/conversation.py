@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
 
@@ -14,6 +15,25 @@ class RunWindow:
     seconds: float
     steps: int = 1
     mode: str = AS_IS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """Command: draw from the training loader from an epoch's start, beside the training, and report
+    a Delivery.
+
+    Attributes:
+        batches: at most so many.
+        seconds: no further one is begun after so long.
+        seed: what the order of the samples starts from.
+        still: every batch of a map-style dataset, and every worker of an iterable one, reads from
+            the same random numbers, so that two runs can be compared.
+    """
+
+    batches: int
+    seconds: float
+    seed: int = 0
+    still: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +89,8 @@ class Answer:
     value: object
 
 
-Command = RunWindow | Tell | Halt
-Report = Ready | Window | Seen | Unsupported | Ended | Crashed | Answer
+Command = RunWindow | Draw | Tell | Halt
+Report = Ready | Window | Seen | Delivery | Unsupported | Ended | Crashed | Answer
 
 
 class Halted(BaseException):

@@ -16,6 +16,12 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from autotune.workload.blocks import repeated_blocks
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
 
+# What a loader is marked with whose dataset was changed between epochs, the plain values that tell
+# it, and how many datasets inside one another are looked at.
+CHANGING = "_autotune_changing"
+_PLAIN = (bool, int, float, str)
+_WRAPPED = 3
+
 _MODES = {
     (False, False): "default",
     (True, False): "reduce-overhead",
@@ -92,7 +98,18 @@ def describe_loader(
         dataset_length=_length(loader.dataset),
         ordinal=ordinal,
         shared_place=shared_place,
+        changing=getattr(loader, CHANGING, False),
     )
+
+
+def plain_state(dataset: object) -> list[tuple[str, object]]:
+    """The numbers and texts that a dataset keeps as attributes, and those of what it wraps."""
+    found: list[tuple[str, object]] = []
+    for _ in range(_WRAPPED):
+        kept = getattr(dataset, "__dict__", {})
+        found += [(name, value) for name, value in kept.items() if isinstance(value, _PLAIN)]
+        dataset = kept.get("dataset")
+    return found
 
 
 def is_checkpointed(module: nn.Module) -> bool:

@@ -7,6 +7,7 @@ import torch
 
 from autotune.workload.clock import CudaClock, HostClock
 from autotune.workload.conversation import Conversation
+from autotune.workload.drawing import deliver
 from autotune.workload.live import Live
 from autotune.workload.observe import observe
 from autotune.workload.pace import Pace
@@ -37,6 +38,7 @@ def intercepted(
         see=lambda: observe(live),
         feed=lambda mode: loader.feed(live, mode),
         drain=lambda seconds: loader.drain(live, seconds),
+        deliver=lambda command: deliver(live, command),
         workers=lambda: loader.worker_ids(live),
         on_device=on_device,
     )

@@ -5,19 +5,23 @@ both possible.
 import os
 import sys
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from autotune.source.edits import Place
+from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
-from autotune.workload.pace import Pace
 from autotune.workload.seen import LoaderKey
 from autotune.workload.setup import Setup
+
+if TYPE_CHECKING:
+    from autotune.workload.rehearsal import Rehearsal
 
 # Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost
 # most are gone.
@@ -31,6 +35,7 @@ class BuiltLoader:
 
     loader: weakref.ref[Any]
     place: Place
+    class_place: Place | None  # where a class of the program's own hands on to DataLoader
     ordinal: int
     trains: bool = False
 
@@ -45,7 +50,7 @@ class Live:
     setup: Setup
     training_loader: LoaderKey | None = None
     clock: Clock = field(init=False)
-    pace: Pace = field(init=False)
+    pace: Beat = field(init=False)
 
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = (
@@ -57,7 +62,10 @@ class Live:
     )  # since the last backward, with samples
     draw_began: float | None = None  # since the last step
     batch: Any = None  # one training batch
-    kept_batch: Any = None  # what a replay feeds
+    batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
+    kept_batches: dict[Place, Any] = field(default_factory=dict)  # what a replay feeds
+    parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
+    rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
 
     models: list["weakref.ref[nn.Module]"] = field(
         default_factory=list
@@ -144,19 +152,23 @@ class Live:
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
         """Put `replacement` in the place of `owner.name` until `unpatch`."""
         self.restore.append((owner, name, vars(owner).get(name, _ABSENT)))
-        setattr(owner, name, replacement)
+        _put(owner, name, replacement)
 
     def unpatch(self) -> None:
         """Take every hook out again, the newest first."""
         for owner, name, original in reversed(self.restore):
-            if original is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
+            _put(owner, name, original)
         self.restore = []
         for known in self.optimizers:
             if (optimizer := known()) is not None:
                 vars(optimizer).pop("step", None)
+
+    def unhook(self, module: nn.Module) -> None:
+        """Take the hook of one module out again."""
+        own = [hook for hook in self.restore if hook[0] is module]
+        for owner, name, original in reversed(own):
+            _put(owner, name, original)
+        self.restore = [hook for hook in self.restore if hook[0] is not module]
 
     def note_place(self, role: str) -> None:
         """Remember the user's line that led here, as the place of `role`."""
@@ -168,6 +180,21 @@ class Live:
 _ABSENT: Any = object()
 
 
+def _put(owner: Any, name: str, value: Any) -> None:
+    """Give `owner` an attribute, or take it away; a module has its own in its `__dict__`.
+
+    A module that `torch.compile` made hands `setattr` on to the module inside it.
+    """
+    if isinstance(owner, nn.Module):
+        vars(owner).update({name: value})
+        if value is _ABSENT:
+            del vars(owner)[name]
+    elif value is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
 def _frames() -> Iterator[FrameType]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -175,11 +202,21 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def calling_place() -> Place | None:
-    """The innermost line on the stack that belongs neither to torch nor to autotune."""
+def _constructs(frame: FrameType, built: object) -> bool:
+    code = frame.f_code
+    own = code.co_name == "__init__" and code.co_argcount > 0
+    return own and frame.f_locals.get(code.co_varnames[0]) is built
+
+
+def calling_place(*, building: object = None) -> Place | None:
+    """The innermost line on the stack that belongs neither to torch nor to autotune.
+
+    With `building`, an object under construction, its classes' own lines are passed over as well.
+    """
     for frame in _frames():
         path = frame.f_code.co_filename
-        if not path.startswith(_NOT_THE_USERS) and not path.startswith("<frozen"):
+        within = building is not None and _constructs(frame, building)
+        if not (path.startswith((*_NOT_THE_USERS, "<frozen")) or within):
             return Place(
                 path=os.path.abspath(path) if not path.startswith("<") else path,
                 line=frame.f_lineno,

@@ -1,10 +1,11 @@
 """What a live run has been made of so far, as plain data."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from autotune.source.edits import Places
+from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
 from autotune.workload.live import BuiltLoader, Live
@@ -28,6 +29,7 @@ def observe(live: Live) -> Seen:
         shapes=max(len(live.shapes), 1),
         autocast=live.autocast,
         scaler=live.scaler_seen,
+        rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,
         copies_to_device=round(live.copies / steps),
@@ -61,8 +63,26 @@ def _has_stepped(optimizer: Any) -> bool:
 
 
 def _places(live: Live) -> Places:
+    leader = live.leader() if live.leader else None
+    others = [known() for known in live.optimizers]
+    alike = {
+        _place(other) for other in others if type(other) is type(leader) and _has_stepped(other)
+    }
     return Places(
         loader=live.leading_loader.place if live.leading_loader else None,
-        copies=tuple(sorted(live.copy_places, key=lambda place: (place.path, place.line))),
+        loader_class=live.leading_loader.class_place if live.leading_loader else None,
+        optimizer=_place(leader),
+        more_optimizers=_sorted(alike - {_place(leader)}),
+        copies=_sorted(live.copy_places),
         **live.places,
     )
+
+
+def _place(optimizer: Any) -> Place | None:
+    """The line that built it; one that was copied or unpickled has none."""
+    return getattr(optimizer, "_autotune_place", None)
+
+
+def _sorted(places: Iterable[Place | None]) -> tuple[Place, ...]:
+    known = (place for place in places if place is not None)
+    return tuple(sorted(known, key=lambda place: (place.path, place.line)))

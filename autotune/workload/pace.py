@@ -14,6 +14,7 @@ import torch
 from autotune.workload.clock import Clock
 from autotune.workload.conversation import (
     Conversation,
+    Draw,
     Ended,
     Halt,
     Halted,
@@ -22,6 +23,7 @@ from autotune.workload.conversation import (
     Tell,
     Unsupported,
 )
+from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, Window
 
@@ -38,6 +40,7 @@ class Pace:
         feed: gets ready to feed the loop in a mode; "", or a reason why that is impossible.
         drain: draws batches from the training loader for some seconds; (batches, samples), or a
             reason why not.
+        deliver: what the training loader delivers, drawn beside the training.
         workers: process ids of the loader's workers.
         on_device: the device is a GPU: drain it at the edges and read its memory.
     """
@@ -50,6 +53,7 @@ class Pace:
         see: Callable[[], Seen],
         feed: Callable[[str], str],
         drain: Callable[[float], tuple[int, int] | str],
+        deliver: Callable[[Draw], Delivery | Unsupported],
         workers: Callable[[], list[int]],
         on_device: bool,
     ) -> None:
@@ -58,6 +62,7 @@ class Pace:
         self._see = see
         self._feed = feed
         self._drain = drain
+        self._deliver = deliver
         self._workers = workers
         self._on_device = on_device
         self._started = time.perf_counter()
@@ -84,6 +89,11 @@ class Pace:
     def mode(self) -> str:
         """How the loop is to be fed now."""
         return self._command.mode if self._command else AS_IS
+
+    @property
+    def away(self) -> bool:
+        """Whether the program is at something that is not training."""
+        return self._left_training_at is not None
 
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training (validation): its step's clock
@@ -178,6 +188,8 @@ class Pace:
                 raise Halted
             if isinstance(command, Tell):
                 self._conversation.say(self._see())
+            elif isinstance(command, Draw):
+                self._conversation.say(self._deliver(command))
             elif command.mode == DRAIN:
                 self._conversation.say(self._drained(command))
             elif reason := self._feed(command.mode):

@@ -1,8 +1,10 @@
-"""Running a user's script as `python script.py` would, its source given as text so that a patched
-one runs in its place.
+"""Running a user's script as `python script.py` or `python -m package.module` would, its source
+given as text so that a patched one runs in its place.
 """
 
+import importlib
 import importlib.machinery
+import importlib.util
 import os
 import random
 import sys
@@ -18,10 +20,12 @@ class Program:
     """A script to run: `path` is what it believes to be its file, `sources` replace the text of
     files by path.
 
-    `arguments` are its `sys.argv[1:]`, `directory` its working directory.
+    `arguments` are its `sys.argv[1:]`, `directory` its working directory. `module` is its dotted
+    name where it is run as `python -m` runs it, "" where it is a script.
     """
 
     path: str
+    module: str = ""
     arguments: tuple[str, ...] = ()
     directory: str = "."
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -29,15 +33,15 @@ class Program:
 
 def run_script(program: Program) -> None:
     """Run it as `__main__` in this process, in its directory, with its own folder first on the
-    import path.
+    import path, or its package's.
 
     Raises:
         Whatever the program raises, SystemExit included.
     """
     os.chdir(program.directory)
     sys.argv = [program.path, *program.arguments]
-    sys.path.insert(0, os.path.dirname(program.path))
-    if len(program.sources) > 1:
+    sys.path.insert(0, import_root(program.path, program.module))
+    if program.sources.keys() - {program.path}:
         sys.meta_path.insert(0, _Replacing(program.sources))
     text = program.sources.get(program.path)
     if text is None:
@@ -48,7 +52,19 @@ def run_script(program: Program) -> None:
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=program.path, __builtins__=__builtins__)
     sys.modules["__main__"] = module
+    if program.module:
+        package = program.module.rpartition(".")[0]
+        importlib.import_module(package)
+        spec = importlib.util.spec_from_file_location(program.module, program.path)
+        module.__dict__.update(__package__=package, __spec__=spec)
     exec(compile(source, program.path, "exec"), module.__dict__)
+
+
+def import_root(path: str, module: str = "") -> str:
+    """The folder that a script, or the outermost package of a module, is imported from."""
+    for _ in range(module.count(".") + 1):
+        path = os.path.dirname(path)
+    return path
 
 
 def seed_everything(seed: int) -> None:

@@ -40,6 +40,7 @@ class SeenLoader:
     dataset_length: int | None
     ordinal: int = 0
     shared_place: bool = False  # other loaders, not for training, were built by the same line
+    changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,9 @@ class Seen:
     autocast: str = ""
     scaler: bool = False
     micro_batches: int = 1
+    rehearsed: float | None = (
+        None  # how far gradients of whole and divided batches lay apart, as a share
+    )
     non_blocking: bool = False
     copies_to_device: int = 0
     set_to_none: bool = True

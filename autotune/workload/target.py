@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.errors import UsageError
-from autotune.source import is_recipe
+from autotune.source import imports_package, is_recipe
 from autotune.workload.recipe import standalone_program
-from autotune.workload.script import Program
+from autotune.workload.script import Program, import_root
 
 # A recipe's program is measured, not trained: its runs end when there is enough to see.
 _MANY_EPOCHS = 1_000_000
@@ -27,6 +27,7 @@ class Target:
         kind: "script", "recipe" or "objects".
         path: absolute path of the file; "" for objects.
         arguments: what is passed to the program.
+        module: the dotted name of a file that is part of a package, and run as `python -m` would.
         source: the text of the file as it is.
         program_source: the text that is run; for a recipe the standalone program written for it.
         directory: the program's working directory.
@@ -35,6 +36,7 @@ class Target:
 
     kind: str
     path: str
+    module: str = ""
     arguments: tuple[str, ...] = ()
     source: str = ""
     program_source: str = ""
@@ -53,10 +55,10 @@ class Target:
 
     @property
     def root(self) -> str:
-        """The project's directory: the outermost one under version control, else the file's own."""
+        """The project's directory: the one under version control, else the file's own."""
         if not self.path:
             return self.directory
-        own = Path(self.path).parent
+        own = Path(import_root(self.path, self.module))
         return str(
             next((folder for folder in (own, *own.parents) if (folder / ".git").exists()), own)
         )
@@ -69,6 +71,7 @@ class Target:
         )
         return Program(
             path=self.path,
+            module=self.module,
             arguments=(*self.arguments, *(("--epochs", str(_MANY_EPOCHS)) if endless else ())),
             directory=self.directory,
             sources={**texts, **(sources or {})},
@@ -85,12 +88,16 @@ class Target:
 
 
 def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> Target:
-    """The target in the file `path`.
+    """The target in the file `path`, or of the module that has this dotted name from here on.
+
+    A file that imports its own package is run as a module of it, as `python -m` runs it.
 
     Raises:
         UsageError: there is no such file, or it is not a Python program.
     """
     file = Path(path).expanduser()
+    if not file.is_file() and (named := Path(*str(path).split(".")).with_suffix(".py")).is_file():
+        file = named
     if not file.is_file():
         what = "is a directory" if file.is_dir() else "does not exist"
         raise UsageError(
@@ -107,11 +114,22 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     return Target(
         kind=RECIPE if recipe else SCRIPT,
         path=str(file),
+        module="" if recipe else _module(file, source),
         arguments=tuple(arguments),
         source=source,
         program_source=standalone_program(source, file.stem, str(file)) if recipe else source,
         directory=os.getcwd(),
     )
+
+
+def _module(file: Path, source: str) -> str:
+    """The dotted name of `file` where it imports what only a module of its package can, else ""."""
+    folders: list[str] = []
+    for folder in file.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        folders.insert(0, folder.name)
+    return ".".join([*folders, file.stem]) if imports_package(source, folders[:1]) else ""
 
 
 def read_source(file: Path) -> str:

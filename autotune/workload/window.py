@@ -7,9 +7,11 @@ from typing import Protocol
 from autotune.workload.seen import Seen
 
 # How the program's loop is fed during a window: its own way; one batch kept on the device, replayed
-# (the compute ceiling); one batch kept on the host, copied each step; or the loader alone, drained
-# with no model.
+# (the compute ceiling); one batch kept on the host, copied each step; the loader alone, drained
+# with no model; or each batch twice, whole and in micro-batches, to see whether both are the same
+# step (not for timing, and the last thing that a run is asked for).
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
+REHEARSE = "rehearse"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.
@@ -21,7 +23,7 @@ class Window:
     """Consecutive optimizer steps of one live run, edges drained. All times in seconds.
 
     Attributes:
-        mode: how the loop was fed, one of the four above.
+        mode: how the loop was fed, one of those above.
         steps: optimizer steps taken (batches drawn, for `DRAIN`).
         samples: samples trained on (drawn, for `DRAIN`).
         seconds: wall from edge to edge, without `validation_seconds`.

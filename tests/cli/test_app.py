@@ -22,7 +22,7 @@ def test_help_names_every_command() -> None:
 
     assert answer.returncode == 0
     assert answer.stderr == ""
-    for command in ("profile", "search", "apply", "report", "compare", "explain", "doctor"):
+    for command in ("profile", "search", "run", "apply", "report", "compare", "explain", "doctor"):
         assert f"  {command} " in answer.stdout
 
 

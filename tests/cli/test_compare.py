@@ -59,6 +59,23 @@ def test_json_is_one_document(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("slower")
+def test_a_folder_of_folders_with_results_names_them(run: Run, tmp_path: Path) -> None:
+    answer = run("compare", ".", "b")
+
+    assert answer.exit_code == 2
+    assert "Name one of them: a, b, c." in answer.stderr
+
+
+@pytest.mark.usefixtures("slower")
+def test_another_machine_is_said(run: Run, tmp_path: Path) -> None:
+    profile = builders.profile(machine=builders.machine(device_name="NVIDIA H200"))
+    result = builders.profile_result(profile=profile)
+    write_document(result, tmp_path / "d" / "result.json")
+
+    assert "Measured on different machines" in run("compare", "a", "d").stdout
+
+
+@pytest.mark.usefixtures("slower")
 def test_a_folder_without_a_result_is_refused(run: Run) -> None:
     answer = run("compare", "a", "nowhere")
 

@@ -19,6 +19,12 @@ def test_every_knob_has_its_page(run: Run, name: str) -> None:
     assert [line for line in lines if line in HEADINGS] == list(HEADINGS)
 
 
+def test_a_page_ends_with_when_the_knob_is_tried(run: Run) -> None:
+    last = run("explain", "num_workers").stdout.splitlines()[-1]
+
+    assert last.endswith("unless told --allow identical. --knob num_workers=off leaves it out.")
+
+
 def test_an_unknown_knob_is_refused_with_those_there_are(run: Run) -> None:
     answer = run("explain", "warp_drive")
 

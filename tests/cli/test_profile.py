@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from autotune.outputs.document import from_document
-from autotune.profiling.profile import Ceiling
+from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Ceiling, Doubt
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
 
@@ -65,13 +65,81 @@ def test_a_profile_without_ceilings_or_phases_is_shown(run: Run, made_up: MadeUp
 
 
 def test_files_and_the_next_command_come_last(run: Run, made_up: MadeUpFlow) -> None:
-    target = builders.target(path=str(Path.cwd() / "photos.py"))
-    made_up.result = builders.profile_result(target=target)
+    typed = ("autotune", "profile", "photos.py", "--device", "cpu", "--", "--name", "a b")
+    made_up.result = builders.profile_result(command=typed)
 
     lines = run("profile", "photos.py").stdout.splitlines()
 
     assert "Written to autotune-out/photos/  result.json" in lines
-    assert lines[-1] == "  autotune search photos.py -- --epochs 3"
+    assert lines[-1] == "  autotune search photos.py --device cpu -- --name 'a b'"
+
+
+def test_other_programs_on_the_processors_are_said_first(run: Run, made_up: MadeUpFlow) -> None:
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="In 4 of 6 windows.", advice="Stop them.")
+    made_up.result = builders.profile_result(profile=builders.profile(doubts=(taken,)))
+
+    shown = run("profile", "photos.py").stdout
+    brief = run("profile", "photos.py", "--quiet").stdout
+
+    caution = "Measured while other programs had the processors: measure again when the machine"
+    assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
+    assert brief.startswith(caution)
+
+
+def test_a_training_that_diverges_is_said_first(run: Run, made_up: MadeUpFlow) -> None:
+    wrong = Doubt(name=NOT_FINITE, evidence="The loss was infinite.", advice="")
+    made_up.result = builders.profile_result(profile=builders.profile(doubts=(wrong,)))
+
+    assert "The training diverges: mend it first." in run("profile", "photos.py").stdout
+
+
+def test_other_doubts_are_said_below(run: Run, made_up: MadeUpFlow) -> None:
+    doubt = Doubt(name="unstable", evidence="Its windows differ.", advice="Stop other programs.")
+    made_up.result = builders.profile_result(profile=builders.profile(doubts=(doubt,)))
+
+    shown = run("profile", "photos.py").stdout
+
+    assert "Doubts      Its windows differ. Stop other programs." in shown
+
+
+def test_what_the_figures_leave_out_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    profile = builders.profile(validation_share=0.23, startup_seconds=14.0)
+    made_up.result = builders.profile_result(profile=profile)
+
+    shown = run("profile", "photos.py").stdout
+
+    assert (
+        "Left out    Validation took 23 % of the observed run and the start takes 14 s: both are"
+        in shown
+    )
+
+
+def test_a_ceiling_below_the_program_as_it_is_gains_nothing(run: Run, made_up: MadeUpFlow) -> None:
+    ceiling = Ceiling(name="data", samples_per_second=146.0, max_gain=0.81)
+    made_up.result = builders.profile_result(profile=builders.profile(ceilings=(ceiling,)))
+
+    shown = run("profile", "photos.py").stdout
+
+    assert "with training for free  146 samples/s  would gain nothing" in shown
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_folder_that_is_made_by_default_is_not_seen_by_git(run: Run, was_there: bool) -> None:
+    folder = Path("autotune-out")
+    if was_there:
+        folder.mkdir()
+
+    run("profile", "photos.py")
+
+    ignored = folder / ".gitignore"
+    assert ignored.exists() != was_there
+    assert was_there or ignored.read_text() == "*\n"
+
+
+def test_a_folder_that_was_named_is_left_alone(run: Run) -> None:
+    run("profile", "photos.py", "--out", "mine")
+
+    assert not list(Path().rglob(".gitignore"))
 
 
 def test_what_is_piped_has_no_codes_and_no_line_is_cut(run: Run) -> None:

@@ -77,3 +77,13 @@ def test_quiet_shows_nothing(shown: io.StringIO) -> None:
         progress.trial_ended(builders.trials()[1], None)
 
     assert shown.getvalue() == ""
+
+
+def test_an_interrupted_search_says_what_was_best_until_then(shown: io.StringIO) -> None:
+    progress = Progress(Console(shown), budget_seconds=120)
+    progress.profiled(builders.profile(), builders.findings())
+    progress.trial_begins(4, {"threads": 1}, 20.0, builders.trials()[3])
+
+    progress.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+    assert "Best so far, not yet judged in turns: 1.67×" in shown.getvalue()

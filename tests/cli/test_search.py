@@ -5,7 +5,7 @@ import pytest
 
 from autotune.knobs.knob import Semantics
 from autotune.outputs.document import from_document
-from autotune.verdict import Delivered
+from autotune.verdict import Delivered, Ratio
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
 
@@ -25,16 +25,58 @@ def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:
     assert answer.exit_code == 0
     assert "Nothing to gain. The best of 6 settings came out 1.01x" in answer.stdout
     assert "faster" not in answer.stdout
-    assert "autotune apply" not in answer.stdout
+    assert "Next" not in answer.stdout
 
 
-def test_no_answer_says_why(run: Run, made_up: MadeUpFlow) -> None:
-    made_up.result = builders.failed_result()
+def test_no_answer_says_why_and_how_to_try_again(run: Run, made_up: MadeUpFlow) -> None:
+    typed = ("search", "photos.py", "--budget=60s", "--knob", "threads=1,2", "--", "--dir", "a b")
+    made_up.result = builders.failed_result(command=("autotune", *typed))
 
     answer = run("search", "photos.py")
 
     assert "No answer. The machine was too busy" in answer.stdout
-    assert answer.stdout.splitlines()[-1].startswith("  autotune search ")
+    again = "  autotune search photos.py --budget=60s --knob threads=1,2 -- --dir 'a b'"
+    assert answer.stdout.splitlines()[-1] == again
+
+
+def test_an_answer_that_is_lacking_for_another_reason_is_not_sought_again(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    verdict = builders.verdict(outcome="failed", reason="The program ended.", left_out=0)
+    made_up.result = builders.search_result(verdict=verdict, trials=())
+
+    assert "Next" not in run("search", "photos.py").stdout
+
+
+def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    made_up.result = builders.no_gain_result(verdict=verdict)
+
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert lines[-2].startswith("Next: give it more time, a gain of up to 1.20× is not excluded")
+    assert lines[-1] == "  autotune search photos.py --budget 3m -- --epochs 3"
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_hinted"), [((), True), (("--trials", "2"), False), (("--trials=2",), False)]
+)
+def test_few_trials_are_worth_a_larger_budget_where_nobody_asked_for_few(
+    run: Run, made_up: MadeUpFlow, flags: tuple[str, ...], is_hinted: bool
+) -> None:
+    verdict = builders.verdict(outcome="no_gain", speedup=None, config={}, delivered=None)
+    made_up.result = builders.no_gain_result(
+        verdict=verdict,
+        trials=builders.trials()[:3],
+        command=("autotune", "search", "photos.py", *flags),
+    )
+
+    shown = run("search", "photos.py").stdout
+
+    assert ("only 2 of 79 other configurations could be tried" in shown) == is_hinted
+    assert ("--budget" in shown) == is_hinted
 
 
 @pytest.mark.parametrize(
@@ -86,6 +128,14 @@ def test_what_was_handed_back_is_shown_as_it_was_timed(run: Run, made_up: MadeUp
     assert "660 steps of training earn it back" in shown
 
 
+def test_a_patch_that_has_every_setting_is_the_next_to_apply(run: Run, made_up: MadeUpFlow) -> None:
+    made_up.result = builders.search_result(edits=())
+
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert lines[-1] == "  autotune apply autotune-out/photos"
+
+
 def test_a_program_that_was_not_timed_says_why(run: Run, made_up: MadeUpFlow) -> None:
     delivered = Delivered(
         samples_per_second=None, speedup=None, settings_observed=False, reason="it crashed"
@@ -93,6 +143,17 @@ def test_a_program_that_was_not_timed_says_why(run: Run, made_up: MadeUpFlow) ->
     made_up.result = builders.search_result(verdict=builders.verdict(delivered=delivered))
 
     assert "Handed back  it crashed" in run("search", "photos.py").stdout
+
+
+def test_a_program_that_came_out_slower_is_not_called_faster(run: Run, made_up: MadeUpFlow) -> None:
+    delivered = Delivered(
+        samples_per_second=177.0,
+        speedup=Ratio(estimate=0.98, low=0.95, high=1.01),
+        settings_observed=True,
+    )
+    made_up.result = builders.search_result(verdict=builders.verdict(delivered=delivered))
+
+    assert "itself was run: not faster, 0.98× the speed" in run("search", "photos.py").stdout
 
 
 def test_json_is_one_document_and_progress_goes_to_stderr(run: Run, made_up: MadeUpFlow) -> None:

@@ -89,10 +89,10 @@ class TestNumWorkers:
     def test_is_tried_where_nothing_is_known_of_the_waits(self) -> None:
         assert offered("num_workers", on_a_cpu(ceilings=(), phases={})) == (0, 1, 2)
 
-    def test_an_iterable_dataset_would_repeat_its_samples(self) -> None:
-        skipped = skip("num_workers", iterable())
-        assert "every sample k times" in skipped.reason
-        assert skipped.impossible
+    def test_are_offered_for_an_iterable_dataset_which_is_seen_to_share_its_samples_out(
+        self,
+    ) -> None:
+        assert offered("num_workers", iterable()) == (0, 1, 2)
 
     def test_needs_a_loader(self) -> None:
         assert "no DataLoader" in reason("num_workers", without_a_loader())
@@ -141,6 +141,11 @@ class TestPersistentWorkers:
     def test_is_left_out_where_it_is_set(self) -> None:
         own = with_loader(on_a_cpu(), num_workers=2, persistent_workers=True)
         assert "already" in reason("persistent_workers", own)
+
+    def test_is_refused_where_the_dataset_changes_between_epochs(self) -> None:
+        skipped = skip("persistent_workers", with_loader(on_a_cpu(), changing=True))
+        assert "changed between epochs" in skipped.reason
+        assert skipped.impossible
 
 
 class TestCopies:
@@ -287,9 +292,10 @@ class TestMicroBatches:
     def test_are_refused_for_a_closure(self) -> None:
         assert "closure" in reason("micro_batches", with_optimizer(self.same, closure=True))
 
-    @pytest.mark.parametrize(
-        "changes", [{"batch_size": None}, {"custom_batches": True}, {"iterable": True}]
-    )
+    def test_are_refused_for_an_iterable_dataset(self) -> None:
+        assert "IterableDataset" in reason("micro_batches", with_loader(self.same, iterable=True))
+
+    @pytest.mark.parametrize("changes", [{"batch_size": None}, {"custom_batches": True}])
     def test_are_refused_for_batches_of_the_programs_own(self, changes: dict[str, Any]) -> None:
         assert "a way of its own" in reason("micro_batches", with_loader(self.same, **changes))
 

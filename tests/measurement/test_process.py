@@ -85,7 +85,7 @@ def test_a_killed_run_leaves_no_worker_behind(start: Start) -> None:
     [
         ("raise ValueError('the data is odd')", "crashed", "the data is odd"),
         ("raise MemoryError('no more')", "out_of_memory", "no more"),
-        ("import sys; sys.exit(3)", "crashed", "3"),
+        ("import sys; sys.exit(3)", "crashed", "it left with exit code 3"),
         ("import sys; sys.exit()", "ended", "came to its end after 1 training step"),
         ("import os; os._exit(5)", "crashed", "exit code 5"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed", "memory"),
@@ -115,6 +115,13 @@ def test_a_program_that_never_trains_says_so(start: Start) -> None:
     assert ended.value.failure.kind == "ended"
     assert "without training" in ended.value.failure.reason
     assert "hello" in ended.value.failure.output
+
+
+def test_the_traceback_of_a_program_is_its_own(start: Start) -> None:
+    with pytest.raises(RunEnded) as ended:
+        start("def main():\n    raise KeyError('x')\nmain()\n").await_first_step()
+    assert ended.value.failure.output.count('File "') == 2
+    assert "child.py" not in ended.value.failure.output
 
 
 def test_a_bare_except_round_the_loop_does_not_keep_a_program_alive(start: Start) -> None:

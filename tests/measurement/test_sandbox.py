@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from autotune.measurement.sandbox import (
     Sandbox,
     Way,
     enter,
+    entry,
     environment,
     quiet_environment,
     tree_hash,
@@ -278,6 +280,25 @@ def test_another_disk_below_a_protected_directory_is_protected_too() -> None:
 def _overwrite(path: Path) -> str:
     path.write_text("overwritten")
     return path.read_text()
+
+
+def test_a_socket_can_be_made_however_long_the_name_of_the_scratch_directory_is(
+    place: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "LONGEST_DIRECTORY_BYTES", 0)
+    layer = place.layer()
+
+    def bind() -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{tempfile.gettempdir()}/listener")
+
+    def in_worker() -> str:
+        in_child(bind)
+        return tempfile.gettempdir()
+
+    assert len(place.run(in_worker, layer)) < 20
+    assert os.listdir(layer.root / "tmp") == ["listener"]
+    place.sandbox.discard(layer)
 
 
 def test_temporary_files_that_a_run_leaves_behind_go_with_its_layer(place: Arena) -> None:

@@ -87,3 +87,13 @@ def test_the_description_says_how_far_the_protection_goes(
     with Sandbox([], scratch_parent=tmp_path) as opened:
         assert says in opened.description
         assert ("no mounts here" in opened.description) == (works_at < 0)
+
+
+def test_the_working_directory_is_no_place_for_scratch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # all others are full
+    with pytest.raises(MeasurementError, match="No space left"):
+        open_scratch()
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 from autotune.measurement.measurement import Failure
 from autotune.outputs.document import from_document, to_document
 from autotune.outputs.report import render, write_report
-from autotune.profiling.profile import Memory
+from autotune.profiling.profile import PROCESSORS_TAKEN, Ceiling, Doubt, Memory
 from autotune.verdict import Delivered
 from tests import builders
 
@@ -128,7 +128,49 @@ def test_a_profile_shows_only_what_it_has():
         "The machine",
         "How it was measured",
     ]
-    assert "Waits for data 71 % of each step" in re.search(r"<h1>(.*?)</h1>", page)[1]
+    assert "Waits for data 71\N{NO-BREAK SPACE}% of" in re.search(r"<h1>(.*?)</h1>", page)[1]
+
+
+def test_other_programs_on_the_processors_are_said_before_the_headline():
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="In 4 of 6 windows.", advice="")
+    doubted = builders.profile(doubts=(taken,))
+
+    profiled = text_of(render(builders.profile_result(profile=doubted)))
+    searched = text_of(render(builders.search_result(profile=doubted)))
+
+    caution = "Measured while other programs had the processors"
+    assert profiled.index(caution) < profiled.index("Waits for data")
+    assert searched.index("2.12×") < searched.index(caution) < searched.index("Waits for data")
+
+
+def test_what_the_figures_leave_out_is_said():
+    text = text_of(render(builders.search_result(profile=builders.profile(validation_share=0.23))))
+
+    assert text.index("Validation took 23 % of the observed run") < text.index("Before and after")
+
+
+def test_a_ceiling_below_the_program_as_it_is_gains_nothing():
+    ceiling = Ceiling(name="data", samples_per_second=146.0, max_gain=0.81)
+
+    text = text_of(render(builders.profile_result(profile=builders.profile(ceilings=(ceiling,)))))
+
+    assert "146 samples/s would gain nothing" in text
+
+
+def test_the_first_trial_was_measured_in_the_profile():
+    assert "— measured in the profile" in text_of(render(builders.search_result()))
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (builders.search_result, "prove nothing; what is claimed above was measured again"),
+        (builders.no_gain_result, "prove nothing; the best of them was measured again"),
+        (builders.failed_result, "prove nothing."),
+    ],
+)
+def test_no_claim_is_spoken_of_where_none_is_made(build, said):
+    assert said in text_of(render(build()))
 
 
 def test_nothing_to_gain_is_an_answer():

@@ -4,6 +4,7 @@ import pytest
 
 from autotune.outputs import wording
 from autotune.verdict import Ratio
+from tests import builders
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,41 @@ def test_a_ratio_has_a_true_multiplication_sign():
         "12.3×",
         "not measured",
     ]
+
+
+@pytest.mark.parametrize(
+    ("gain", "text"),
+    [(2.311, "2.31×"), (1.01, "1.01×"), (0.81, "would gain nothing"), (None, "not measured")],
+)
+def test_a_ceiling_below_one_gains_nothing(gain, text):
+    assert wording.ceiling(gain) == text
+
+
+@pytest.mark.parametrize(
+    ("speedup", "text"),
+    [(1.56, "1.56× faster"), (0.98, "not faster, 0.98× the speed"), (1.0, "not faster")],
+)
+def test_only_what_is_faster_is_called_so(speedup, text):
+    assert wording.faster(speedup).startswith(text)
+
+
+def test_what_takes_notable_time_outside_the_loop_is_said():
+    quiet = {"validation_share": 0.04, "startup_seconds": 3.0}
+
+    assert wording.outside(builders.profile(**quiet)) == ""
+    assert wording.outside(builders.profile(**quiet | {"validation_share": 0.23})) == (
+        "Validation took 23 % of the observed run: that is outside these figures, and what the "
+        "training loop gains does not apply to it."
+    )
+    assert "The start takes 14 s: that is outside" in wording.outside(
+        builders.profile(**quiet | {"startup_seconds": 14.0})
+    )
+
+
+def test_the_start_of_a_short_program_is_notable_sooner():
+    assert "The start takes 3 s" in wording.outside(
+        builders.profile(validation_share=0.0, startup_seconds=3.0, ended_early=True)
+    )
 
 
 def test_an_interval_says_its_level():

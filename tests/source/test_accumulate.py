@@ -1,6 +1,7 @@
 """`Accumulate`: micro-batches whose step is the step of the whole batch."""
 
 import itertools
+import textwrap
 
 import pytest
 import torch
@@ -254,6 +255,11 @@ REFUSED = {
 }
 
 
+REFUSED["a loader of another class"] = (
+    ("batch_size=8, shuffle=True)\n", "batch_size=8)\nloader = Prefetcher(loader)\n"),
+    "Prefetcher makes of the loader",
+)
+
 USUAL = {
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
@@ -304,3 +310,15 @@ def test_a_loader_built_in_another_module_is_divided_there() -> None:
     assert [outcome.status for outcome in done.outcomes] == ["done"]
     assert "DataLoader(sets, n // 2, shuffle=True)" in done.sources["/project/data.py"]
     assert "share" in done.sources[PATH]
+
+
+def test_a_progress_bar_that_is_entered_is_seen_through() -> None:
+    text = source(LOOP)
+    at = text.index("for x, y in loader:")
+    loop = "with tqdm(loader) as bar:\n" + textwrap.indent(
+        text[at:].replace("in loader:", "in bar:", 1), "    "
+    )
+    outcome = rewritten(text[:at] + loop, TWO)
+    assert outcome.statuses == ["done"], outcome.outcomes
+    assert "loader.batch_size" in outcome.text
+    assert "bar.batch_size" not in outcome.text

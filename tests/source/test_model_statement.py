@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import ModelStatement, Place, Places
-from tests.source.programs import PATH, check, rewritten
+from tests.source.programs import PATH, check, rewritten, source
 
 COMPILE = ModelStatement(code="{model}.compile()")
 LAST = ModelStatement(
@@ -122,3 +122,41 @@ def test_a_parameter_of_a_function_is_not_given_another_value() -> None:
     assert "old model" in outcome.reason
     done = rewritten(text, COMPILE, places=places)
     assert "    model.compile()\n    return" in done.text
+
+
+def test_a_name_that_the_file_uses_is_left_to_it() -> None:
+    check(
+        """
+        from functools import partial
+        from torch.utils.checkpoint import checkpoint
+        block = 32
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        print(block)
+        """,
+        """
+        from functools import partial
+        from torch.utils.checkpoint import checkpoint
+        block = 32
+        for model_block in net.blocks:
+            model_block.forward = partial(checkpoint, model_block.forward)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        print(block)
+        """,
+        CHECKPOINT,
+    )
+
+
+def test_every_model_that_has_an_optimizer_is_changed() -> None:
+    text = source("""
+        import torch
+        first = torch.optim.SGD(discriminator.parameters(), lr=0.1)
+        second = torch.optim.SGD(generator.parameters(), lr=0.1)
+        """)
+    places = Places(optimizer=Place(path=PATH, line=3), more_optimizers=(Place(path=PATH, line=2),))
+    assert rewritten(text, LAST, places=places).text == source("""
+        import torch
+        discriminator.to(memory_format=torch.channels_last)
+        first = torch.optim.SGD(discriminator.parameters(), lr=0.1)
+        generator.to(memory_format=torch.channels_last)
+        second = torch.optim.SGD(generator.parameters(), lr=0.1)
+        """)

@@ -43,3 +43,29 @@ def test_a_config_is_what_differs_and_means_something() -> None:
     assert "prefetch_factor" not in space.difference(
         {**own, "num_workers": 0, "prefetch_factor": 4}
     )
+
+
+class TestNarrowed:
+    space = build_space(
+        builders.profile(),
+        given={"num_workers": (0, 1, 2), "persistent_workers": (True,), "pin_memory": None},
+    )
+
+    def test_without_a_reason_nothing_changes(self) -> None:
+        assert self.space.narrowed("num_workers", (0, 1, 2)) == self.space
+
+    def test_values_that_are_refused_are_gone_and_said(self) -> None:
+        narrowed = self.space.narrowed("num_workers", (0, 1), "two read over each other")
+        assert narrowed.choices["num_workers"] == (0, 1)
+        said = narrowed.skipped[-1]
+        assert (said.knob, said.refused) == ("num_workers", True)
+        assert said.reason == "two read over each other; what is left to try is 1"
+
+    def test_a_knob_without_a_choice_is_left_out_with_those_that_need_it(self) -> None:
+        narrowed = self.space.narrowed("num_workers", (0,), "they hang")
+        assert {"num_workers", "persistent_workers"}.isdisjoint(narrowed.choices)
+        assert narrowed.fixed["num_workers"] == 0
+        reasons = {each.knob: each.reason for each in narrowed.skipped}
+        assert reasons["num_workers"] == "they hang"
+        assert "num_workers is 0" in reasons["persistent_workers"]
+        assert narrowed.difference({"threads": 1}) == self.space.difference({"threads": 1})

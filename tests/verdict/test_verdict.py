@@ -182,6 +182,13 @@ def test_no_settings_are_no_gain():
     assert found.delivered is None
 
 
+def test_an_emitted_program_whose_turns_were_all_spoilt_says_so():
+    found = judged(turns(baseline=1000, tuned=2000, delivered=1950, starved=TURNS_PER_PROCESS))
+    assert found.delivered.speedup is None
+    assert found.delivered.settings_observed
+    assert found.delivered.reason.startswith("Too few turns of the emitted program")
+
+
 def test_a_failure_in_the_turns_ends_them_and_is_said():
     taken = turns(rounds=1, baseline=1000, tuned=2000)
     taken.failures["tuned"] = Failure(kind="out_of_memory", reason="Out of memory.")

@@ -264,3 +264,10 @@ def test_the_users_own_scaler_does_not_scale_the_losses_that_are_kept(tmp_path: 
     )
     assert max(losses(text, tmp_path, count=10)) < 2
     assert observe(text, tmp_path).scaler
+
+
+def test_an_optimizer_that_loads_its_state_is_still_one(tmp_path: Path) -> None:
+    resumed = PLAIN.replace(
+        "for epoch", "optimizer.load_state_dict(optimizer.state_dict())\nfor epoch", 1
+    )
+    assert observe(resumed, tmp_path).optimizers == 1

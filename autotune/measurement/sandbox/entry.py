@@ -6,6 +6,9 @@ import tempfile
 from autotune.measurement.sandbox import guard, landlock, overlay, redirect
 from autotune.measurement.sandbox.layer import Layer, Way
 
+# A socket's name has 107 bytes (man 7 unix), of which multiprocessing's own has these.
+LONGEST_DIRECTORY_BYTES = 107 - len("/pymp-xxxxxxxx/listener-xxxxxxxx")
+
 
 def enter(layer: Layer) -> None:
     """From now on, what this process and its children write to protected directories goes to
@@ -29,7 +32,14 @@ def enter(layer: Layer) -> None:
 
 
 def _own_temporary_files(layer: Layer) -> None:
-    """Have temporary files thrown away too: a run that is killed cannot remove its own."""
+    """Have temporary files thrown away too: a run that is killed cannot remove its own.
+
+    Where their directory's name is long, they have it by way of an open file: loader workers make
+    sockets there, and hang where a socket's name becomes too long.
+    """
     directory = layer.root / "tmp"
     directory.mkdir()
-    os.environ["TMPDIR"] = tempfile.tempdir = str(directory)
+    name = str(directory)
+    if len(os.fsencode(name)) > LONGEST_DIRECTORY_BYTES:
+        name = f"/proc/{os.getpid()}/fd/{os.open(directory, os.O_PATH)}"
+    os.environ["TMPDIR"] = tempfile.tempdir = name

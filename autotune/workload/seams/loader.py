@@ -4,9 +4,12 @@ batches.
 
 import inspect
 import os
+import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -14,11 +17,14 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.source.edits import Place
 from autotune.workload import batches
+from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.live import BuiltLoader, Live, calling_place
+from autotune.workload.rehearsal import rehearse
 from autotune.workload.setup import loader_arguments
-from autotune.workload.window import REPLAY_DEVICE, REPLAY_HOST
+from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 _BUILT = "_autotune_built"
+_TOLD = "_autotune_told"
 _UNKNOWN = Place(path="", line=0)
 _draw = _BaseDataLoaderIter.__next__
 
@@ -35,7 +41,8 @@ def _install_build(live: Live) -> None:
     signature = inspect.signature(original)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        place = calling_place() or _UNKNOWN
+        place = calling_place(building=self) or _UNKNOWN
+        within = calling_place()
         ordinal = sum(built.place == place for built in live.loaders)
         key = live.training_loader if live.setup.loader else None
         if (
@@ -48,7 +55,11 @@ def _install_build(live: Live) -> None:
             args, kwargs = (), loader_arguments(own, live.setup.loader)
         original(self, *args, **kwargs)
         built = BuiltLoader(
-            weakref.ref(self), place, ordinal, trains=_follows_training(live, place)
+            weakref.ref(self),
+            place,
+            within if within != place else None,
+            ordinal,
+            trains=_follows_training(live, place),
         )
         live.loaders.append(built)
         setattr(self, _BUILT, built)
@@ -75,16 +86,21 @@ def _install_iter(live: Live) -> None:
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            live.pace.enter_training()  # starting workers is a cost of training
-            live.clock.begin()
-            try:
+            with _waiting(live):  # starting workers is a cost of training
                 iterator = original(self)
-            finally:
-                live.clock.end("data")
         iterator._autotune_loader = self
+        _note_epoch(self)
         return iterator
 
     live.patch(DataLoader, "__iter__", __iter__)
+
+
+def _note_epoch(loader: Any) -> None:
+    """Notice whether the dataset is changed from one epoch to the next: told its number, say."""
+    told = plain_state(loader.dataset)
+    if getattr(loader, _TOLD, told) != told:
+        setattr(loader, CHANGING, True)
+    setattr(loader, _TOLD, told)
 
 
 def _install_next(live: Live) -> None:
@@ -98,37 +114,54 @@ def _install_next(live: Live) -> None:
         if live.leader is not None and not built.trains and not live.discovering:
             live.pace.leave_training()
             return _draw(self)
-        live.pace.enter_training()
-        live.draw_began = time.perf_counter()
-        live.clock.begin()
-        try:
-            batch = (
-                live.kept_batch
-                if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST)
-                else _part(live, self)
-            )
-        finally:
-            live.clock.end("data")
+        with _waiting(live):
+            live.draw_began = time.perf_counter()
+            batch = _batch(live, built, self)
         live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
         if live.discovering:
-            live.batch = batch
+            live.batch = live.batches[built.place] = batch
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
 
 
-def _part(live: Live, iterator: Any) -> Any:
-    """The next batch, or the next micro-batch of it where the Setup splits them."""
+@contextmanager
+def _waiting(live: Live) -> Iterator[None]:
+    """The training waits for its loader, unless a thread draws ahead for it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    live.pace.enter_training()
+    live.clock.begin()
+    try:
+        yield
+    finally:
+        live.clock.end("data")
+
+
+def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
+    """The batch that is replayed, the next one, or the next micro-batch of it where the Setup
+    splits them.
+    """
+    if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST) and built.place in live.kept_batches:
+        return live.kept_batches[built.place]
     if live.setup.micro_batches == 1:
         return _draw(iterator)
-    parts = getattr(iterator, "_autotune_parts", None)
+    # By place: `next(iter(loader))` has another iterator for every batch.
+    parts = live.parts.setdefault(built.place, deque())
     if not parts:
-        parts = iterator._autotune_parts = deque(
-            batches.split(_draw(iterator), live.setup.micro_batches)
-        )
+        parts.extend(_parts(live, iterator))
     part, live.share = parts.popleft()
     live.group_open = bool(parts)
     return part
+
+
+def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:
+    """The next batch in micro-batches, each with its share of the samples."""
+    count = live.setup.micro_batches
+    if live.rehearsal is not None:
+        return live.rehearsal.parts(lambda: _draw(iterator), count)
+    return batches.split(_draw(iterator), count)
 
 
 def note_training(live: Live) -> None:
@@ -152,12 +185,19 @@ def note_training(live: Live) -> None:
 
 def feed(live: Live, mode: str) -> str:
     """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
+    if mode == REHEARSE:
+        if live.setup.micro_batches == 1:
+            return "batches are not divided"
+        rehearse(live)
     if mode not in (REPLAY_DEVICE, REPLAY_HOST):
         return ""
     if live.batch is None or live.training_iterator is None:
         return "the program has no DataLoader whose batch could be replayed"
     device = live.device()
-    live.kept_batch = batches.to_device(live.batch, device) if mode == REPLAY_DEVICE else live.batch
+    live.kept_batches = {
+        place: batches.to_device(batch, device) if mode == REPLAY_DEVICE else batch
+        for place, batch in live.batches.items()
+    }
     return ""
 
 
@@ -178,7 +218,7 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
         except StopIteration:
             if fresh:
                 return "the loader gave no batch"
-            iterator, fresh = iter(loader), True  # the next epoch
+            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
             continue
         fresh = False
         drawn += 1

@@ -21,6 +21,8 @@ def install(live: Live) -> None:
     process = os.getpid()
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():  # a compiled module may have kept this hook
+            return own_call(self, *args, **kwargs)
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
             scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
@@ -35,31 +37,44 @@ def install(live: Live) -> None:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    return hasattr(module.__dict__.get("_compiled_call_impl"), "autotune_inner")
+    return hasattr(vars(module).get("_compiled_call_impl"), "autotune_inner")
 
 
 def hook(live: Live, module: nn.Module) -> None:
-    """Set up `module` if it is one to train, and time its calls from now on."""
-    trainable = any(parameter.requires_grad for parameter in module.parameters())
-    if trainable and module.training and torch.is_grad_enabled():
+    """Set up `module` if it is one to train, and time its calls from now on.
+
+    One that is called before it is trained (to evaluate it, or while it is frozen) is hooked anew
+    at its first training call.
+    """
+    ready = _is_to_train(module)
+    if ready:
         set_up(live, module)
-    inner = module.__dict__.get("_compiled_call_impl") or module._call_impl
+    trainable = _is_trainable(module)
+    inner = vars(module).get("_compiled_call_impl") or module._call_impl
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if not torch.is_grad_enabled():
-            if module in live.trained and not module.training:
-                live.leave_training()
+        if torch.compiler.is_compiling():
             return inner(*args, **kwargs)
+        if not torch.is_grad_enabled():
+            return _call_without_gradients(live, module, inner, args, kwargs)
+        if not ready and _is_to_train(module):
+            live.unhook(module)
+            hook(live, module)
+            return vars(module)["_compiled_call_impl"](*args, **kwargs)
         if not trainable:
-            live.clock.begin()
-            try:
-                return inner(*args, **kwargs)
-            finally:
-                live.clock.end("forward")
+            return _timed_call(live, inner, args, kwargs)
         return _training_call(live, module, inner, args, kwargs)
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, "_compiled_call_impl", timed)
+
+
+def _is_trainable(module: nn.Module) -> bool:
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
+def _is_to_train(module: nn.Module) -> bool:
+    return module.training and torch.is_grad_enabled() and _is_trainable(module)
 
 
 def set_up(live: Live, module: nn.Module) -> None:
@@ -69,6 +84,25 @@ def set_up(live: Live, module: nn.Module) -> None:
     for change in live.setup.model:
         change(module)
     live.trained.add(module)
+
+
+def _timed_call(live: Live, inner: Any, args: Any, kwargs: Any) -> Any:
+    live.clock.begin()
+    try:
+        return inner(*args, **kwargs)
+    finally:
+        live.clock.end("forward")
+
+
+def _call_without_gradients(
+    live: Live, module: nn.Module, inner: Any, args: Any, kwargs: Any
+) -> Any:
+    """A trained model is being evaluated; any other belongs to the step: a teacher, an encoder."""
+    if module in live.trained and not module.training:
+        live.leave_training()
+    if live.pace.away:
+        return inner(*args, **kwargs)
+    return _timed_call(live, inner, args, kwargs)
 
 
 def _training_call(live: Live, module: nn.Module, inner: Any, args: Any, kwargs: Any) -> Any:
@@ -82,11 +116,7 @@ def _training_call(live: Live, module: nn.Module, inner: Any, args: Any, kwargs:
         live.note_place("forward")
         live.note_model(module)
     _open_autocast(live)
-    live.clock.begin()
-    try:
-        return inner(*args, **kwargs)
-    finally:
-        live.clock.end("forward")
+    return _timed_call(live, inner, args, kwargs)
 
 
 def _open_autocast(live: Live) -> None:

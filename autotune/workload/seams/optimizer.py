@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload.live import Live
+from autotune.workload.live import Live, calling_place
 from autotune.workload.optimizer import set_implementation
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
@@ -32,7 +32,7 @@ def _install_build(live: Live) -> None:
 
     def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
         build(self, params, defaults)
-        live.note_place("optimizer")
+        self._autotune_place = calling_place(building=self)
         wanted: dict[str, Any] = {
             name: value for name, value in live.setup.optimizer.items() if name in self.defaults
         }
@@ -45,6 +45,8 @@ def _install_build(live: Live) -> None:
         adopt(self)
 
     def adopt(optimizer: Any) -> None:
+        if "step" in vars(optimizer):
+            return  # known already: load_state_dict() goes through __setstate__ too
         live.optimizers.append(weakref.ref(optimizer))
         optimizer.step = types.MethodType(_timed_step(live, type(optimizer).step), optimizer)
 
@@ -60,6 +62,8 @@ def _timed_step(live: Live, original: Any) -> Any:
             return original(self, *args, **kwargs)
         if live.group_open:
             return None  # more micro-batches of this batch are to come
+        if live.rehearsal is not None:
+            return _rehearse_step(live, self)
         live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         live.stepping = True
         live.clock.begin()
@@ -76,6 +80,17 @@ def _timed_step(live: Live, original: Any) -> Any:
 
     step.__wrapped__ = original  # type: ignore[attr-defined]
     return step
+
+
+def _rehearse_step(live: Live, optimizer: Any) -> None:
+    """Gradients are looked at in the place of a step, and weights stay what they are."""
+    assert live.rehearsal is not None
+    live.rehearsal.take(optimizer)
+    if live.unscaled and live.scaler is not None:
+        live.scaler.update()  # the next gradients are to be unscaled again
+        live.unscaled = False
+    live.holding = False
+    live.end_step()
 
 
 def _step(live: Live, optimizer: Any, original: Any, args: Any, kwargs: Any) -> Any:

@@ -1,0 +1,66 @@
+"""The command that was typed, and the next one to type: to be copied as it stands."""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_NAME = "autotune"
+
+
+def typed(*words: str) -> str:
+    """A command of autotune with these words, called as this one was."""
+    return f"{_called()} {shlex.join(words)}"
+
+
+def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -> str:
+    """A command of before once more, every flag and argument kept but what is given here.
+
+    Args:
+        command: as in `sys.argv`.
+        as_command: the command instead of its own ("search").
+        budget: the budget instead of its own.
+    """
+    words = list(command[1:])
+    own = words.index("--") if "--" in words else len(words)
+    flags, arguments = words[:own], words[own:]
+    if as_command:
+        place = next((at for at, word in enumerate(flags) if not word.startswith("-")), len(flags))
+        flags[place : place + 1] = [as_command]
+    if budget:
+        flags = [*_without(flags, "--budget"), "--budget", budget]
+    return typed(*flags, *arguments)
+
+
+def shown_path(path: Path) -> str:
+    """`path` from here, where that is the shorter way to say it."""
+    near = os.path.relpath(path)
+    return near if not near.startswith("..") else str(path)
+
+
+def _without(flags: Sequence[str], name: str) -> list[str]:
+    kept: list[str] = []
+    words = iter(flags)
+    for word in words:
+        if word == name:
+            next(words, None)  # its value
+        elif not word.startswith(f"{name}="):
+            kept.append(word)
+    return kept
+
+
+def _called() -> str:
+    """What the shell calls this program by: where it is not on the path, by its own."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py" and program.parent.name == _NAME:
+        return f"{_by_name('python', sys.executable)} -m {_NAME}"
+    return _by_name(_NAME, sys.argv[0]) if program.name == _NAME else _NAME
+
+
+def _by_name(name: str, path: str) -> str:
+    found = shutil.which(name)
+    if os.sep not in path or (found and os.path.abspath(found) == os.path.abspath(path)):
+        return name
+    return shlex.quote(shown_path(Path(path)))

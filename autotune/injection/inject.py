@@ -1,0 +1,118 @@
+"""Setting up the process that this is, before its program trains: the whole of what differs from a
+run without autotune.
+"""
+
+import os
+import sys
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from torch.utils.data._utils.worker import _worker_loop
+
+import autotune
+from autotune.injection.order import Order, given_order
+from autotune.knobs import setup_for, unobserved
+from autotune.workload.beat import Steps
+from autotune.workload.live import DISCOVERY_STEPS, Live
+from autotune.workload.observe import observe
+from autotune.workload.seams import backward, copies, loader, model, optimizer
+
+# Steps after which the settings must be in effect; the seams note what they see in the first ones.
+LOOK_AFTER = DISCOVERY_STEPS + 2
+_OURS = os.path.dirname(autotune.__file__)
+
+
+class _NoClock:
+    """Times nothing."""
+
+    def begin(self) -> None:
+        pass
+
+    def end(self, phase: str) -> None:
+        pass
+
+    def drain(self) -> dict[str, float]:
+        return {}
+
+
+def inject() -> None:
+    """Do what this process was told in its environment; the program runs on whatever happens."""
+    try:
+        order = given_order()
+        if order is not None:
+            _follow_forks(order, set_up(order))
+    except Exception as error:  # noqa: BLE001 - a run is the user's: it is never ended by us
+        _warn(f"the settings could not be put in: {error}")
+
+
+def set_up(order: Order) -> Live:
+    """Put the settings of `order` into this process.
+
+    Raises:
+        UsageError: there is no such setting.
+    """
+    setup = setup_for(order.settings)
+    for switch in setup.process:
+        switch()
+    live = Live(setup=setup, training_loader=order.loader)
+    live.clock = _NoClock()
+    live.pace = Steps(after=LOOK_AFTER, then=lambda: _look(live, order))
+    for seam in (loader, model, backward, optimizer, *([copies] if setup.non_blocking else [])):
+        seam.install(live)
+    return live
+
+
+def _look(live: Live, order: Order) -> None:
+    """Say which settings did not take effect, and let go of all that was needed to see it."""
+    if os.environ.get("RANK", "0") == "0":
+        for missing in unobserved(order.settings, observe(live)):
+            _warn(f"not in effect: {missing}")
+    live.batch = live.training_iterator = None
+    live.batches.clear()
+    if not live.setup.precision and live.setup.micro_batches == 1:
+        _shed(live)
+
+
+def _shed(live: Live) -> None:
+    """Take out the hooks that steps go through, but for those that the settings need.
+
+    What someone else has put over one of them stays.
+    """
+    kept = {"__init__"}  # loaders and optimizers that are still to be built
+    if live.setup.set_to_none is not None:
+        kept.add("zero_grad")
+    if live.setup.non_blocking:
+        kept |= {"to", "cuda"}
+    staying = [hook for hook in live.restore if hook[1] in kept]
+    live.restore = [
+        hook for hook in live.restore if hook[1] not in kept and _is_ours(hook[0], hook[1])
+    ]
+    live.optimizers = [known for known in live.optimizers if _is_ours(known(), "step")]
+    live.unpatch()
+    live.restore = staying
+
+
+def _is_ours(owner: object, name: str) -> bool:
+    """Whether what `owner` itself has as `name` is a hook that nobody has put another one over."""
+    code = getattr(vars(owner).get(name), "__code__", None) if owner is not None else None
+    return code is not None and code.co_filename.startswith(_OURS)
+
+
+def _follow_forks(order: Order, live: Live) -> None:
+    """Set up forked children that train as well; loader workers are as torch has them."""
+    begin = BaseProcess._bootstrap  # type: ignore[attr-defined]
+    parent = os.getpid()
+
+    def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if os.getpid() != parent:
+            live.unpatch()
+            if self._target is not _worker_loop:
+                set_up(order)
+        return begin(self, *args, **kwargs)
+
+    BaseProcess._bootstrap = _bootstrap  # type: ignore[attr-defined]
+
+
+def _warn(message: str) -> None:
+    sys.stderr.write(f"autotune: {message}\n")
+    sys.stderr.flush()

@@ -1,0 +1,140 @@
+"""How a program that was searched is started for real, with the settings found for it."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.errors import UsageError
+from autotune.injection.order import Order, environment
+from autotune.knobs.config import read_settings
+from autotune.knobs.knob import Config
+from autotune.outputs import wording
+from autotune.outputs.apply import is_applied
+from autotune.outputs.document import read_document
+from autotune.result import Result
+from autotune.workload.script import import_root
+from autotune.workload.target import OBJECTS, RECIPE, Target, load_target
+
+CHANGED = "{} has changed since it was searched: search again for settings that are its own"
+_SEARCH_AGAIN = "`autotune search` finds settings for the program as it is now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to start, in which environment, and what to know of it.
+
+    Attributes:
+        command: the program to execute, and its arguments.
+        environment: the whole of it.
+        summary: what runs, in one line.
+        warning: what may not be as it was when the settings were found; "" where nothing is.
+    """
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    summary: str
+    warning: str = ""
+
+
+def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> Launch:
+    """How to start the program that was searched into the folder `out`.
+
+    What its source has already is not put in a second time.
+
+    Args:
+        out: the folder; settings that were changed by hand in its `tuned.toml` are taken.
+        arguments: of the program; those that it was searched with where there are none.
+        launcher: what starts it in Python's place ("torchrun --nproc-per-node 2").
+
+    Raises:
+        UsageError: there is no result in `out`, its settings cannot be read, or its program is no
+            longer there.
+    """
+    result = read_document(out / "result.json")
+    target = _target(result, arguments)
+    settings = _settings(out, result)
+    text = _tuned_program(out, result, settings) if target.kind == RECIPE else None
+    written = bool(text) or (target.kind != RECIPE and is_applied(out))
+    injected = _not_written(result, settings) if written else settings
+    environ = dict(os.environ)
+    if target.module:
+        path = [import_root(target.path, target.module), *filter(None, [environ.get("PYTHONPATH")])]
+        environ["PYTHONPATH"] = os.pathsep.join(path)
+    if injected:
+        loader = result.profile.seen.training_loader()
+        environ = environment(Order(settings=injected, loader=loader), environ)
+    changed = target.source_sha256 != result.target.source_sha256
+    return Launch(
+        command=_command(target, text, launcher),
+        environment=environ,
+        summary=f"{Path(target.path).name} {_how(result, settings)}",
+        warning=_warning(target, text) if settings and changed and (text or not written) else "",
+    )
+
+
+def _target(result: Result, arguments: Sequence[str]) -> Target:
+    facts = result.target
+    if facts.kind == OBJECTS:
+        raise UsageError(
+            "this result is of Python objects, not of a program",
+            'Trainer.from_config("tuned.toml", ...) trains a model with its settings',
+        )
+    if not Path(facts.path).is_file():
+        raise UsageError(f"{facts.path} is no longer there", _SEARCH_AGAIN)
+    return load_target(facts.path, arguments or facts.arguments)
+
+
+def _settings(out: Path, result: Result) -> Config:
+    """What is to be different: what stands in `tuned.toml`, or else what the search found."""
+    if (out / "tuned.toml").is_file():
+        return read_settings(out / "tuned.toml")
+    verdict = result.verdict
+    return verdict.config if verdict is not None and verdict.outcome == "faster" else {}
+
+
+def _tuned_program(out: Path, result: Result, settings: Config) -> Path | None:
+    """The program that was written for a recipe, where it is the one with these settings."""
+    text = out / f"{result.target.name}_tuned.py"
+    asked = result.verdict.config if result.verdict is not None else {}
+    return text if settings and settings == asked and text.is_file() else None
+
+
+def _not_written(result: Result, settings: Config) -> Config:
+    """Those of `settings` that a source with the patch does not have."""
+    asked = result.verdict.config if result.verdict is not None else {}
+    refused = {edit.knob for edit in result.edits if edit.status == "refused"}
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in refused or asked.get(name) != value
+    }
+
+
+def _command(target: Target, text: Path | None, launcher: str) -> tuple[str, ...]:
+    start = shlex.split(launcher) or [sys.executable]
+    if target.kind == RECIPE:
+        own = ["--text", str(text)] if text else []
+        return (*start, "-m", "autotune.injection", target.path, *own, *target.arguments)
+    if target.module:
+        return (*start, "-m", target.module, *target.arguments)
+    return (*start, target.path, *target.arguments)
+
+
+def _how(result: Result, settings: Config) -> str:
+    if settings:
+        return f"with {wording.settings(settings)}"
+    if result.verdict is None:
+        return "as it is: no settings have been searched yet"
+    if result.verdict.outcome == "failed":
+        return "as it is: its search came to no answer"
+    return "as it is: there was nothing to gain"
+
+
+def _warning(target: Target, text: Path | None) -> str:
+    name = Path(target.path).name
+    if text:
+        return f"{name} has changed since it was searched; what runs is {text}, as it was then"
+    return CHANGED.format(name)

@@ -1,0 +1,231 @@
+"""Settings that promise the same training, held to it in runs that are not timed: loader workers
+must deliver what the program is given as it is, and micro-batches must add up to the same step.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.delivered import (
+    Comparison,
+    compare_in_order,
+    compare_shared_out,
+    same_from_each,
+)
+from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
+from autotune.profiling.profile import Doubt
+from autotune.workload.conversation import Draw
+from autotune.workload.delivery import CONNECTION, Delivery, Holding, say
+from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.window import REHEARSE
+
+# Workers that read over each other, or do not share their samples out, show it at four.
+WORKERS = 4
+MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
+# A run in which workers do not get to the first step in this time, or in so many times the time
+# that the program takes as it is, hangs.
+PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
+
+# Batches that are trained whole and in parts, and how far their gradients may lie apart: float32
+# sums in another order differ by 1e-7 to 1e-4; reduced precision keeps 8 to 11 bits.
+REHEARSALS = 3
+ROUNDING, REDUCED_ROUNDING = 1e-3, 3e-2
+
+Start = Callable[[Config], ProcessRun]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vetted:
+    """The values of a knob that keep its promise, why the others do not, and what could not be
+    found out.
+    """
+
+    values: tuple[Value, ...]
+    reason: str = ""
+    doubt: Doubt | None = None
+
+
+def vet_workers(
+    start: Start, loader: SeenLoader, values: Sequence[Value], *, seconds: float
+) -> Vetted:
+    """Which of these numbers of workers deliver what the program is given as it is.
+
+    What four workers do well, any number does; what they do not, a single one may still do.
+
+    Args:
+        start: starts the program with settings.
+        loader: of the program as it is.
+        values: numbers of workers, the program's own among them.
+        seconds: that drawing batches may take in each run.
+    """
+    vetting = _Workers(start, loader, seconds)
+    kept, reason = {loader.num_workers}, ""
+    if not vetting.observe():
+        return Vetted(values=tuple(values), doubt=_doubt("the program as it is could not be asked"))
+    added = {int(value) for value in values if value not in (0, loader.num_workers)}
+    if added:
+        reason = vetting.refusal(min(max(added), WORKERS))
+        if not reason:
+            kept |= added
+        elif 1 in added and len(added) > 1 and not vetting.refusal(1):
+            kept.add(1)
+    if 0 in values and 0 not in kept:
+        without = vetting.refusal(0)
+        kept |= {0} if not without else set()
+        reason = reason or without
+    return Vetted(
+        values=tuple(value for value in values if value in kept),
+        reason=reason,
+        doubt=None if vetting.compared else _doubt("they differ each time they are read"),
+    )
+
+
+def vet_micro_batches(start: Start, seen: Seen, values: Sequence[Value]) -> Vetted:
+    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1."""
+    most = max(int(value) for value in values)
+    run = start({"micro_batches": most})
+    try:
+        window = run.window(0.0, steps=2 * REHEARSALS, mode=REHEARSE)
+        apart = run.seen().rehearsed
+        taken = window.losses[-2 * REHEARSALS :]  # those before are of the run's first step
+        losses = list(zip(taken[::2], taken[1::2], strict=False))
+        reason = _apart(losses, apart, most, reduced=bool(seen.autocast))
+    except NotPossible as why:
+        reason = f"whether parts of a batch add up to the same step could not be seen: {why}"
+    except RunEnded as end:
+        reason = f"a batch could not be trained in parts: {end.failure.reason}"
+    finally:
+        run.kill()
+    return Vetted(values=(1,) if reason else tuple(values), reason=reason)
+
+
+def _doubt(why: str) -> Doubt:
+    return Doubt(
+        name="data not compared",
+        evidence="Whether workers deliver the same samples as the program is given as it is could "
+        f"not be compared: {why}.",
+        advice="Compare the loss curves of a longer run.",
+    )
+
+
+def _apart(
+    losses: Sequence[tuple[float, float]], apart: float | None, parts: int, *, reduced: bool
+) -> str:
+    """Why `parts` micro-batches are another step than the whole batch; "" where they are not."""
+    allowed = REDUCED_ROUNDING if reduced else ROUNDING
+    shares = [abs(added - whole) / abs(whole) for whole, added in losses if whole]
+    if apart is None:
+        return "whether parts of a batch add up to the same step could not be seen"
+    if apart <= allowed and max(shares, default=0.0) <= allowed:
+        return ""
+    ratios = [parts * added / whole for whole, added in losses if whole]
+    if ratios and all(abs(ratio - 1) < 0.1 for ratio in ratios):
+        why = "the loss is a sum over its batch, not a mean"
+    else:
+        why = "its loss or a layer depends on the batch as a whole, or draws its own random numbers"
+    return (
+        f"a batch trained in {parts} parts is another step: its gradients lie {apart:.1%} apart, "
+        f"and its loss {max(shares, default=0.0):.1%}; {why}"
+    )
+
+
+class _Workers:
+    """What the program is given as it is, and the runs that are compared with it."""
+
+    def __init__(self, start: Start, loader: SeenLoader, seconds: float) -> None:
+        self._start = start
+        self._loader = loader
+        self._seconds = seconds
+        self._patience_seconds = PATIENCE_SECONDS
+        self.compared = True
+
+    def observe(self) -> bool:
+        """See what the program is given as it is; false where that cannot be seen."""
+        run = self._start({})
+        try:
+            run.await_first_step()
+            self._own = self._draw(run)
+            self._again = self._draw(run, seed=int(self._loader.iterable))
+        except (RunEnded, NotPossible):
+            return False
+        finally:
+            run.kill()
+        self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
+        return bool(self._own.batches)
+
+    def refusal(self, workers: int) -> str:
+        """Why `workers` cannot be had: they hang, crash, or deliver other data; "" otherwise."""
+        run = self._start({"num_workers": workers})
+        run.limit(self._patience_seconds)
+        try:
+            run.await_first_step()
+            given = self._draw(run)
+            reason = self._difference(run, given, workers) or _unshareable(given, workers)
+            holdings = given.holdings
+        except RunEnded as end:
+            ended = end.failure.kind == "ended"  # it is too short to be drawn from, not broken
+            reason, holdings = "" if ended else end.failure.reason, self._own.holdings
+        except NotPossible as why:
+            reason, holdings = str(why), self._own.holdings
+        finally:
+            run.kill()
+        return reason and f"with {_workers(workers)}, {reason}{_likely(holdings, workers, reason)}"
+
+    def _draw(self, run: ProcessRun, *, seed: int = 0) -> Delivery:
+        streamed = self._loader.iterable
+        return run.draw(
+            Draw(
+                batches=MOST_STREAMED_BATCHES if streamed else MOST_BATCHES,
+                seconds=self._seconds,
+                seed=seed,
+                still=not streamed,
+            )
+        )
+
+    def _difference(self, run: ProcessRun, given: Delivery, workers: int) -> str:
+        if not self._loader.iterable:
+            found = compare_in_order(self._own, self._again, given)
+        else:
+            found = self._difference_of_streams(run, given, workers)
+        self.compared = self.compared and found.compared
+        return found.difference and f"the program would be given other data: {found.difference}"
+
+    def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
+        if workers > 1:
+            draw = Draw(batches=2 * workers, seconds=self._seconds, still=True)
+            if same_from_each(run.draw(draw), workers):
+                return Comparison(
+                    difference=f"every sample comes {workers} times, since the dataset does not "
+                    "share its samples out among the workers (torch.utils.data.get_worker_info "
+                    "tells it which one it is in)"
+                )
+        return compare_shared_out(
+            self._own,
+            self._again,
+            given,
+            workers=max(1, workers),
+            dropped=(self._loader.batch_size or 1) if self._loader.drop_last else 0,
+        )
+
+
+def _workers(count: int) -> str:
+    return f"{count or 'no'} worker{'' if count == 1 else 's'}"
+
+
+def _unshareable(given: Delivery, workers: int) -> str:
+    """Why processes would get in each other's way, even where they did not yet."""
+    connections = [each for each in given.holdings if each.kind == CONNECTION]
+    if workers and connections:
+        return f"processes would share {say(connections)}: it is to be opened by each for itself"
+    if given.moved:
+        return (
+            f"processes share one open file (`{given.moved[0]}`), and each moves where the others "
+            "read on: it is to be opened by each for itself"
+        )
+    return ""
+
+
+def _likely(holdings: Sequence[Holding], workers: int, reason: str) -> str:
+    """The likely cause of a failure: what the dataset holds that processes cannot share."""
+    others = [each for each in holdings if f"`{each.path}`" not in reason]
+    return f" (the dataset holds {say(others)})" if workers and others else ""

@@ -1,0 +1,42 @@
+"""Courses of a training that its figures cannot be read without."""
+
+from autotune.profiling.profile import Doubt
+from autotune.workload.seen import Seen
+
+# Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
+_MOST_SHAPES = 3
+
+
+def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
+    """What must be known of how the observed program trains: it ends before it is stable, an epoch
+    is one step, shapes change.
+    """
+    found = []
+    if ended_early:
+        found.append(
+            Doubt(
+                name="short run",
+                evidence="The program came to its own end while it was profiled: it may not have "
+                "run long enough for a steady speed, and was started again for what was missing.",
+                advice="Let it train longer, with more epochs or more data.",
+            )
+        )
+    if seen.loader is not None and seen.loader.length == 1:
+        found.append(
+            Doubt(
+                name="one step an epoch",
+                evidence="An epoch is a single batch: what happens between epochs (starting the "
+                "loader, validation, checkpoints) counts as part of each step.",
+                advice="Train on several batches an epoch, or read the figures as epochs.",
+            )
+        )
+    if seen.shapes > _MOST_SHAPES:
+        found.append(
+            Doubt(
+                name="changing shapes",
+                evidence=f"The model was called with {seen.shapes} shapes of input: steps differ "
+                "in length, and the figures are means over those that came.",
+                advice="Give it a larger budget, so that all shapes come in each window.",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,128 @@
+"""What the training DataLoader is built with, in the call that decides it."""
+
+import ast
+from dataclasses import dataclass, replace
+
+from autotune.source.edits import LoaderArgument
+from autotune.source.keywords import Signature, drop_argument, set_argument
+from autotune.source.places import Call, loader_call
+from autotune.source.program import Program, Refusal
+from autotune.source.script import Function
+
+# As in torch 2.6 to 2.13.
+LOADER = Signature(
+    positions=(
+        "dataset",
+        "batch_size",
+        "shuffle",
+        "sampler",
+        "batch_sampler",
+        "num_workers",
+        "collate_fn",
+        "pin_memory",
+        "drop_last",
+        "timeout",
+        "worker_init_fn",
+        "multiprocessing_context",
+        "generator",
+    ),
+    defaults={
+        "batch_size": "1",
+        "num_workers": "0",
+        "pin_memory": "False",
+        "drop_last": "False",
+        "timeout": "0",
+        "prefetch_factor": "None",
+        "persistent_workers": "False",
+        "multiprocessing_context": "None",
+    },
+)
+
+# DataLoader refuses these where num_workers is 0.
+NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Building:
+    """The call that decides one argument of the training DataLoader, and what that call takes."""
+
+    call: Call
+    signature: Signature
+
+
+def loader_argument(program: Program, edit: LoaderArgument) -> Program:
+    """`program` with the training DataLoader built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what it is built with now cannot be told.
+    """
+    hand_step = f"DataLoader(..., {edit.name}={edit.code})"
+    at = building(program, edit.name, hand_step)
+    program = program.changed(set_argument(at.call, edit.name, edit.code, at.signature, hand_step))
+    if (edit.name, edit.code) == ("num_workers", "0"):
+        for name in NEEDS_WORKERS:
+            at = building(program, name, hand_step)
+            program = program.changed(drop_argument(at.call, name, at.signature, hand_step))
+    return program
+
+
+def building(program: Program, name: str, hand_step: str) -> Building:
+    """Where the training DataLoader is given `name`.
+
+    A class of the program's own is given it where an object of it is built, if its `__init__` takes
+    it, and else where that hands on to DataLoader.
+
+    Raises:
+        Refusal: there is not exactly one such call at its place.
+    """
+    if (
+        program.places.loader_class is None
+        or program.places.loader_class.path not in program.scripts
+    ):
+        return Building(call=loader_call(program, hand_step), signature=LOADER)
+    within = _within_class(program, hand_step)
+    constructor = within.script.function(within.node)
+    if constructor is not None and _takes(constructor, name, within):
+        try:
+            call = loader_call(program, hand_step, _class_name(within))
+        except Refusal:
+            return Building(call=within, signature=LOADER)
+        return Building(call=call, signature=_signature(constructor))
+    return Building(call=within, signature=LOADER)
+
+
+def _within_class(program: Program, hand_step: str) -> Call:
+    """The `super().__init__(...)` that hands on to DataLoader."""
+    places = replace(program.places, loader=program.places.loader_class)
+    return loader_call(replace(program, places=places), hand_step)
+
+
+def _class_name(within: Call) -> str:
+    classes = (at for at in within.script.ancestors(within.node) if isinstance(at, ast.ClassDef))
+    return next((at.name for at in classes), "DataLoader")
+
+
+def _takes(constructor: Function, name: str, within: Call) -> bool:
+    """Whether `constructor` can be given `name` and hands it on."""
+    given = constructor.args
+    named = [at.arg for at in (*given.args, *given.kwonlyargs)]
+    return name in named or (given.kwarg is not None and given_by_name(within, name) is None)
+
+
+def given_by_name(call: Call, name: str) -> ast.expr | None:
+    """The value of the keyword `name` of `call`."""
+    return next((at.value for at in call.node.keywords if at.arg == name), None)
+
+
+def _signature(constructor: Function) -> Signature:
+    """What may be given to the class whose `__init__` this is."""
+    given = constructor.args
+    if given.vararg is not None:
+        return LOADER
+    positions = [at.arg for at in given.args]
+    defaults = dict(zip(reversed(positions), reversed(given.defaults), strict=False))
+    for at, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if value is not None:
+            defaults[at.arg] = value
+    codes = {name: ast.unparse(value) for name, value in defaults.items()}
+    return Signature(positions=tuple(positions[1:]), defaults={**LOADER.defaults, **codes})

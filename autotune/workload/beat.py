@@ -1,0 +1,79 @@
+"""The beat of a run as the seams give it: a Pace times it, Steps only count it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from autotune.workload.window import AS_IS
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Beat(Protocol):
+    """What the seams report to; see `workload.pace.Pace`."""
+
+    steps: int
+    samples: int
+    pending_samples: int
+
+    @property
+    def mode(self) -> str:
+        """How the loop is to be fed now."""
+
+    @property
+    def away(self) -> bool:
+        """Whether the program is at something that is not training."""
+
+    def leave_training(self, since: float | None = None) -> None:
+        """The program has begun something that is not training."""
+
+    def enter_training(self) -> None:
+        """The program is back at training."""
+
+    def add_loss(self, loss: "torch.Tensor", weight: float = 1.0) -> None:
+        """Count `loss` towards the current step's."""
+
+    def step(self) -> None:
+        """The leading optimizer has stepped."""
+
+    def end(self, exit_code: int = 0) -> None:
+        """The program came to its own end."""
+
+
+class Steps:
+    """Steps of a run that nobody times.
+
+    Args:
+        after: so many steps, `then` is called once.
+        then: what is to be done then.
+    """
+
+    mode = AS_IS
+    away = False
+
+    def __init__(self, *, after: int, then: Callable[[], None]) -> None:
+        self.steps = 0
+        self.samples = 0
+        self.pending_samples = 0
+        self._after = after
+        self._then = then
+
+    def step(self) -> None:
+        """See `Beat`."""
+        self.steps += 1
+        self.samples += self.pending_samples
+        self.pending_samples = 0
+        if self.steps == self._after:
+            self._then()
+
+    def leave_training(self, since: float | None = None) -> None:
+        """Nothing is timed."""
+
+    def enter_training(self) -> None:
+        """Nothing is timed."""
+
+    def add_loss(self, loss: "torch.Tensor", weight: float = 1.0) -> None:
+        """No loss is kept."""
+
+    def end(self, exit_code: int = 0) -> None:
+        """Nobody waits for it."""

@@ -1,0 +1,50 @@
+"""What a training loader delivers, as digests that two runs can be compared by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# One batch: for each of its leaves (tensors, arrays, texts, numbers) a digest of each of its rows;
+# of the whole leaf where it has no row for each sample.
+Digests = tuple[tuple[int, ...], ...]
+
+# What a dataset may hold that processes cannot share.
+CONNECTION, FILE, LOCK, THREADS, GPU = "connection", "file", "lock", "threads", "gpu"
+_SAID = {
+    CONNECTION: "an open connection",
+    FILE: "an open file",
+    LOCK: "a lock",
+    THREADS: "threads of its own",
+    GPU: "a tensor on the GPU",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """Something that a dataset holds and that processes cannot share: its kind, one of the five
+    above, and where it is ("dataset.archive.fp").
+    """
+
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What the training loader gave when it was drawn from the start of an epoch.
+
+    Attributes:
+        batches: in the order in which they came.
+        ended: the epoch was over; otherwise more was to come.
+        holdings: what the dataset of the training process holds that processes cannot share.
+        moved: open files of the dataset whose position the loader's workers moved.
+    """
+
+    batches: tuple[Digests, ...]
+    ended: bool
+    holdings: tuple[Holding, ...] = ()
+    moved: tuple[str, ...] = ()
+
+
+def say(holdings: Sequence[Holding]) -> str:
+    """`holdings` in words: "a lock (`dataset.lock`) and an open file (`dataset.file`)"."""
+    return " and ".join(f"{_SAID[each.kind]} (`{each.path}`)" for each in holdings)

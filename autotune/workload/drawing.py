@@ -1,0 +1,65 @@
+"""Drawing from the training loader beside the training, to see what it delivers."""
+
+import time
+from typing import Any
+
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from autotune.workload import batches
+from autotune.workload.conversation import Draw, Unsupported
+from autotune.workload.delivery import FILE, Delivery, Digests
+from autotune.workload.holdings import holdings, position
+from autotune.workload.live import Live
+from autotune.workload.stillness import seed_order, still
+
+_draw = _BaseDataLoaderIter.__next__  # torch's own: what is drawn here is neither timed nor counted
+
+
+def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
+    """What the training loader delivers from the start of an epoch on.
+
+    The program's own iteration goes on where it was; its random streams do not, and a dataset that
+    remembers what it was asked for remembers this too: for runs that are not measured.
+    """
+    loader = getattr(live.training_iterator, "_autotune_loader", None)
+    if loader is None:
+        return Unsupported(reason="the program has no DataLoader")
+    held = holdings(loader.dataset)
+    files = {holding.path: file for holding, file in held if holding.kind == FILE}
+    before = {path: position(file) for path, file in files.items()}
+    try:
+        drawn, ended = _draw_all(loader, command)
+    except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
+        return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
+    moved = [path for path, file in files.items() if position(file) != before[path]]
+    return Delivery(
+        batches=tuple(drawn),
+        ended=ended,
+        holdings=tuple(holding for holding, _ in held),
+        moved=tuple(moved) if loader.num_workers else (),
+    )
+
+
+def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+    seed_order(loader, command.seed)
+    if not command.still:
+        return _draw_some(loader, command)
+    with still(loader, command.seed):
+        return _draw_some(loader, command)
+
+
+def _draw_some(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+    iterator: Any = loader._get_iterator()  # iter() would start persistent workers' epoch anew
+    iterator._in_order = True  # two runs can be compared only so, whatever the program has chosen
+    drawn: list[Digests] = []
+    ends = time.perf_counter() + command.seconds
+    try:
+        while len(drawn) < command.batches and (not drawn or time.perf_counter() < ends):
+            drawn.append(batches.digest(_draw(iterator)))
+    except StopIteration:
+        return drawn, True
+    finally:
+        if loader.num_workers:
+            iterator._shutdown_workers()
+    return drawn, False

@@ -1,0 +1,98 @@
+"""Holding a loader's random numbers still, so that what it delivers in two runs can be compared.
+
+What a worker draws for a sample and what the training process draws for it are different numbers
+of the same distribution. Here every batch is read from the same state of the random streams,
+wherever it is read.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from autotune.workload.script import seed_everything
+
+_fetch: Any = _MapDatasetFetcher.fetch
+
+
+class StillWorker:
+    """A loader's `worker_init_fn` whose worker reads as `still` does; may travel to other
+    processes.
+
+    Args:
+        own: the loader's own function, called first.
+        seed: what the random streams start from.
+    """
+
+    def __init__(self, own: Callable[[int], None] | None, seed: int) -> None:
+        self._own = own
+        self._seed = seed
+
+    def __call__(self, worker: int) -> None:
+        """Set up the worker of this number, in its process."""
+        if self._own is not None:
+            self._own(worker)
+        seed_everything(self._seed)  # what iterable datasets read from
+        _MapDatasetFetcher.fetch = _seeded_fetch(self._seed)  # type: ignore[method-assign]
+
+
+@contextmanager
+def still(loader: "DataLoader[Any]", seed: int) -> Iterator[None]:
+    """Read batches of `loader` from random streams that start from `seed`: each batch of a
+    map-style dataset, and each worker of an iterable one. Iterators have to be made inside.
+    """
+    own = loader.worker_init_fn
+    threads = torch.get_num_threads()
+    loader.worker_init_fn = StillWorker(own, seed)
+    if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
+        _MapDatasetFetcher.fetch = _seeded_fetch(seed)  # type: ignore[method-assign]
+        torch.set_num_threads(1)  # as workers have: another number rounds sums differently
+    try:
+        yield
+    finally:
+        _MapDatasetFetcher.fetch = _fetch  # type: ignore[method-assign]
+        torch.set_num_threads(threads)
+        loader.worker_init_fn = own
+
+
+def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
+    """Let the next iteration of `loader` begin from `seed`, its sampler's own generators
+    included.
+    """
+    seed_everything(seed)
+    batch_sampler = loader.batch_sampler
+    for owner in (loader, loader.sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+        generator = getattr(owner, "generator", None)
+        if isinstance(generator, torch.Generator):
+            generator.manual_seed(seed)
+
+
+def _seeded_fetch(seed: int) -> Any:
+    def fetch(self: Any, index: Any) -> Any:
+        before = _random_state()
+        seed_everything(seed)
+        try:
+            return _fetch(self, index)
+        finally:
+            _set_random_state(*before)  # a sampler draws from the same streams
+
+    return fetch
+
+
+def _random_state() -> tuple[Any, torch.Tensor, Any]:
+    numpy: Any = sys.modules.get("numpy")
+    numpys = numpy.random.get_state() if numpy is not None else None
+    return random.getstate(), torch.get_rng_state(), numpys
+
+
+def _set_random_state(python: Any, own: torch.Tensor, numpys: Any) -> None:
+    random.setstate(python)
+    torch.set_rng_state(own)
+    if numpys is not None:
+        numpy: Any = sys.modules["numpy"]
+        numpy.random.set_state(numpys)

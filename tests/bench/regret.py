@@ -1,0 +1,338 @@
+"""How good is what a search has found after a few trials? Strategies replayed on measured grids.
+
+    python -m tests.bench.regret TABLE.csv... [--seeds 40] [--json]
+
+A table has a column for each knob, up to `samples_per_s`, and a row for each configuration; the
+shares of a step (`f_data`, `f_data_cpu`, `f_fwdbwd`, `f_opt`) of the user's own setting are all
+that the profile-guided strategy is told beforehand. The user's own setting, the first trial of
+every strategy, has the fewest workers, the whole batch, two threads and every switch off. A trial
+is a look-up. Regret is the share of the best row's speed that is missed by the row which the
+strategy, from what it saw, would recommend.
+"""
+
+import argparse
+import contextlib
+import csv
+import itertools
+import json
+import math
+import random
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import optuna
+
+from autotune.knobs import KNOBS
+from autotune.knobs.knob import Config, Expectation, Value
+from autotune.measurement.measurement import Measurement
+from autotune.trials.performance import STRUCTURE, Costs
+from autotune.trials.planner import Planner
+from autotune.trials.trial import Trial
+from tests import builders
+
+LOOKS = (3, 5, 8, 12)
+MOST_TRIALS = 60
+CLOSE = 0.10
+NOISE = 0.12
+CORES = 2.0
+
+# Columns whose knob has another name here; the others are taken as they are.
+KNOB_OF = {
+    "nw": "num_workers",
+    "thr": "threads",
+    "cl": "channels_last",
+    "opt": "optimizer",
+    "pf": "prefetch_factor",
+    "io_threads": "fetch_threads",
+    "mb": "micro_batches",
+}
+# What is expected of a switch that is no knob of ours.
+LOADER_SWITCHES = ("getitems",)
+UNKNOWN_SD = 0.2
+USUAL_BATCH = 16
+
+Guess = Callable[["Table", random.Random, "Asked"], None]
+Asked = Callable[[Config], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured configuration: its rate in samples/s, and what timing it took in seconds."""
+
+    rate: float
+    seconds: float
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A measured grid. `rows` are by what differs from `own`."""
+
+    name: str
+    choices: Mapping[str, tuple[Value, ...]]
+    own: Config
+    rows: Mapping[frozenset[tuple[str, Value]], Row]
+    batch: int
+
+    @property
+    def best(self) -> float:
+        """The highest rate in it."""
+        return max(row.rate for row in self.rows.values())
+
+    def row(self, config: Config) -> Row | None:
+        """The row of the program's own setting with `config` changed."""
+        return self.rows.get(_difference({**self.own, **config}, self.own))
+
+
+def read(path: Path) -> Table:
+    """The grid in a CSV file."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = list(itertools.takewhile(lambda name: name != "samples_per_s", rows[0]))
+    batch = max((int(row["mb"]) for row in rows), default=0) if "mb" in names else USUAL_BATCH
+    configs = [{KNOB_OF.get(n, n): _value(n, row[n], batch) for n in names} for row in rows]
+    choices = {
+        name: tuple(sorted({config[name] for config in configs}, key=lambda v: (str(type(v)), v)))
+        for name in configs[0]
+    }
+    own = {name: _own(name, values) for name, values in choices.items()}
+    return Table(
+        name=path.stem,
+        choices=choices,
+        own=own,
+        batch=batch,
+        rows={
+            _difference(config, own): Row(
+                rate=float(row["samples_per_s"]), seconds=float(row["wall_s"]), columns=row
+            )
+            for config, row in zip(configs, rows, strict=True)
+        },
+    )
+
+
+def _value(name: str, text: str, batch: int) -> Value:
+    if name == "mb":
+        return batch // int(text)
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _own(name: str, values: Sequence[Value]) -> Value:
+    if name == "threads":
+        return 2 if 2 in values else values[0]
+    for off in ("forloop", "off", "fp32"):
+        if off in values:
+            return off
+    return values[0]
+
+
+def _difference(config: Config, own: Config) -> frozenset[tuple[str, Value]]:
+    return frozenset((name, value) for name, value in config.items() if value != own[name])
+
+
+def profile_guided(table: Table, chance: random.Random, ask: Asked) -> None:
+    """The search's own planner, told the profile of the program as it is."""
+    planner = Planner(_costs(table), table.own, map(dict, table.rows), _expected(table))
+    trials = [_trial(0, {}, ask({}))]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(_trial(len(trials), proposal.config, ask(proposal.config)))
+
+
+def _costs(table: Table) -> Costs:
+    row = table.row({})
+    assert row is not None, f"{table.name} has no row of the user's own setting"
+    share = {name: float(row.columns[name]) / row.rate for name in row.columns if name[:2] == "f_"}
+    spent = share["f_data"] + share["f_fwdbwd"] + share["f_opt"]
+    return Costs(
+        loader=share["f_data"],
+        loader_processor=min(share["f_data"], share["f_data_cpu"]),
+        compute=share["f_fwdbwd"],
+        optimizer=share["f_opt"],
+        copy=0.0,
+        other=max(0.0, 1 / row.rate - spent),
+        batch=table.batch,
+        cores=CORES,
+    )
+
+
+def _expected(table: Table) -> dict[tuple[str, Value], Expectation]:
+    knobs = {knob.name: knob for knob in KNOBS}
+    profile = builders.profile(machine=builders.machine(device="cpu"))
+    expected: dict[tuple[str, Value], Expectation] = {}
+    for name, values in table.choices.items():
+        for value in values:
+            if name in STRUCTURE or value == table.own[name]:
+                continue
+            phase = "data" if name in LOADER_SWITCHES else "compute"
+            expected[name, value] = Expectation(phase=phase, sd=UNKNOWN_SD)
+            if name in knobs:
+                known = "default" if (name, value) == ("compile", True) else value
+                expected[name, value] = knobs[name].expects(known, profile)
+    return expected
+
+
+def _trial(number: int, config: Config, rate: float) -> Trial:
+    outcome = Measurement(
+        samples_per_second=rate,
+        interval=(0.95 * rate, 1.05 * rate),
+        windows=(),
+        seen=builders.seen(),
+        startup_seconds=0.0,
+        peak_bytes=None,
+        losses=(),
+    )
+    return Trial(number=number, config=config, outcome=outcome, seconds=0.0)
+
+
+def sampled(sampler: Callable[[int], optuna.samplers.BaseSampler]) -> Guess:
+    """A sampler of Optuna's on the same choices."""
+
+    def guess(table: Table, chance: random.Random, ask: Asked) -> None:
+        study = optuna.create_study(direction="maximize", sampler=sampler(chance.getrandbits(31)))
+        study.enqueue_trial(dict(table.own))
+        for _ in range(5 * MOST_TRIALS):
+            trial = study.ask()
+            config = {
+                name: trial.suggest_categorical(name, values)
+                for name, values in table.choices.items()
+            }
+            study.tell(trial, ask(config))
+
+    return guess
+
+
+def coordinate(table: Table, chance: random.Random, ask: Asked) -> None:
+    """One knob after another, each left at its best value, the largest phase's first."""
+    best, speed = dict(table.own), ask({})
+    while True:
+        for name in _by_share(table):
+            for value in table.choices[name]:
+                config = {**best, name: value}
+                if (found := ask(config)) > speed:
+                    best, speed = config, found
+
+
+def _by_share(table: Table) -> list[str]:
+    costs, expected = _costs(table), _expected(table)
+    shares = {"data": costs.loader, "compute": costs.compute, "optimizer": costs.optimizer}
+    phase = {name: expectation.phase for (name, _), expectation in expected.items()}
+    phase |= {"num_workers": "data", "fetch_threads": "data", "threads": "compute"}
+    return sorted(table.choices, key=lambda name: -shares.get(phase.get(name, ""), 0.0))
+
+
+STRATEGIES: Mapping[str, Guess] = {
+    "profile": profile_guided,
+    "tpe": sampled(lambda seed: optuna.samplers.TPESampler(seed=seed)),
+    "gp": sampled(lambda seed: optuna.samplers.GPSampler(seed=seed)),
+    "random": sampled(lambda seed: optuna.samplers.RandomSampler(seed=seed)),
+    "coordinate": coordinate,
+}
+
+
+class _Enough(Exception):
+    """The strategy has had its trials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """One run of a strategy: regret by number of trials, and when it came close to the best."""
+
+    regret: Mapping[int, float]
+    trials_to_close: int
+    seconds_to_close: float
+
+
+def replay(guess: Guess, table: Table, seed: int, noise: float) -> Replay:
+    """`guess` on `table`. A configuration asked for again is not a trial: its figure is known."""
+    chance = random.Random(seed)
+    seen: dict[frozenset[tuple[str, Value]], float] = {}
+    repeats = 0
+
+    def ask(config: Config) -> float:
+        nonlocal repeats
+        key = _difference({**table.own, **config}, table.own)
+        if key in seen:
+            repeats += 1
+            if repeats > 100 * MOST_TRIALS:
+                raise _Enough
+            return seen[key]
+        if len(seen) >= min(MOST_TRIALS, len(table.rows)):
+            raise _Enough
+        seen[key] = table.rows[key].rate * math.exp(chance.gauss(0.0, noise))
+        return seen[key]
+
+    with contextlib.suppress(_Enough):
+        guess(table, chance, ask)
+    return _judged(table, seen)
+
+
+def _judged(table: Table, seen: Mapping[frozenset[tuple[str, Value]], float]) -> Replay:
+    regrets: list[float] = []
+    best, seconds = 0.0, 0.0
+    close: tuple[int, float] | None = None
+    for number, (key, rate) in enumerate(seen.items(), start=1):
+        seconds += table.rows[key].seconds
+        if rate > best:
+            best, regret = rate, 1 - table.rows[key].rate / table.best
+        regrets.append(regret)
+        if regret <= CLOSE and close is None:
+            close = number, seconds
+    close = close or (MOST_TRIALS, seconds)
+    return Replay(
+        regret={look: regrets[min(look, len(regrets)) - 1] for look in LOOKS},
+        trials_to_close=close[0],
+        seconds_to_close=close[1],
+    )
+
+
+def summary(replays: Sequence[Replay]) -> dict[str, object]:
+    """Means over `replays`."""
+    return {
+        "regret": {str(look): fmean(each.regret[look] for each in replays) for look in LOOKS},
+        "worst_regret": {str(look): max(each.regret[look] for each in replays) for look in LOOKS},
+        "trials_to_10pct": fmean(each.trials_to_close for each in replays),
+        "seconds_to_10pct": fmean(each.seconds_to_close for each in replays),
+    }
+
+
+def main() -> None:
+    """Print regrets by strategy, with and without noise on what the strategies see."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--strategy", action="append", choices=list(STRATEGIES))
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
+    found = []
+    for table in map(read, arguments.tables):
+        facts: dict[str, object] = {"table": table.name}
+        for name in arguments.strategy or STRATEGIES:
+            for label, noise in ((name, 0.0), (f"{name}_noisy", NOISE)):
+                seeds = range(arguments.seeds)
+                facts[label] = summary(
+                    [replay(STRATEGIES[name], table, seed, noise) for seed in seeds]
+                )
+                if not arguments.json:
+                    print(f"{table.name:14} {label:18} {_line(facts[label])}", flush=True)
+        found.append(facts)
+    if arguments.json:
+        print(json.dumps({"tables": found}))
+
+
+def _line(facts: object) -> str:
+    assert isinstance(facts, dict)
+    regrets = "  ".join(f"{look}: {100 * share:5.1f} %" for look, share in facts["regret"].items())
+    return f"regret after {regrets}; to within 10 %: {facts['trials_to_10pct']:.1f} trials"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""How a program trains is said where its figures mislead without it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.profiling.course import doubts_of_course
+from tests import builders
+
+
+def names(*, ended_early: bool = False, length: int | None = 63, **changes: Any) -> list[str]:
+    seen = builders.seen(**changes)
+    assert seen.loader is not None
+    seen = replace(seen, loader=replace(seen.loader, length=length))
+    return [doubt.name for doubt in doubts_of_course(seen, ended_early=ended_early)]
+
+
+def test_an_ordinary_training_has_none() -> None:
+    assert names() == names(length=None) == names(shapes=2) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"ended_early": True}, "short run"),
+        ({"length": 1}, "one step an epoch"),
+        ({"shapes": 40}, "changing shapes"),
+    ],
+)
+def test_each_course_has_its_doubt(changes: dict[str, Any], name: str) -> None:
+    assert names(**changes) == [name]

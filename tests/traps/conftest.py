@@ -1,0 +1,90 @@
+"""Programs with a trap in them, run in real processes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.forks import Zygote
+from autotune.measurement.jobs import Job
+from autotune.measurement.process import ProcessRun
+from autotune.measurement.vetting import Vetted, vet_micro_batches, vet_workers
+from autotune.workload.script import Program
+from autotune.workload.seen import LoaderKey, Seen
+
+Vet = Callable[[str, Sequence[Value]], Vetted]
+
+
+class Bench:
+    """Starts one program, as the workbench does, without a sandbox."""
+
+    def __init__(self, zygote: Zygote, path: Path) -> None:
+        self._zygote = zygote
+        self._path = path
+        self._runs: list[ProcessRun] = []
+        self._key: LoaderKey | None = None
+
+    def start(self, config: Config) -> ProcessRun:
+        program = Program(path=str(self._path), directory=str(self._path.parent))
+        job = Job(program=program, config=config, training_loader=self._key if config else None)
+        self._runs.append(self._zygote.start(job, limit_seconds=60))
+        return self._runs[-1]
+
+    def observe(self) -> Seen:
+        """The program as it is; remembers which loader trains."""
+        run = self.start({})
+        seen = run.seen()
+        run.kill()
+        self._key = seen.training_loader()
+        return seen
+
+    def close(self) -> None:
+        for run in self._runs:
+            run.kill()
+
+
+@pytest.fixture(scope="package")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as warm:
+        yield warm
+
+
+@pytest.fixture
+def bench(zygote: Zygote, tmp_path: Path) -> Iterator[Callable[[str], Bench]]:
+    """Makes a bench of a program given as text."""
+    made: list[Bench] = []
+
+    def make(text: str) -> Bench:
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        made.append(Bench(zygote, path))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def workers(bench: Callable[[str], Bench]) -> Vet:
+    """Vets numbers of loader workers of a program given as text."""
+
+    def vet(text: str, values: Sequence[Value]) -> Vetted:
+        made = bench(text)
+        loader = made.observe().loader
+        assert loader is not None
+        return vet_workers(made.start, loader, values, seconds=0.5)
+
+    return vet
+
+
+@pytest.fixture
+def parts(bench: Callable[[str], Bench]) -> Vet:
+    """Vets numbers of micro-batches of a program given as text."""
+
+    def vet(text: str, values: Sequence[Value]) -> Vetted:
+        made = bench(text)
+        return vet_micro_batches(made.start, made.observe(), values)
+
+    return vet

@@ -1,0 +1,194 @@
+"""Workers are offered where they deliver what the program is given without them, and only there."""
+
+import pytest
+
+from tests.traps.conftest import Vet
+from tests.traps.programs import stream, table
+
+PLAIN = "return X[index], Y[index]"
+
+
+class TestStreams:
+    def test_one_that_gives_every_sample_to_every_worker_keeps_at_most_one(
+        self, workers: Vet
+    ) -> None:
+        vetted = workers(stream("yield from zip(X, Y)"), (0, 1, 2, 4))
+        assert vetted.values == (0, 1)
+        assert "every sample comes 4 times" in vetted.reason
+        assert "get_worker_info" in vetted.reason
+
+    def test_one_that_is_shuffled_and_augmented_but_not_shared_out_is_found_out(
+        self, workers: Vet
+    ) -> None:
+        body = (
+            "for index in torch.randperm(640).tolist():\n"
+            "    yield X[index] + torch.rand(4), Y[index]"
+        )
+        vetted = workers(stream(body), (0, 2))
+        assert vetted.values == (0,)
+        assert "every sample comes 2 times" in vetted.reason
+
+    def test_one_that_shares_its_samples_out_may_have_workers(self, workers: Vet) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, info.num_workers) if info else (0, 1)\n"
+            "for index in range(first, 640, step):\n    yield X[index], Y[index]"
+        )
+        vetted = workers(stream(body), (0, 2, 4))
+        assert vetted.values == (0, 2, 4)
+        assert not vetted.reason
+        assert vetted.doubt is None
+
+    def test_one_that_loses_samples_is_refused(self, workers: Vet) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, 2 * info.num_workers) if info else (0, 1)\n"
+            "for index in range(first, 640, step):\n    yield X[index], Y[index]"
+        )
+        vetted = workers(stream(body), (0, 2))
+        assert vetted.values == (0,)
+        assert "an epoch has 320 samples instead of 640" in vetted.reason
+
+    def test_one_whose_workers_each_shuffle_for_themselves_repeats_and_loses_samples(
+        self, workers: Vet
+    ) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, info.num_workers) if info else (0, 1)\n"
+            "for index in torch.randperm(640)[first::step].tolist():\n    yield X[index], Y[index]"
+        )
+        vetted = workers(stream(body), (0, 2))
+        assert vetted.values == (0,)
+        assert "never came" in vetted.reason
+
+    def test_an_endless_one_that_is_shared_out_by_seed_may_have_workers(self, workers: Vet) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "rng = np.random.default_rng(info.id if info else 0)\n"
+            "while True:\n"
+            "    index = rng.integers(640)\n    yield X[index] + torch.rand(4), Y[index]"
+        )
+        vetted = workers(stream(body), (0, 2))
+        assert vetted.values == (0, 2)
+        assert vetted.doubt is not None
+
+
+class TestTables:
+    @pytest.mark.parametrize(
+        "item",
+        [
+            PLAIN,
+            "return X[index] + torch.rand(4), Y[index]",
+            "return X[index] * random.random() + np.random.rand(), int(Y[index])",
+        ],
+        ids=["deterministic", "augmented by torch", "augmented by numpy and random"],
+    )
+    def test_whatever_can_be_read_anywhere_may_have_workers(self, workers: Vet, item: str) -> None:
+        vetted = workers(table(item), (0, 1, 2))
+        assert vetted.values == (0, 1, 2)
+        assert not vetted.reason
+        assert vetted.doubt is None
+
+    def test_what_differs_at_each_reading_is_compared_by_the_rest(self, workers: Vet) -> None:
+        vetted = workers(
+            table(
+                "return X[index] + self.rng.random(), Y[index]",
+                "self.rng = np.random.default_rng()",
+            ),
+            (0, 2),
+        )
+        assert vetted.values == (0, 2)
+        assert vetted.doubt is None
+
+    def test_what_differs_altogether_is_said_not_to_have_been_compared(self, workers: Vet) -> None:
+        item = (
+            "number = self.rng.integers(640)\nreturn X[number] + self.rng.random(), int(number % 2)"
+        )
+        vetted = workers(table(item, "self.rng = np.random.default_rng()"), (0, 2))
+        assert vetted.values == (0, 2)
+        assert vetted.doubt is not None
+        assert "differ each time" in vetted.doubt.evidence
+
+    def test_one_that_knows_which_worker_reads_is_refused(self, workers: Vet) -> None:
+        item = "info = get_worker_info()\nreturn X[index - (info.id if info else 0)], Y[index]"
+        vetted = workers(table(item), (0, 2))
+        assert vetted.values == (0,)
+        assert "with 2 workers, the program would be given other data" in vetted.reason
+
+    def test_a_program_with_workers_is_compared_with_what_it_has(self, workers: Vet) -> None:
+        text = table(PLAIN, options="batch_size=16, shuffle=True, num_workers=1")
+        assert workers(text, (0, 1, 2)).values == (0, 1, 2)
+
+    def test_an_open_file_that_processes_read_over_each_other_is_named(self, workers: Vet) -> None:
+        prepare = (
+            "self.file = tempfile.TemporaryFile(buffering=0)\nself.file.write(X.numpy().tobytes())"
+        )
+        item = (
+            "self.file.seek(16 * index)\n"
+            "return torch.frombuffer(bytearray(self.file.read(16)), dtype=torch.float32), Y[index]"
+        )
+        vetted = workers(table(item, prepare), (0, 2))
+        assert vetted.values == (0,)
+        assert "open file (`dataset.file`)" in vetted.reason
+
+    def test_a_file_that_each_process_opens_for_itself_is_fine(self, workers: Vet) -> None:
+        prepare = (
+            "self.path = tempfile.mkstemp(dir=os.path.dirname(__file__))[1]\nself.file = None\n"
+            "open(self.path, 'wb').write(X.numpy().tobytes())"
+        )
+        item = (
+            "self.file = self.file or open(self.path, 'rb')\nself.file.seek(16 * index)\n"
+            "return torch.frombuffer(bytearray(self.file.read(16)), dtype=torch.float32), Y[index]"
+        )
+        assert workers(table(item, prepare), (0, 2)).values == (0, 2)
+
+    def test_an_open_database_is_not_carried_into_workers(self, workers: Vet) -> None:
+        prepare = (
+            "path = tempfile.mkstemp(dir=os.path.dirname(__file__))[1]\n"
+            "self.database = sqlite3.connect(path, check_same_thread=False)\n"
+            "self.database.execute('create table x (i integer primary key, v real)')\n"
+            "rows = enumerate(X[:, 0].tolist())\n"
+            "self.database.executemany('insert into x values (?, ?)', rows)\n"
+            "self.database.commit()"
+        )
+        item = (
+            "row = self.database.execute('select v from x where i = ?', (index,)).fetchone()\n"
+            "return torch.tensor(row * 4), Y[index]"
+        )
+        vetted = workers(table(item, prepare), (0, 2))
+        assert vetted.values == (0,)
+        assert "an open connection (`dataset.database`)" in vetted.reason
+
+    def test_threads_that_workers_do_not_have_hang_and_are_named(
+        self, workers: Vet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 3.0)
+        prepare = "self.pool = ThreadPoolExecutor(1)\nself.pool.submit(int).result()"
+        item = "return self.pool.submit(X.__getitem__, index).result(), Y[index]"
+        vetted = workers(table(item, prepare), (0, 1))
+        assert vetted.values == (0,)
+        assert "no sign of its first training step" in vetted.reason
+        assert "threads of its own (`dataset.pool`)" in vetted.reason
+
+    def test_a_lock_that_is_held_as_workers_start_is_named(
+        self, workers: Vet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 3.0)
+        prepare = "self.lock = threading.Lock()\nself.main = os.getpid()\nself.lock.acquire()"
+        item = "if os.getpid() != self.main:\n    self.lock.acquire()\nreturn X[index], Y[index]"
+        vetted = workers(table(item, prepare), (0, 1))
+        assert vetted.values == (0,)
+        assert "a lock (`dataset.lock`)" in vetted.reason
+
+    def test_a_lock_that_nobody_holds_is_fine(self, workers: Vet) -> None:
+        item = "with self.lock:\n    return X[index], Y[index]"
+        assert workers(table(item, "self.lock = threading.Lock()"), (0, 2)).values == (0, 2)
+
+    def test_one_that_crashes_in_workers_is_refused_with_its_error(self, workers: Vet) -> None:
+        item = (
+            "if get_worker_info():\n    raise OSError('no licence for a second process')\n"
+            "return X[index], Y[index]"
+        )
+        vetted = workers(table(item), (0, 2))
+        assert vetted.values == (0,)
+        assert "no licence for a second process" in vetted.reason

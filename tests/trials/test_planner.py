@@ -1,0 +1,159 @@
+"""The planner knows from the profile what a sampler would have to guess."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import Ceiling, Profile
+from autotune.trials.performance import (
+    Costs,
+    Measured,
+    PerformanceModel,
+    expected_improvement,
+)
+from autotune.trials.planner import MOST_CANDIDATES, costs_of, planner_for
+from autotune.trials.space import Space
+from autotune.trials.trial import Trial
+from tests import builders
+
+WORKERS = (0, 1, 2, 4, 8, 16)
+
+
+def program(*, data: float, waiting: bool, cores: int = 2) -> Profile:
+    """A program of 100 samples/s without workers that spends `data` of its step on the loader."""
+    return builders.profile(
+        machine=builders.machine(cores=cores, device="cpu"),
+        samples_per_second=100.0,
+        phases={"data": data, "forward": 0.6 * (1 - data), "backward": 0.4 * (1 - data)},
+        ceilings=(
+            Ceiling(name="data", samples_per_second=100 / data, max_gain=1 / data),
+            Ceiling(name="compute", samples_per_second=100 / (1 - data), max_gain=1 / (1 - data)),
+        ),
+        data_processor_share=0.05 if waiting else 1.0,
+        seen=replace(builders.seen(), samples_per_step=32.0),
+    )
+
+
+def space(**choices: tuple[Value, ...]) -> Space:
+    own: dict[str, Value] = {name: values[0] for name, values in choices.items()}
+    return Space(choices=choices, own=own, skipped=())
+
+
+def trial(number: int, config: Config, rate: float | None) -> Trial:
+    outcome: Measurement | Failure = Failure(kind="crashed", reason="It crashed.")
+    if rate is not None:
+        outcome = builders.measurement(rate)
+    return Trial(number=number, config=config, outcome=outcome, seconds=1.0)
+
+
+def test_a_loader_that_waits_is_given_many_workers_at_once() -> None:
+    profile = program(data=0.95, waiting=True)
+    proposal = planner_for(space(num_workers=WORKERS), profile).propose([trial(0, {}, 100)])
+    assert proposal is not None
+    assert proposal.config["num_workers"] in (8, 16)
+    assert proposal.expected_gain > 1
+
+
+def test_a_loader_that_decodes_is_given_workers_and_fewer_threads_together() -> None:
+    profile = program(data=0.5, waiting=False)
+    proposal = planner_for(space(num_workers=WORKERS, threads=(2, 1)), profile).propose(
+        [trial(0, {}, 100)]
+    )
+    assert proposal is not None
+    assert proposal.config["threads"] == 1
+    assert proposal.config["num_workers"] != 0
+
+
+def test_a_change_from_which_nothing_is_expected_is_left_out() -> None:
+    profile = replace(program(data=0.95, waiting=True), phases={"data": 0.95, "forward": 0.05})
+    searched = space(num_workers=WORKERS, optimizer=("forloop", "fused"))
+    proposal = planner_for(searched, profile).propose([trial(0, {}, 100)])
+    assert proposal is not None
+    assert list(proposal.config) == ["num_workers"]
+
+
+def test_what_a_trial_disproved_is_not_expected_of_its_likes() -> None:
+    profile = program(data=0.05, waiting=False)
+    planner = planner_for(space(channels_last=(False, True), num_workers=(0, 1)), profile)
+    first = planner.propose([trial(0, {}, 100)])
+    slower = trial(1, {"channels_last": True}, 50)
+    second = planner.propose([trial(0, {}, 100), slower])
+    assert first is not None and second is not None
+    assert first.config.get("channels_last") is True
+    assert "channels_last" not in second.config
+    assert second.expected_gain < first.expected_gain
+
+
+def test_what_failed_is_not_tried_with_more_on_top_of_it() -> None:
+    profile = program(data=0.5, waiting=True)
+    planner = planner_for(space(num_workers=WORKERS, channels_last=(False, True)), profile)
+    trials = [trial(0, {}, 100), trial(1, {"channels_last": True}, None)]
+    while (proposal := planner.propose(trials)) is not None:
+        assert "channels_last" not in proposal.config
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert len(trials) == 2 + len(WORKERS) - 1
+
+
+def test_every_configuration_is_proposed_once_and_then_none() -> None:
+    profile = program(data=0.5, waiting=True)
+    searched = space(num_workers=(0, 1, 2), threads=(2, 1), channels_last=(False, True))
+    planner, trials = planner_for(searched, profile), [trial(0, {}, 100)]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert len({frozenset(each.config.items()) for each in trials}) == searched.size
+
+
+def test_trials_of_another_space_are_learned_from() -> None:
+    planner = planner_for(space(num_workers=(0, 1)), program(data=0.5, waiting=True))
+    earlier = trial(1, {"num_workers": 4, "threads": 1}, 200)
+    assert planner.propose([trial(0, {}, 100), earlier]) is not None
+
+
+def test_a_space_too_large_to_look_at_whole_still_has_the_neighbours_of_the_best() -> None:
+    profile = program(data=0.9, waiting=True)
+    large = space(
+        num_workers=tuple(range(17)),
+        threads=tuple(range(1, 17)),
+        prefetch_factor=tuple(range(2, 12)),
+        channels_last=(False, True),
+        cudnn_benchmark=(False, True),
+        set_to_none=(False, True),
+    )
+    assert large.size > MOST_CANDIDATES
+    best = trial(1, {"num_workers": 9, "threads": 3}, 900)
+    assert planner_for(large, profile).propose([trial(0, {}, 100), best]) is not None
+
+
+def test_the_loaders_cost_is_that_of_one_process() -> None:
+    profile = program(data=0.5, waiting=True)
+    assert profile.seen.loader is not None
+    with_workers = replace(profile.seen, loader=replace(profile.seen.loader, num_workers=4))
+    alone, together = costs_of(profile), costs_of(replace(profile, seen=with_workers))
+    assert math.isclose(alone.loader, 0.005)
+    assert math.isclose(together.loader, 4 * alone.loader)
+
+
+def test_the_model_agrees_with_the_profile_before_any_trial() -> None:
+    costs = Costs(
+        loader=0.004,
+        loader_processor=0.001,
+        compute=0.005,
+        optimizer=0.001,
+        copy=0.0,
+        other=0.0,
+        batch=32,
+        cores=4,
+    )
+    model = PerformanceModel(costs, {"num_workers": 0}, [{"num_workers": 0}], {})
+    means, _ = model.fit([Measured(place=0, log_rate=math.log(100), sd=0.05)])
+    assert math.isclose(math.exp(means[0]), 100, rel_tol=0.01)
+
+
+@pytest.mark.parametrize(("mean", "gain"), [(-2.0, 0.0), (0.0, 0.04), (1.0, 1.0)])
+def test_expected_improvement_counts_being_worse_as_nothing(mean: float, gain: float) -> None:
+    found = expected_improvement(np.array([mean]), np.array([0.1]), 0.0)
+    assert math.isclose(found[0], gain, abs_tol=0.001)

@@ -1,0 +1,63 @@
+"""Batches of every kind have digests by which their samples can be told apart."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autotune.workload.batches import digest, without_last
+
+
+@dataclass
+class Pair:
+    x: torch.Tensor
+    y: list[str]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        torch.arange(6).reshape(3, 2),
+        torch.arange(3).to(torch.bfloat16),
+        torch.eye(3).to_sparse(),
+        np.arange(3),
+        ["a", "b", "c"],
+        {"x": torch.arange(3)},
+        (torch.arange(3), ["a", "b", "c"]),
+        Pair(x=torch.arange(3), y=["a", "b", "c"]),
+    ],
+    ids=lambda batch: type(batch).__name__,
+)
+def test_every_sample_has_a_digest_of_its_own(batch: Any) -> None:
+    for leaf in digest(batch):
+        assert len(leaf) == len(set(leaf)) == 3
+    assert digest(batch) == digest(batch)
+
+
+def test_a_value_a_type_and_a_shape_make_a_difference() -> None:
+    plain = torch.zeros(2, 4)
+    for other in (torch.ones(2, 4), torch.zeros(2, 4, dtype=torch.int32), torch.zeros(2, 2, 2)):
+        assert digest(plain) != digest(other)
+
+
+def test_how_a_tensor_lies_in_memory_makes_none() -> None:
+    tensor = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    assert digest(tensor.t().contiguous().t()) == digest(tensor)
+
+
+def test_numbers_and_empty_tensors_have_digests_too() -> None:
+    assert digest(3.0) != digest(4.0)
+    assert len(digest(torch.zeros(0, 3))[0]) == 1
+    assert len(digest(torch.tensor(3))[0]) == 1
+
+
+def test_what_is_no_data_is_left_out() -> None:
+    assert digest((torch.ones(1), object())) == digest((torch.ones(1), object()))
+
+
+def test_a_batch_without_its_last_sample_keeps_what_is_not_by_sample() -> None:
+    x, weights = without_last((torch.arange(4), torch.ones(2)))
+    assert (x.tolist(), len(weights)) == ([0, 1, 2], 2)
+    assert without_last(torch.ones(1)).shape == (1,)

@@ -1,0 +1,231 @@
+"""Training programs of every habit are seen and set up as plain ones are."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from autotune.workload.conversation import Ended, RunWindow
+from autotune.workload.setup import Setup
+from autotune.workload.window import DRAIN, REPLAY_HOST
+from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
+
+
+def program(text: str) -> str:
+    """`text` as a program behind the usual imports, data and model."""
+    return HEAD + textwrap.dedent(text)
+
+
+def test_a_model_that_is_evaluated_first_is_set_up_when_it_is_trained(tmp_path: Path) -> None:
+    changed: list[nn.Module] = []
+    evaluation = "model.eval()\nwith torch.no_grad():\n    model(inputs)\nmodel.train()\n"
+    text = PLAIN.replace("for epoch", evaluation + "for epoch")
+    seen = observe(text, tmp_path, setup=Setup(model=[changed.append]))
+    assert [type(model).__name__ for model in changed] == ["Sequential"]
+    assert [model.name for model in seen.models] == ["Sequential"]
+
+
+def test_a_frozen_model_is_set_up_once_it_is_trained(tmp_path: Path) -> None:
+    changed: list[nn.Module] = []
+    frozen = "model.requires_grad_(False)\nmodel(inputs)\nmodel.requires_grad_(True)\n"
+    observe(
+        PLAIN.replace("for epoch", frozen + "for epoch"),
+        tmp_path,
+        setup=Setup(model=[changed.append]),
+    )
+    assert len(changed) == 1
+
+
+def test_a_teacher_without_gradients_is_part_of_forward(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "model = ",
+        "import time\nclass Teacher(nn.Module):\n    def forward(self, x):\n"
+        "        time.sleep(0.02)\n        return x\nteacher = Teacher()\nmodel = ",
+    ).replace(
+        "        optimizer.zero_grad()\n",
+        "        optimizer.zero_grad()\n        with torch.no_grad():\n            teacher(x)\n",
+    )
+    window = window_of(run(text, steps(5), folder=tmp_path))
+    assert window.phases["forward"] >= 5 * 0.02
+    assert window.validation_seconds == 0
+
+
+def test_a_compiled_model_trains_and_is_seen_as_compiled(tmp_path: Path) -> None:
+    text = program("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+            def forward(self, x):
+                return self.inner(x)
+        net = Net()
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+        net = torch.compile(net, backend="eager")
+        for epoch in range(50):
+            for x, y in DataLoader(dataset, batch_size=50):
+                optimizer.zero_grad()
+                loss = criterion(net(x), y)
+                loss.backward()
+                optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert [(model.name, model.compiled) for model in seen.models] == [("Net", "default")]
+
+
+def test_a_compiled_training_step_is_seen(tmp_path: Path) -> None:
+    text = program("""
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        @torch.compile(backend="eager")
+        def compute(x, y):
+            return criterion(model(x), y)
+        for epoch in range(50):
+            for x, y in DataLoader(dataset, batch_size=50):
+                optimizer.zero_grad()
+                compute(x, y).backward()
+                optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.backwards_per_step == 1 and seen.samples_per_step == 50
+
+
+GAN = program("""
+    other = nn.Linear(8, 8)
+    first = torch.optim.Adam(model.parameters())
+    second = torch.optim.Adam(other.parameters())
+    third = torch.optim.SGD(other.parameters(), lr=0.1)
+    for epoch in range(100):
+        for x, y in DataLoader(dataset, batch_size=20):
+            for optimizer in (first, second, third):
+                optimizer.zero_grad()
+                criterion(model(other(x)), y).backward()
+                optimizer.step()
+    """)
+
+
+def test_each_optimizer_has_its_own_place(tmp_path: Path) -> None:
+    places = observe(GAN, tmp_path).places
+    lines = GAN.splitlines()
+    assert places.optimizer is not None
+    assert lines[places.optimizer.line - 1].startswith("first = ")
+    assert [lines[place.line - 1][:9] for place in places.more_optimizers] == ["second = "]
+
+
+def test_a_loader_of_a_class_of_the_programs_own_is_where_it_is_built(tmp_path: Path) -> None:
+    text = program("""
+        class Endless(DataLoader):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.own = super().__iter__()
+            def __iter__(self):
+                while True:
+                    try:
+                        yield next(self.own)
+                    except StopIteration:
+                        self.own = super().__iter__()
+        loader = Endless(dataset, batch_size=50)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    places = observe(text, tmp_path).places
+    lines = text.splitlines()
+    assert places.loader is not None and places.loader_class is not None
+    assert lines[places.loader.line - 1].startswith("loader = Endless")
+    assert "super().__init__" in lines[places.loader_class.line - 1]
+    drained = window_of(run(text, RunWindow(seconds=0.05, mode=DRAIN), folder=tmp_path))
+    assert drained.samples > 200
+
+
+def test_an_optimizer_of_a_class_of_the_programs_own_is_where_it_is_built(tmp_path: Path) -> None:
+    text = program("""
+        class Own(torch.optim.SGD):
+            def __init__(self, parameters):
+                super().__init__(parameters, lr=0.1)
+        optimizer = Own(model.parameters())
+        for x, y in DataLoader(dataset, batch_size=10):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    place = observe(text, tmp_path).places.optimizer
+    assert place is not None
+    assert text.splitlines()[place.line - 1].startswith("optimizer = Own")
+
+
+def test_a_loader_that_is_started_anew_for_every_batch_gives_whole_groups(tmp_path: Path) -> None:
+    text = program("""
+        loader = DataLoader(dataset, batch_size=20, shuffle=True)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(100):
+            x, y = next(iter(loader))
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    window = window_of(run(text, steps(5), setup=Setup(micro_batches=2), folder=tmp_path))
+    assert window.samples == 5 * 20
+
+
+def test_each_of_two_loaders_is_replayed_its_own_batch(tmp_path: Path) -> None:
+    text = program("""
+        pairs = DataLoader(dataset, batch_size=20)
+        singles = DataLoader(TensorDataset(inputs), batch_size=10)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for (x, y), (z,) in zip(pairs, singles):
+                optimizer.zero_grad()
+                (criterion(model(x), y) + model(z).mean()).backward()
+                optimizer.step()
+        """)
+    window = window_of(
+        run(text, RunWindow(seconds=0.0, steps=15, mode=REPLAY_HOST), folder=tmp_path)
+    )
+    assert window.steps == 15
+
+
+def test_a_loader_drawn_by_a_thread_does_not_disturb_the_clock(tmp_path: Path) -> None:
+    text = program("""
+        import queue, threading
+        def ahead(loader):
+            waiting = queue.Queue(2)
+            def work():
+                for batch in loader:
+                    waiting.put(batch)
+                waiting.put(None)
+            threading.Thread(target=work, daemon=True).start()
+            while (batch := waiting.get()) is not None:
+                yield batch
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for x, y in ahead(DataLoader(dataset, batch_size=20)):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    window = window_of(run(text, steps(30), folder=tmp_path))
+    assert window.steps == 30
+    assert set(window.phases) == {"forward", "backward", "optimizer"}
+
+
+@pytest.mark.parametrize("ending", ["raise SystemExit", "import sys; sys.exit(0)"])
+def test_a_program_may_leave_as_it_likes(tmp_path: Path, ending: str) -> None:
+    text = PLAIN.replace("range(50)", "range(1)") + f"\nif True:\n    {ending}\n"
+    with pytest.raises(SystemExit):
+        run(text, steps(100), folder=tmp_path)
+
+
+def test_no_hook_is_left_on_a_model(tmp_path: Path) -> None:
+    kept: list[nn.Module] = []
+    reports = run(
+        PLAIN.replace("range(50)", "range(1)"),
+        steps(100),
+        setup=Setup(model=[kept.append]),
+        folder=tmp_path,
+    )
+    assert isinstance(reports[-1], Ended)
+    assert "_compiled_call_impl" not in vars(kept[0])
+    assert torch.is_tensor(kept[0](torch.zeros(1, 8)))

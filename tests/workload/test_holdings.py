@@ -1,0 +1,77 @@
+"""What a dataset holds that processes cannot share is found, by the name that its author knows."""
+
+import io
+import sqlite3
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+
+from autotune.workload.delivery import Holding, say
+from autotune.workload.holdings import holdings, position
+
+
+def found(dataset: object) -> list[Holding]:
+    return [holding for holding, _ in holdings(dataset)]
+
+
+def test_nothing_is_found_in_plain_data() -> None:
+    inner = SimpleNamespace(data=torch.ones(3), names=["a"], table={"a": 1}, size=3)
+    assert found(SimpleNamespace(dataset=inner, transform=len)) == []
+
+
+def test_locks_threads_and_connections_are_named_by_where_they_are() -> None:
+    database = sqlite3.connect(":memory:")
+    with ThreadPoolExecutor(1) as pool:
+        dataset = SimpleNamespace(
+            lock=threading.RLock(), inner=SimpleNamespace(pools=[pool]), stores={"main": database}
+        )
+        assert found(dataset) == [
+            Holding(kind="lock", path="dataset.lock"),
+            Holding(kind="connection", path="dataset.stores['main']"),
+            Holding(kind="threads", path="dataset.inner.pools[0]"),
+        ]
+    database.close()
+
+
+def test_an_archive_holds_an_open_file(tmp_path: Path) -> None:
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("one", "1")
+    with zipfile.ZipFile(path) as archive:
+        assert Holding(kind="file", path="dataset.archive.fp") in found(
+            SimpleNamespace(archive=archive)
+        )
+
+
+def test_files_in_memory_closed_files_and_logs_are_nobodys_business(tmp_path: Path) -> None:
+    with (tmp_path / "closed").open("wb") as closed:
+        pass
+    with (tmp_path / "log").open("a") as log:
+        assert found(SimpleNamespace(memory=io.BytesIO(b"x"), closed=closed, log=log)) == []
+
+
+def test_what_refers_to_itself_is_looked_at_once() -> None:
+    dataset = SimpleNamespace()
+    dataset.dataset = dataset
+    assert found(dataset) == []
+
+
+def test_the_position_is_the_one_that_processes_share(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    with path.open("rb", buffering=0) as file:
+        file.seek(4)
+        assert position(file) == 4
+    assert position(file) is None
+
+
+def test_they_are_said_in_words() -> None:
+    held = [
+        Holding(kind="lock", path="dataset.lock"),
+        Holding(kind="file", path="dataset.archive.fp"),
+    ]
+    assert say(held) == "a lock (`dataset.lock`) and an open file (`dataset.archive.fp`)"
