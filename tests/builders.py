@@ -9,7 +9,7 @@ from autotune.diagnosis import Bottleneck, Finding
 from autotune.knobs.knob import Config, Value
 from autotune.machine import Machine
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.profiling.profile import PROCESSORS_TAKEN, Ceiling, Doubt, Memory, Profile
+from autotune.profiling.profile import Ceiling, Doubt, Memory, Profile
 from autotune.result import Cost, Result, TargetFacts
 from autotune.source.edits import (
     Accumulate,

@@ -119,9 +119,10 @@ def _run_program(job: Job) -> int:
 
 def _crashed(error: BaseException) -> Crashed:
     if isinstance(error, SystemExit):
-        said = f"{error.code}\n" if isinstance(error.code, str) else ""  # Python prints no more
-        code = error.code if isinstance(error.code, int) else 1
-        return Crashed(kind="crashed", message=f"it left with exit code {code}", trace=said)
+        if isinstance(error.code, int):
+            return Crashed(kind="crashed", message=f"it left with exit code {error.code}", trace="")
+        said = str(error.code)  # Python prints no more
+        return Crashed(kind="crashed", message=f"it left saying: {said}", trace=f"{said}\n")
     trace = "".join(traceback.format_exception(error.with_traceback(_from_the_program(error))))
     message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, EOFError) and "reading a line" in message:

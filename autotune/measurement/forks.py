@@ -16,6 +16,7 @@ from typing import Any
 from autotune.errors import MeasurementError
 from autotune.measurement.jobs import Call
 from autotune.measurement.process import ProcessRun
+from autotune.measurement.terminal import terminal_size
 
 _WARM_UP_LIMIT_SECONDS = 180.0
 
@@ -33,7 +34,8 @@ class Zygote:
         root = str(Path(__file__).resolve().parents[2])
         start = (
             f"import sys; sys.path.append({root!r}); "
-            f"from autotune.measurement.zygote import serve; serve({theirs.fileno()})"
+            "from autotune.measurement.zygote import serve; "
+            f"serve({theirs.fileno()}, {tuple(terminal_size() or ())})"
         )
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open until the zygote is closed
         self._process = subprocess.Popen(

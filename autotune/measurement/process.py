@@ -27,6 +27,11 @@ from autotune.workload.window import AS_IS, Window
 _OUTPUT_KEPT_BYTES = 4000
 _REAPED_WITHIN_SECONDS = 2.0
 
+_UNTRAINED = (
+    "the program ended without training in its own process; processes that it starts itself "
+    "(torchrun, torch.multiprocessing) are not watched"
+)
+
 
 class RunEnded(Exception):  # an ending is not always an error
     """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a
@@ -226,11 +231,7 @@ class ProcessRun:
 
 def _ending(report: Ended, output: str) -> Failure:
     steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
-    reason = (
-        f"the program came to its end after {steps}"
-        if report.steps
-        else "the program ended without training"
-    )
+    reason = f"the program came to its end after {steps}" if report.steps else _UNTRAINED
     return Failure(kind="ended", reason=reason, output=output)
 
 

@@ -43,8 +43,9 @@ PAIR_SCATTER_WEIGHT = 3
 MOST_CORRELATION = 0.6
 
 # The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at
-# after so many pairs. By tests.bench.simulation.py, in the usual noise (5 % a turn, 2.5 % a process):
-# two identical programs are told apart in 1 search of 100 (4 of 100 where processes differ by 5 %);
+# after so many pairs. By tests/bench/simulation.py, in the usual noise (5 % a turn, 2.5 % a
+# process): two identical programs are told apart in 1 search of 100 (4 of 100 where processes
+# differ by 5 %);
 # a difference of 10 % is found in 80 of 100, of 20 % in 99. With turns of 0.4 s that is 24 s of
 # timing at the most. More turns of the same processes say little: those differ for good.
 TURNS_PER_PROCESS = 5

@@ -25,6 +25,8 @@ from typing import Any, NoReturn
 
 import psutil
 
+from autotune.measurement.terminal import open_input
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
 _ENDED_FIRST = 500  # of 1000: as if it held half of the memory beside what it holds
@@ -60,8 +62,11 @@ def warm_up() -> None:
     torch.optim.AdamW([torch.nn.Parameter(torch.empty(1))])
 
 
-def serve(handle: int) -> NoReturn:
-    """Fork runs for the controller at the other end of the socket `handle`, until it hangs up."""
+def serve(handle: int, terminal: tuple[int, ...] = ()) -> NoReturn:
+    """Fork runs for the controller at the other end of the socket `handle`, until it hangs up.
+
+    `terminal` is the size of the terminal that they find, empty for none.
+    """
     controller = Connection(handle)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to handle
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -70,7 +75,7 @@ def serve(handle: int) -> NoReturn:
         warm_up()
         _prctl(_PR_SET_PDEATHSIG, 0)
         controller.send("warm")
-        _fork_on_request(controller)
+        _fork_on_request(controller, os.terminal_size(terminal) if terminal else None)
     except (EOFError, ConnectionError):
         pass
     except BaseException:  # noqa: BLE001 - it must end below, not in the interpreter's own way
@@ -81,12 +86,12 @@ def serve(handle: int) -> NoReturn:
         os._exit(0)  # taking torch down in an orderly way takes up to seconds
 
 
-def _fork_on_request(controller: Connection) -> NoReturn:
+def _fork_on_request(controller: Connection, terminal: os.terminal_size | None) -> NoReturn:
     runs: set[int] = set()
     while True:
         if select.select([controller], [], [], _POLL_SECONDS)[0]:
             job = controller.recv()
-            pid = _fork(controller, job)
+            pid = _fork(controller, job, terminal)
             runs.add(pid)
             controller.send(Forked(pid=pid))
         for pid, status in _reaped():
@@ -109,7 +114,7 @@ def _reaped() -> Iterator[tuple[int, int]]:
             yield pid, os.waitstatus_to_exitcode(status)
 
 
-def _fork(controller: Connection, job: Any) -> int:
+def _fork(controller: Connection, job: Any, terminal: os.terminal_size | None) -> int:
     """Fork a child for `job`; its socket and its output file follow the job on the controller's
     socket.
     """
@@ -118,7 +123,7 @@ def _fork(controller: Connection, job: Any) -> int:
     if pid == 0:
         try:
             controller.close()
-            _become_a_run(output)
+            _become_a_run(output, terminal)
             from autotune.measurement.child import run
 
             run(job, Connection(talk))
@@ -133,7 +138,7 @@ def _fork(controller: Connection, job: Any) -> int:
     return pid
 
 
-def _become_a_run(output: int) -> None:
+def _become_a_run(output: int, terminal: os.terminal_size | None) -> None:
     """Lead a process group of its own, die with the zygote, and print to the output file."""
     parent = os.getppid()
     os.setsid()
@@ -144,7 +149,7 @@ def _become_a_run(output: int) -> None:
     # Where memory runs out, the kernel is to choose the run, which can be spared.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_ENDED_FIRST))
-    silence = os.open(os.devnull, os.O_RDONLY)
+    silence = open_input(terminal)
     for source, target in ((silence, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     os.close(silence)

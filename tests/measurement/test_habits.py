@@ -2,7 +2,6 @@
 their own, endings of every kind.
 """
 
-
 import psutil
 import pytest
 

@@ -55,7 +55,7 @@ class FakeRun:
 def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
     """The turns of `runs`, the first being the baseline."""
     contestants = {
-        name: lambda run=run: cast(ProcessRun, run)  # type: ignore[misc]
+        name: lambda run=run: cast("ProcessRun", run)  # type: ignore[misc]
         for name, run in zip(("baseline", "tuned"), runs, strict=True)
     }
     return take_turns(

@@ -21,7 +21,7 @@ def install(live: Live) -> None:
     process = os.getpid()
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():  # a compiled module may have kept this hook
+        if _is_traced():  # a compiled module may have kept this hook
             return own_call(self, *args, **kwargs)
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
@@ -53,7 +53,7 @@ def hook(live: Live, module: nn.Module) -> None:
     inner = vars(module).get("_compiled_call_impl") or module._call_impl
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if _is_traced():
             return inner(*args, **kwargs)
         if not torch.is_grad_enabled():
             return _call_without_gradients(live, module, inner, args, kwargs)
@@ -67,6 +67,10 @@ def hook(live: Live, module: nn.Module) -> None:
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, "_compiled_call_impl", timed)
+
+
+def _is_traced() -> bool:
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined]
 
 
 def _is_trainable(module: nn.Module) -> bool:
