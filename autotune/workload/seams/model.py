@@ -70,7 +70,7 @@ def hook(live: Live, module: nn.Module) -> None:
 
 
 def _is_traced() -> bool:
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined]
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
 def _is_trainable(module: nn.Module) -> bool:
