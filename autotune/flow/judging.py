@@ -34,10 +34,12 @@ def judge(
     """
     untried = _why_untried(context, profiled, space, trials)
     best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
-    emission = Emission()
+    emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
-        emission = emit(context.target, best.config, profiled.seen)
-    turns = _take_turns(context, profiled, best.config, emission) if best.config else Turns()
+        emission, whole = _tried_out(context, best.config, profiled)
+    turns = Turns()
+    if best.config:
+        turns = _take_turns(context, profiled, best.config, emission, whole=whole)
     verdict = decide(
         turns,
         best.config,
@@ -73,16 +75,17 @@ def _why_unknown(trials: Sequence[Trial]) -> str:
     return f"None of the {len(tried)} settings tried could be measured: {failures[0].reason}"
 
 
-def _take_turns(context: Context, profiled: Profile, config: Config, emission: Emission) -> Turns:
+def _take_turns(
+    context: Context, profiled: Profile, config: Config, emission: Emission, *, whole: bool
+) -> Turns:
     """Turns of the program as it is and with its settings.
 
-    Where the emitted program runs and has every setting, it is the one that is judged; where it
-    has not, the settings are injected, and what was emitted takes its turns beside them.
+    Where the emitted program is the `whole` of them, it is the one that is judged; where it is not,
+    the settings are injected, and what was emitted takes its turns beside them.
     """
     context.listener.stage("judging the best against the program as it is")
     bench = context.bench
     contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
-    whole = _is_whole(context, config, emission)
     if whole:
         contestants[TUNED] = lambda: bench.start(sources=emission.sources)
     elif emission.sources:
@@ -102,15 +105,20 @@ def _take_turns(context: Context, profiled: Profile, config: Config, emission: E
     return turns
 
 
-def _is_whole(context: Context, config: Config, emission: Emission) -> bool:
-    """Whether the emitted program runs, and is seen to have every setting."""
-    if not emission.sources or emission.refused:
-        return False
+def _tried_out(context: Context, config: Config, profiled: Profile) -> tuple[Emission, bool]:
+    """The source with `config`, and whether it is seen to have every setting; a patch with which
+    the program fails is withdrawn.
+    """
+    emission = emit(context.target, config, profiled.seen)
+    if not emission.sources:
+        return emission, False
     run = context.bench.start(sources=emission.sources)
     try:
         run.window(0.0, steps=2)
-        return not unobserved(config, run.seen())
-    except RunEnded:
-        return False
+        return emission, not emission.refused and not unobserved(config, run.seen())
+    except RunEnded as end:
+        if end.failure.kind == "ended":  # it is too short to be looked at
+            return emission, False
+        return emission.withdrawn(f"the program failed with the patch: {end.failure.reason}"), False
     finally:
         run.kill()

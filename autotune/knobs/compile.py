@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Seconds of compiling with empty caches: 21 to 68 on two CPU cores, for models from an MLP to a
 # small GPT.
 _COLD_COMPILE_SECONDS = (21, 68)
+# One trial may cost so much of the budget: what it takes, all other knobs together have not.
+_SHARE_OF_BUDGET = 0.25
 # Distinct input shapes: the batch and an incomplete last one. Every other shape would be compiled
 # anew.
 _MOST_SHAPES = 2
@@ -63,10 +65,11 @@ class Compile(Knob):
             )
         if seen.shapes > _MOST_SHAPES:
             return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
-        if profile.budget_seconds < most:
+        if _SHARE_OF_BUDGET * profile.budget_seconds < most:
             return Skip(
                 reason=f"compiling takes {least} to {most} s before the first step, "
-                f"and the whole budget is {profile.budget_seconds:.0f} s"
+                f"and the whole budget is {profile.budget_seconds:.0f} s: "
+                f"with --budget {most / _SHARE_OF_BUDGET:.0f}s it is tried"
             )
         if reason := little_from_computing(profile):
             return Skip(reason=reason)

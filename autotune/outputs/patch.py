@@ -3,7 +3,7 @@ makes it so.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.knobs import KNOBS
@@ -37,6 +37,11 @@ class Emission:
     def refused(self) -> tuple[EditOutcome, ...]:
         """The edits that the source does not have, and that a person would have to make."""
         return tuple(edit for edit in self.edits if edit.status == "refused")
+
+    def withdrawn(self, reason: str) -> "Emission":
+        """Nothing to hand back, for this `reason`."""
+        edits = (replace(edit, status="refused", reason=reason) for edit in self.edits)
+        return Emission(root=self.root, edits=tuple(edits))
 
 
 def emit(target: Target, config: Config, seen: Seen) -> Emission:
