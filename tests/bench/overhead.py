@@ -1,5 +1,5 @@
 """What watching costs a training step: the same loop with and without the hooks, by turns, in one
-process.
+process, in processor seconds.
 
     python -m tests.bench.overhead [--rounds 15] [--out reports/bench/overhead.json]
 """
@@ -45,7 +45,10 @@ LOOPS = {
 
 
 def step_seconds(loop: Loop) -> float:
-    """Seconds of one step of `loop`, built and warmed up afresh."""
+    """Processor seconds of one step of `loop`, built and warmed up afresh.
+
+    With one thread on a quiet machine that is its wall; on any other it is not its neighbours'.
+    """
     torch.manual_seed(0)
     layers: list[nn.Module] = []
     for _ in range(loop.depth):
@@ -58,13 +61,13 @@ def step_seconds(loop: Loop) -> float:
     began = 0.0
     for number in range(WARM_STEPS + loop.steps):
         if number == WARM_STEPS:
-            began = time.perf_counter()
+            began = time.process_time()
         x, y = next(batches)
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()
-    return (time.perf_counter() - began) / loop.steps
+    return (time.process_time() - began) / loop.steps
 
 
 def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torch.Tensor]]:
