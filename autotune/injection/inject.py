@@ -25,10 +25,10 @@ _OURS = os.path.dirname(autotune.__file__)
 class _NoClock:
     """Times nothing."""
 
-    def begin(self) -> None:
+    def begin(self, phase: str) -> None:
         pass
 
-    def end(self, phase: str) -> None:
+    def end(self) -> None:
         pass
 
     def drain(self) -> dict[str, float]:

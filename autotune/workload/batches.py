@@ -29,8 +29,8 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     loader's batch size.
     """
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
-    if isinstance(first, torch.Tensor) and first.dim() and first.shape[0] == batch_size:
-        return first.shape[0]  # the usual case, and the hot one
+    if isinstance(first, torch.Tensor) and first.dim() and first.size(0) == batch_size:
+        return batch_size  # the usual case, and the hot one
     sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
     if batch_size is not None and (batch_size in sizes or not sizes):
         return batch_size

@@ -4,6 +4,7 @@ both possible.
 
 import os
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class BuiltLoader:
     trains: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Live:
     """State shared by the seams of one run.
 
@@ -49,9 +50,12 @@ class Live:
 
     setup: Setup
     training_loader: LoaderKey | None = None
+    elsewhere: bool = False  # in a fork of the process that trains: a loader's worker
+    discovering: bool = True  # call sites and new modules are still being noted
     clock: Clock = field(init=False)
     pace: Beat = field(init=False)
 
+    thread: int = field(default_factory=threading.get_ident)  # the program's own
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = (
         None  # the first that trained; a loader made anew at its place follows it
@@ -97,10 +101,8 @@ class Live:
     copy_places: set[Place] = field(default_factory=set)
     restore: list[tuple[Any, str, Any]] = field(default_factory=list)
 
-    @property
-    def discovering(self) -> bool:
-        """Whether call sites and new modules are still being noted."""
-        return self.pace.steps < DISCOVERY_STEPS
+    def __post_init__(self) -> None:
+        _LIVES.add(self)
 
     def note_copy(self) -> None:
         """Remember the user's line that copies a batch to the device."""
@@ -118,14 +120,6 @@ class Live:
         self.pace.leave_training(self.draw_began)
         self.drawn.clear()
 
-    def enter_backward(self) -> bool:
-        """Whether this is an outermost backward pass; those inside it (checkpointing) are part of
-        it.
-        """
-        outermost = not self.in_backward
-        self.in_backward = True
-        return outermost
-
     def lead(self, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
         """The first optimizer that steps sets the beat."""
         if self.leader is None:
@@ -134,13 +128,10 @@ class Live:
         if self.discovering:
             self.note_place("step")
 
-    def is_leader(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether `optimizer` sets the beat."""
-        return self.leader is not None and self.leader() is optimizer
-
     def end_step(self) -> None:
         """An optimizer step is complete."""
         self.draw_began = None
+        self.discovering = self.pace.steps + 1 < DISCOVERY_STEPS
         self.pace.step()
 
     def device(self) -> torch.device:
@@ -178,6 +169,17 @@ class Live:
 
 
 _ABSENT: Any = object()
+_LIVES: "weakref.WeakSet[Live]" = weakref.WeakSet()
+
+
+def _note_fork() -> None:
+    for live in _LIVES:
+        live.elsewhere = True
+
+
+# Asking for the process id in each hook would cost 5 us each time: a system call empties caches.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def _put(owner: Any, name: str, value: Any) -> None:

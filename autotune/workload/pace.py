@@ -68,11 +68,12 @@ class Pace:
         self._started = time.perf_counter()
         self._command: RunWindow | None = None
         self._mark = self._started  # the last step's end, or where the open window began
-        self._left_training_at: float | None = None
+        self.away = False  # at something that is not training
+        self._left_at = 0.0
         self._losses: list[torch.Tensor] = []
         self._loss: torch.Tensor | None = None
         self._processor = _Processor(workers)
-        self._away = 0.0  # validation within the current step
+        self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
         self._reset()
         self.steps = 0
@@ -90,11 +91,6 @@ class Pace:
         """How the loop is to be fed now."""
         return self._command.mode if self._command else AS_IS
 
-    @property
-    def away(self) -> bool:
-        """Whether the program is at something that is not training."""
-        return self._left_training_at is not None
-
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training (validation): its step's clock
         stands still.
@@ -102,14 +98,14 @@ class Pace:
         `since` is when it began, where that is known only now; what was drawn since was not trained
         on.
         """
-        if self._left_training_at is None and self.steps:
-            self._left_training_at = since or time.perf_counter()
+        if not self.away and self.steps:
+            self.away, self._left_at = True, since or time.perf_counter()
 
     def enter_training(self) -> None:
         """The program is back at training."""
-        if self._left_training_at is not None:
-            self._away += time.perf_counter() - self._left_training_at
-            self._left_training_at = None
+        if self.away:
+            self.away = False
+            self._away += time.perf_counter() - self._left_at
 
     def _time_away(self) -> float:
         """Seconds of this step that were not training.

@@ -2,7 +2,6 @@
 fp16 need.
 """
 
-import os
 from typing import Any
 
 import torch
@@ -19,25 +18,31 @@ def install(live: Live) -> None:
     `GradScaler.scale`.
     """
     original = torch.autograd.backward
-    process = os.getpid()
+    scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        if os.getpid() != process or not live.enter_backward():
+        if live.in_backward or live.elsewhere:  # inside another: checkpointing
             original(tensors, *args, **kwargs)
             return
+        live.in_backward = True
         try:
-            model.close_autocast(live)
-            live.pace.enter_training()
+            if live.open_autocast is not None:
+                model.close_autocast(live)
+            if live.pace.away:
+                live.pace.enter_training()
             _note(live, tensors)
-            live.clock.begin()
+            if scales:
+                tensors = _scaled(live, tensors)
+            live.clock.begin("backward")
             try:
-                original(_scaled(live, tensors), *args, **kwargs)
+                original(tensors, *args, **kwargs)
             finally:
-                live.clock.end("backward")
+                live.clock.end()
         finally:
             live.in_backward = False
         live.holding = live.group_open
-        step_without_optimizer(live)
+        if live.leader is None:
+            step_without_optimizer(live)
 
     live.patch(torch.autograd, "backward", backward)
     _install_scaler(live)
@@ -52,10 +57,11 @@ def _note(live: Live, tensors: Any) -> None:
         live.pace.pending_samples += live.forward_samples
         live.forward_samples = 0
     live.backwards += 1
-    loss = live.unscaled_loss if live.unscaled_loss is not None else tensors
-    live.unscaled_loss = None
+    loss = tensors
+    if live.unscaled_loss is not None:
+        loss, live.unscaled_loss = live.unscaled_loss, None
     if isinstance(loss, torch.Tensor):
-        live.pace.add_loss(loss if loss.numel() == 1 else loss.detach().float().mean(), live.share)
+        live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
 
 
 def _scaled(live: Live, tensors: Any) -> Any:

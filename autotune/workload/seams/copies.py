@@ -2,7 +2,6 @@
 so.
 """
 
-import os
 from typing import Any
 
 import torch
@@ -18,23 +17,17 @@ def install(live: Live) -> None:
 
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
-    process = os.getpid()
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if (
-            torch.compiler.is_compiling()
-            or self.is_cuda
-            or os.getpid() != process
-            or live.pace.steps == 0
-        ):
+        if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not args[1:]:
             kwargs["non_blocking"] = True
-        live.clock.begin()
+        live.clock.begin("copy")
         try:
             moved = original(self, *args, **kwargs)
         finally:
-            live.clock.end("copy")
+            live.clock.end()
         if moved.is_cuda:
             live.copies += 1
             live.copies_non_blocking += bool(kwargs.get("non_blocking"))

@@ -3,13 +3,10 @@ batches.
 """
 
 import inspect
-import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -86,8 +83,12 @@ def _install_iter(live: Live) -> None:
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            with _waiting(live):  # starting workers is a cost of training
+            timed = _begin_waiting(live)  # starting workers is a cost of training
+            try:
                 iterator = original(self)
+            finally:
+                if timed:
+                    live.clock.end()
         iterator._autotune_loader = self
         _note_epoch(self)
         return iterator
@@ -104,19 +105,24 @@ def _note_epoch(loader: Any) -> None:
 
 
 def _install_next(live: Live) -> None:
-    process = os.getpid()
+    divided = live.setup.micro_batches > 1
 
     def __next__(self: Any) -> Any:
         loader = getattr(self, "_autotune_loader", None)
         built = getattr(loader, _BUILT, None)
-        if loader is None or built is None or os.getpid() != process:
+        if loader is None or built is None or live.elsewhere:
             return _draw(self)
-        if live.leader is not None and not built.trains and not live.discovering:
+        if not built.trains and live.leader is not None and not live.discovering:
             live.pace.leave_training()
             return _draw(self)
-        with _waiting(live):
+        timed = _begin_waiting(live)
+        try:
             live.draw_began = time.perf_counter()
-            batch = _batch(live, built, self)
+            given = live.kept_batches or divided
+            batch = _batch(live, built, self) if given else _draw(self)
+        finally:
+            if timed:
+                live.clock.end()
         live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
         if live.discovering:
             live.batch = live.batches[built.place] = batch
@@ -125,25 +131,23 @@ def _install_next(live: Live) -> None:
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
 
 
-@contextmanager
-def _waiting(live: Live) -> Iterator[None]:
-    """The training waits for its loader, unless a thread draws ahead for it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    live.pace.enter_training()
-    live.clock.begin()
-    try:
-        yield
-    finally:
-        live.clock.end("data")
+def _begin_waiting(live: Live) -> bool:
+    """The training waits for its loader until `live.clock.end()`; False in a thread that draws
+    ahead for it.
+    """
+    if threading.get_ident() != live.thread:
+        return False
+    if live.pace.away:
+        live.pace.enter_training()
+    live.clock.begin("data")
+    return True
 
 
 def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     """The batch that is replayed, the next one, or the next micro-batch of it where the Setup
     splits them.
     """
-    if live.pace.mode in (REPLAY_DEVICE, REPLAY_HOST) and built.place in live.kept_batches:
+    if built.place in live.kept_batches:
         return live.kept_batches[built.place]
     if live.setup.micro_batches == 1:
         return _draw(iterator)
@@ -177,7 +181,8 @@ def note_training(live: Live) -> None:
         live.leading_loader = live.drawn[-1][0]
     for built, iterator, samples in live.drawn:
         built.trains = True
-        if live.leading_loader is not None and built.place == live.leading_loader.place:
+        leading = live.leading_loader
+        if leading is not None and (built is leading or built.place == leading.place):
             live.training_iterator = iterator
             live.pace.pending_samples += samples
     live.drawn.clear()
@@ -189,6 +194,7 @@ def feed(live: Live, mode: str) -> str:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
         rehearse(live)
+    live.kept_batches = {}
     if mode not in (REPLAY_DEVICE, REPLAY_HOST):
         return ""
     if live.batch is None or live.training_iterator is None:

@@ -5,20 +5,21 @@ found carries its own hook in `_compiled_call_impl`, the attribute that `nn.Modu
 inner modules cost nothing, and torch.compile never traces it.
 """
 
-import os
 from typing import Any
 
 import torch
 from torch import nn
 
 from autotune.workload import batches
-from autotune.workload.live import DISCOVERY_STEPS, Live
+from autotune.workload.live import Live
+from autotune.workload.setup import Precision
+
+_SHAPES = 256  # more distinct ones need no counting
 
 
 def install(live: Live) -> None:
     """Find the outermost modules that are called in the first steps, and hook each of them."""
     own_call = nn.Module.__call__
-    process = os.getpid()
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_traced():  # a compiled module may have kept this hook
@@ -26,11 +27,11 @@ def install(live: Live) -> None:
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
             scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
-            if os.getpid() == process and not _is_hooked(self) and not scripting:
+            if not live.elsewhere and not _is_hooked(self) and not scripting:
                 hook(live, self)
             return own_call(self, *args, **kwargs)
         finally:
-            if live.pace.steps < DISCOVERY_STEPS and live.restore:
+            if live.discovering and live.restore:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
@@ -56,21 +57,26 @@ def hook(live: Live, module: nn.Module) -> None:
         if _is_traced():
             return inner(*args, **kwargs)
         if not torch.is_grad_enabled():
-            return _call_without_gradients(live, module, inner, args, kwargs)
-        if not ready and _is_to_train(module):
+            if not _belongs_to_step(live, module):
+                return inner(*args, **kwargs)
+        elif not ready and _is_to_train(module):
             live.unhook(module)
             hook(live, module)
             return vars(module)["_compiled_call_impl"](*args, **kwargs)
-        if not trainable:
-            return _timed_call(live, inner, args, kwargs)
-        return _training_call(live, module, inner, args, kwargs)
+        elif trainable:
+            _note_training(live, module, args, kwargs)
+        live.clock.begin("forward")
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            live.clock.end()
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, "_compiled_call_impl", timed)
 
 
 def _is_traced() -> bool:
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return torch.compiler.is_dynamo_compiling() or torch._C._is_tracing()
 
 
 def _is_trainable(module: nn.Module) -> bool:
@@ -90,54 +96,47 @@ def set_up(live: Live, module: nn.Module) -> None:
     live.trained.add(module)
 
 
-def _timed_call(live: Live, inner: Any, args: Any, kwargs: Any) -> Any:
-    live.clock.begin()
-    try:
-        return inner(*args, **kwargs)
-    finally:
-        live.clock.end("forward")
-
-
-def _call_without_gradients(
-    live: Live, module: nn.Module, inner: Any, args: Any, kwargs: Any
-) -> Any:
-    """A trained model is being evaluated; any other belongs to the step: a teacher, an encoder."""
+def _belongs_to_step(live: Live, module: nn.Module) -> bool:
+    """Whether a call without gradients is part of training: a teacher, an encoder; a trained model
+    is being evaluated.
+    """
     if module in live.trained and not module.training:
         live.leave_training()
+    return not live.pace.away
+
+
+def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
     if live.pace.away:
-        return inner(*args, **kwargs)
-    return _timed_call(live, inner, args, kwargs)
-
-
-def _training_call(live: Live, module: nn.Module, inner: Any, args: Any, kwargs: Any) -> Any:
-    live.pace.enter_training()
+        live.pace.enter_training()
     found = batches.first_tensor(args, kwargs)
     if found is not None:
-        live.forward_samples = found.shape[0] if found.dim() else 1
-        if len(live.shapes) < 256:  # more distinct shapes than that need no counting
-            live.shapes.add(tuple(found.shape))
+        shape = found.shape
+        live.forward_samples = shape[0] if shape else 1
+        if shape not in live.shapes and len(live.shapes) < _SHAPES:
+            live.shapes.add(tuple(shape))
+    if live.setup.precision is not None and live.open_autocast is None:
+        _open_autocast(live, live.setup.precision)
     if live.discovering:
         live.note_place("forward")
         live.note_model(module)
-    _open_autocast(live)
-    return _timed_call(live, inner, args, kwargs)
+        _note_autocast(live)
 
 
-def _open_autocast(live: Live) -> None:
+def _open_autocast(live: Live, precision: Precision) -> None:
     """Autocast from here to the backward pass, so that the loss is computed under it as well."""
-    precision = live.setup.precision
-    if precision and live.open_autocast is None:
-        live.open_autocast = torch.autocast(
-            precision.device_type, dtype=getattr(torch, precision.dtype)
-        )
-        live.open_autocast.__enter__()
-    if live.discovering:
-        kind = live.device().type
-        live.autocast = (
-            str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
-            if torch.is_autocast_enabled(kind)
-            else ""
-        )
+    live.open_autocast = torch.autocast(
+        precision.device_type, dtype=getattr(torch, precision.dtype)
+    )
+    live.open_autocast.__enter__()
+
+
+def _note_autocast(live: Live) -> None:
+    kind = live.device().type
+    live.autocast = (
+        str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+        if torch.is_autocast_enabled(kind)
+        else ""
+    )
 
 
 def close_autocast(live: Live) -> None:

@@ -2,7 +2,6 @@
 by.
 """
 
-import os
 import types
 import weakref
 from typing import Any
@@ -55,26 +54,33 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
-    process = os.getpid()
+    def _scaled_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        assert live.scaler is not None
+        outcome = live.scaler.step(self, *args, **kwargs)
+        live.scaler.update()
+        live.unscaled = False
+        return outcome
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if os.getpid() != process or live.stepping:
+        if live.stepping or live.elsewhere:
             return original(self, *args, **kwargs)
         if live.group_open:
             return None  # more micro-batches of this batch are to come
         if live.rehearsal is not None:
             return _rehearse_step(live, self)
-        live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
+        if live.leader is None or live.discovering:
+            live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
+        update = original if live.scaler is None else _scaled_step
         live.stepping = True
-        live.clock.begin()
+        live.clock.begin("optimizer")
         try:
-            outcome = _step(live, self, original, args, kwargs)
+            outcome = update(self, *args, **kwargs)
         finally:
-            live.clock.end("optimizer")
+            live.clock.end()
             live.stepping = False
         live.holding = False
         self._autotune_stepped = True
-        if live.is_leader(self):
+        if live.leader is not None and live.leader() is self:
             live.end_step()
         return outcome
 
@@ -93,18 +99,9 @@ def _rehearse_step(live: Live, optimizer: Any) -> None:
     live.end_step()
 
 
-def _step(live: Live, optimizer: Any, original: Any, args: Any, kwargs: Any) -> Any:
-    if live.scaler is None:
-        return original(optimizer, *args, **kwargs)
-    outcome = live.scaler.step(optimizer, *args, **kwargs)
-    live.scaler.update()
-    live.unscaled = False
-    return outcome
-
-
 def step_without_optimizer(live: Live) -> None:
     """A program that updates its weights by hand: every backward pass is a step."""
-    if live.leader is None and not live.optimizers and live.backwards >= MANUAL_UPDATES_AFTER:
+    if not live.optimizers and live.backwards >= MANUAL_UPDATES_AFTER:
         live.end_step()
 
 
