@@ -4,9 +4,9 @@ import signal
 import sys
 from io import TextIOWrapper
 
-from autotune.cli.app import app
+__all__ = ["INTERRUPTED", "main"]
 
-__all__ = ["app", "main"]
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main() -> None:
@@ -16,4 +16,9 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     # Ending politely lets go of every process and scratch file; kill -9 is cleaned up after anyway.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    app(prog_name="autotune")
+    try:
+        from autotune.cli.app import app  # takes a moment, in which one may change one's mind
+
+        app(prog_name="autotune")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

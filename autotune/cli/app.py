@@ -8,6 +8,7 @@ import typer
 import typer.core
 
 from autotune import __version__
+from autotune.cli import INTERRUPTED
 from autotune.cli.apply import apply
 from autotune.cli.compare import compare
 from autotune.cli.doctor import doctor
@@ -18,7 +19,6 @@ from autotune.cli.run import run
 from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _OUTPUT_LINES = 30  # the end of what a failed program printed
 
 

@@ -59,8 +59,9 @@ def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
     called unstable too.
     """
     sound = [window for window in windows if not starved(window, cores=cores)]
-    found = [_processors_taken(windows, cores), _too_few_steps(sound), _cold_cache(sound)]
-    found.append(_stepwise(sound))
+    found = [_processors_taken(windows, cores)]
+    if sound or not windows:
+        found += [_too_few_steps(sound), _cold_cache(sound), _stepwise(sound)]
     if not any(found):
         found.append(_unstable(sound))
     return tuple(doubt for doubt in found if doubt is not None)
@@ -132,7 +133,11 @@ def _unstable(windows: Sequence[Window]) -> Doubt | None:
     rates = [window.samples_per_second for window in windows]
     return Doubt(
         name="unstable",
-        evidence=f"Its windows ran at {min(rates):.3g} to {max(rates):.3g} samples/s; the 95 % "
-        f"interval is ±{100 * reach:.0f} %.",
+        evidence=f"Its windows ran at {_rate(min(rates))} to {_rate(max(rates))} samples/s; "
+        f"the 95 % interval is ±{100 * reach:.0f} %.",
         advice="Stop other programs on this machine, or give it a larger budget.",
     )
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

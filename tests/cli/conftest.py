@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Answer
 
 from autotune import flow
-from autotune.cli import app
+from autotune.cli.app import app
 from autotune.listener import Listener
 from autotune.outputs.document import write_document
 from autotune.result import Result

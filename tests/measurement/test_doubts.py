@@ -93,8 +93,14 @@ def test_taken_processors_are_named_with_the_figures():
     assert doubt.advice
 
 
+def test_a_run_that_was_never_given_its_processors_is_not_said_to_be_short():
+    assert names([window(200.0, own=0.8, delayed=1.2)] * 4) == ["processors taken"]
+
+
 def test_windows_that_differ_are_unstable():
-    assert names([window(each) for each in (500, 1500, 700, 1300, 600, 1200)]) == ["unstable"]
+    differing = [window(each) for each in (500, 15000, 700, 13000, 600, 12000)]
+    assert names(differing) == ["unstable"]
+    assert "500 to 15,000 samples/s" in doubts_of(differing, cores=2)[0].evidence
 
 
 def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
