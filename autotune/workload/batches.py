@@ -141,7 +141,5 @@ def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
 
 def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
     """The first tensor among a call's arguments, looked for in containers too."""
-    if args and isinstance(args[0], torch.Tensor):
-        return args[0]
     found = tensors((args, kwargs))
     return found[0] if found else None

@@ -2,7 +2,6 @@
 what comes next.
 """
 
-import math
 import os
 import time
 from collections.abc import Callable
@@ -70,8 +69,8 @@ class Pace:
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
         self._left_at = 0.0
-        self._losses: list[torch.Tensor] = []
-        self._loss: torch.Tensor | None = None
+        self._losses: list[torch.Tensor | float] = []
+        self._loss: torch.Tensor | float | None = None
         self._processor = _Processor(workers)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
@@ -118,23 +117,26 @@ class Pace:
         return 0.0 if every_step else away
 
     def add_loss(self, loss: torch.Tensor, weight: float = 1.0) -> None:
-        """Count `loss` towards the current step's; kept on its device, read at the window's
-        edge.
+        """Count `loss` towards the current step's; one on another device stays there and is read at
+        the window's edge.
         """
-        part = loss.detach().float() * weight if weight != 1.0 else loss.detach()
+        part = loss.item() if loss.is_cpu else loss.detach().float()
+        if weight != 1.0:
+            part *= weight
         self._loss = part if self._loss is None else self._loss + part
 
     def step(self) -> None:
         """The leading optimizer has stepped: close the window if it is full, and ask what comes
         next.
         """
-        self.enter_training()
+        if self.away:
+            self.enter_training()
         now = time.perf_counter()
         self.steps += 1
         if self._loss is not None:
             self._losses.append(self._loss)
             self._loss = None
-        away = self._time_away()
+        away = self._time_away() if self._away or self._was_away else 0.0
         self._step_seconds.append(now - self._mark - away)
         self._spent += self._step_seconds[-1]
         self._validation += away
@@ -161,7 +163,7 @@ class Pace:
             self._step_seconds[-1] += (
                 end - self._mark
             )  # what the device still had to do is this window's
-        losses = tuple(float(loss) if loss.numel() == 1 else math.nan for loss in self._losses)
+        losses = tuple(map(float, self._losses))
         self._losses = []
         return Window(
             mode=self.mode,

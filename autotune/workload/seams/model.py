@@ -108,7 +108,8 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
     if live.pace.away:
         live.pace.enter_training()
-    found = batches.first_tensor(args, kwargs)
+    given = args[0] if args else None
+    found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
     if found is not None:
         shape = found.shape
         live.forward_samples = shape[0] if shape else 1
