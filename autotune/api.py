@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune import flow
-from autotune.durations import parse_duration
 from autotune.errors import UsageError
-from autotune.knobs.config import parse_semantics
 from autotune.knobs.knob import Config, Value
 from autotune.listener import Listener
 from autotune.result import Result
@@ -72,6 +70,10 @@ def search(
     allow: str = "equivalent",
     knobs: Mapping[str, Sequence[Value] | None] | None = None,
     storage: str | None = None,
+    sampler: str = "profile",
+    patience: str | float | None = None,
+    memory_limit: str | int | None = None,
+    fresh: bool = False,
     progress: bool | None = None,
     listener: Listener | None = None,
 ) -> Result:
@@ -91,7 +93,14 @@ def search(
             "different".
         knobs: values to search for a knob, by its name, instead of those it offers itself; None
             leaves it out.
-        storage: an Optuna storage URL; a journal file in `out` by default.
+        storage: an Optuna storage URL; searches on any machines share a database's. A journal file
+            in `out` by default.
+        sampler: who proposes what to try: "profile" (what the profile lets one expect), or Optuna's
+            "tpe", "gp" or "random".
+        patience: how long 1 % of expected gain may take, "15s" or seconds; a twentieth of the
+            budget by default.
+        memory_limit: what settings may need at their peak, "8G" or bytes.
+        fresh: search even where `out` holds the answer of the same search.
         progress: whether to show on stderr how it goes; None shows it on a terminal and in a
             notebook.
         listener: is told how it goes, in the place of the screen.
@@ -101,18 +110,19 @@ def search(
         ProgramError: the program itself failed.
         MeasurementError: nothing could be measured.
     """
-    options = _options(
+    options = flow.Options.said(
         budget=budget,
         allow=allow,
-        out=out,
+        out=Path(out) if out else None,
         trials=trials,
         device=device,
         seed=seed,
-        knobs={
-            name: tuple(values) if values is not None else None
-            for name, values in (knobs or {}).items()
-        },
+        knobs={name: None if of is None else tuple(of) for name, of in (knobs or {}).items()},
         storage=storage,
+        sampler=sampler,
+        patience=patience,
+        memory_limit=memory_limit,
+        fresh=fresh,
     )
     return _run(
         lambda told: flow.search(target, arguments, listener=told, options=options),
@@ -191,22 +201,13 @@ def tune(
         progress=progress,
         **trainer_options,
     )
-    options = _options(budget=budget, allow=allow, out=out, device=device, seed=seed)
+    options = flow.Options.said(
+        budget=budget, allow=allow, out=Path(out) if out else None, device=device, seed=seed
+    )
     result = _run(
         lambda told: flow.search_target(_target(build), told, options), progress, listener, options
     )
     return _tuned(build, result)
-
-
-def _options(
-    *, budget: str | float, allow: str, out: str | os.PathLike[str] | None, **others: Any
-) -> flow.Options:
-    return flow.Options(
-        budget_seconds=parse_duration(budget),
-        allow=parse_semantics(allow),
-        out=Path(out) if out else None,
-        **others,
-    )
 
 
 def _run(

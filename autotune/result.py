@@ -8,8 +8,8 @@ from autotune.diagnosis import Finding
 from autotune.profiling.profile import Profile
 from autotune.source.edits import EditOutcome
 from autotune.trials.space import Space
-from autotune.trials.trial import Trial
-from autotune.verdict import Verdict
+from autotune.trials.trial import Ending, Trial
+from autotune.verdict import Ratio, Verdict
 
 SCHEMA = 1
 
@@ -39,6 +39,42 @@ class TargetFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rematch:
+    """The two best trials, by their numbers, measured once more in turns: how much faster the
+    second came out.
+    """
+
+    trials: tuple[int, int]
+    ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFacts:
+    """How a search went.
+
+    Attributes:
+        key: the same for the same program, arguments, data, machine, versions and wishes: a search
+            with it is answered from a kept result.
+        sampler: who proposed what to try.
+        patience_seconds: what one percent of expected gain might take.
+        memory_limit_bytes: what a configuration might need at its peak.
+        ending: why it ended.
+        rematch: of the two best, where they were too close to tell.
+        front: numbers of the trials than which none is both faster and smaller at its peak.
+        answered_at: when a later search was answered with this result; "" for the search itself.
+    """
+
+    key: str
+    sampler: str
+    patience_seconds: float
+    memory_limit_bytes: int | None = None
+    ending: Ending | None = None
+    rematch: Rematch | None = None
+    front: tuple[int, ...] = ()
+    answered_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """A whole run. After `profile` alone, `space` and `verdict` are None and there are no
     trials.
@@ -51,6 +87,7 @@ class Result:
     trials: tuple[Trial, ...] = ()
     verdict: Verdict | None = None
     cost: Cost | None = None
+    search: SearchFacts | None = None
     edits: tuple[EditOutcome, ...] = ()
     patch: str = ""
     protection: str = ""  # what kept the user's files untouched

@@ -1,6 +1,7 @@
 """`autotune search`: the whole flow, from the profile to the faster program."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,9 @@ from autotune.cli.options import (
     out_folder,
     unseen_by_git,
 )
+
+if TYPE_CHECKING:
+    from autotune import flow
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Trials at most.", show_default=False)]
 Allow = Annotated[
@@ -36,8 +40,31 @@ Knobs = Annotated[
 Storage = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="An Optuna storage. Default: a journal in DIR.", show_default=False
+        metavar="URL",
+        help="An Optuna storage; searches on any machines share a database's. Default: a journal in"
+        " DIR.",
+        show_default=False,
     ),
+]
+Sampler = Annotated[
+    str, typer.Option(metavar="NAME", help="Who proposes trials: profile, tpe, gp or random.")
+]
+Patience = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="How long 1 % of expected gain may take. Default: a twentieth of the budget.",
+        show_default=False,
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Nothing that needs more memory at its peak: 8G.", show_default=False
+    ),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Search even where the same search was done already.")
 ]
 
 
@@ -52,32 +79,47 @@ def search(
     allow: Allow = "equivalent",
     knob: Knobs = None,
     storage: Storage = None,
+    sampler: Sampler = "profile",
+    patience: Patience = None,
+    memory_limit: MemoryLimit = None,
+    fresh: Fresh = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Find faster settings, prove them, and write them down."""
     from autotune import flow
-    from autotune.cli.progress import Progress, console_for, print_document
-    from autotune.cli.search_screen import show_search
-    from autotune.durations import parse_duration
-    from autotune.knobs.config import parse_knob_option, parse_semantics
+    from autotune.knobs.config import parse_knob_option
 
-    folder = out_folder(out, target)
-    console = console_for(as_json)
-    options = flow.Options(
-        budget_seconds=parse_duration(budget),
+    options = flow.Options.said(
+        budget=budget,
         trials=trials,
-        out=folder,
+        out=out_folder(out, target),
         device=device,
         seed=seed,
-        allow=parse_semantics(allow),
+        allow=allow,
         knobs=dict(parse_knob_option(each) for each in knob or ()),
         storage=storage,
+        sampler=sampler,
+        patience=patience,
+        memory_limit=memory_limit,
+        fresh=fresh,
     )
+    _search(target, arguments or (), options, as_json=as_json, quiet=quiet)
+
+
+def _search(
+    target: str, arguments: Sequence[str], options: "flow.Options", *, as_json: bool, quiet: bool
+) -> None:
+    from autotune import flow
+    from autotune.cli.progress import Progress, console_for, print_document
+    from autotune.cli.search_screen import show_search
+
+    console = console_for(as_json)
     shown = Progress(console, budget_seconds=options.budget_seconds, quiet=quiet)
     with unseen_by_git(), shown as progress:
-        result = flow.search(target, arguments or (), listener=progress, options=options)
+        result = flow.search(target, arguments, listener=progress, options=options)
     if as_json:
         print_document(result)
     else:
-        show_search(console, result, folder, brief=quiet)
+        assert options.out is not None, "the command line always names a folder"
+        show_search(console, result, options.out, brief=quiet)

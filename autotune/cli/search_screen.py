@@ -1,5 +1,6 @@
 """A search in words: the verdict, what was changed, what is left to do by hand, proof, cost."""
 
+from datetime import datetime
 from pathlib import Path
 
 from autotune.cli.console import Console, Line, Piece
@@ -25,6 +26,9 @@ def show_search(console: Console, result: Result, folder: Path, *, brief: bool =
     verdict = result.verdict
     assert verdict is not None, "a search has a verdict"
     if not brief:
+        console.gap()
+    if since := _kept_since(result):
+        console.say(since)
         console.gap()
     console.say(banner(verdict))
     if brief:
@@ -60,6 +64,19 @@ def banner(verdict: Verdict) -> Line:
     else:
         line.append((", too few steps to say whether it is the same training", "warn"))
     return line
+
+
+def _kept_since(result: Result) -> str:
+    """That nothing was searched, and how old the answer is; "" where it was."""
+    search = result.search
+    if search is None or not search.answered_at:
+        return ""
+    age = datetime.fromisoformat(search.answered_at) - datetime.fromisoformat(result.started_at)
+    return (
+        f"Searched {wording.duration(age.total_seconds())} ago ({wording.moment(result.started_at)}"
+        "), and neither the program, its data, the machine nor the versions have changed since: "
+        "the answer stands. --fresh searches again."
+    )
 
 
 def _show_speeds(console: Console, verdict: Verdict) -> None:
@@ -121,6 +138,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back": _delivered(verdict),
         "Left out": wording.outside(result.profile),
+        "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),
         "Your files": result.protection,

@@ -11,20 +11,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from autotune.diagnosis import diagnose
+from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
-from autotune.flow.trying import try_configs
+from autotune.flow.sameness import search_key
+from autotune.flow.trying import Found, try_configs
 from autotune.flow.vetting import vet
 from autotune.listener import Listener
 from autotune.machine import detect
+from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
 from autotune.outputs.writing import ensure_room
 from autotune.profiling.profile import Profile
-from autotune.result import Cost, Result, TargetFacts
+from autotune.result import Cost, Result, SearchFacts, TargetFacts
+from autotune.trials.front import front
+from autotune.trials.keeping import is_shared, without_password
 from autotune.trials.space import build_space
 from autotune.verdict import Verdict
 from autotune.workload.target import Target, load_target
@@ -82,21 +87,25 @@ def _profile(context: Context) -> tuple[Result, Emission]:
     return _result(context, profiled), Emission()
 
 
-def _search(context: Context) -> tuple[Result, Emission]:
+def _search(context: Context) -> tuple[Result, Emission | None]:
+    if (answered := kept_answer(context)) is not None:
+        return answered, None
     profiled, baseline = _diagnosed(context)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
     space = vet(context, profiled, space)
     context.listener.space(space)
-    trials = try_configs(context, profiled, space, baseline)
-    verdict, emission = judge(context, profiled, space, trials)
+    found = try_configs(context, profiled, space, baseline)
+    with context.device.held():
+        verdict, emission = judge(context, profiled, space, found)
     result = replace(
         _result(context, profiled),
         space=space,
-        trials=tuple(trials),
+        trials=found.trials,
+        search=_facts(context, profiled, found),
         verdict=verdict,
         edits=emission.edits,
         patch=emission.patch,
-        cost=_cost(context, profiled, len(trials), verdict),
+        cost=_cost(context, profiled, len(found.trials), verdict),
     )
     return result, emission
 
@@ -105,10 +114,13 @@ def _through(
     target: Target,
     listener: Listener,
     options: Options,
-    stages: Callable[[Context], tuple[Result, Emission]],
+    stages: Callable[[Context], tuple[Result, Emission | None]],
 ) -> Result:
-    """Take `target` through `stages` on a workbench of its own, and write down what comes out."""
+    """Take `target` through `stages` on a workbench of its own, and write down what comes out,
+    unless it is there already.
+    """
     began = time.monotonic()
+    machine = detect(options.device)
     if options.out is not None:
         ensure_room(options.out)
     limit = options.seconds(START_SHARE, START_SECONDS)
@@ -119,18 +131,29 @@ def _through(
             target=target,
             options=options,
             listener=listener,
-            machine=detect(options.device),
+            machine=machine,
             bench=bench,
             began=began,
+            device=DeviceLock(
+                machine.device,
+                needed=is_shared(options.storage),
+                waiting=lambda: listener.stage("waiting for another search to leave the device"),
+            ),
         )
         result, emission = stages(context)
-    if options.out is not None:
+    if options.out is not None and emission is not None:
         write_outputs(result, emission, target, options.out)
     return result
 
 
 def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
-    profiled, baseline = profile_program(context)
+    with context.device.held():
+        profiled, baseline = profile_program(context)
+    limit = context.options.memory_limit_bytes
+    if limit is not None:
+        memory = profiled.memory
+        memory = replace(memory, capacity_bytes=min(memory.capacity_bytes, limit))
+        profiled = replace(profiled, memory=memory)
     context.listener.profiled(profiled, diagnose(profiled))
     return profiled, baseline
 
@@ -149,9 +172,21 @@ def _result(context: Context, profiled: Profile) -> Result:
         profile=profiled,
         diagnosis=diagnose(profiled),
         protection=context.bench.protection,
-        command=tuple(sys.argv),
+        command=tuple(map(without_password, sys.argv)),
         started_at=datetime.fromtimestamp(ran, UTC).isoformat(timespec="seconds"),
         seed=context.options.seed,
+    )
+
+
+def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
+    return SearchFacts(
+        key=search_key(context, profiled.seen),
+        sampler=context.options.sampler,
+        patience_seconds=context.patience_seconds,
+        memory_limit_bytes=context.options.memory_limit_bytes,
+        ending=found.ending,
+        rematch=found.rematch,
+        front=front(found.trials),
     )
 
 

@@ -4,11 +4,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from autotune.durations import parse_duration
+from autotune.knobs.config import parse_semantics
 from autotune.knobs.knob import Semantics, Value
 from autotune.listener import Listener
 from autotune.machine import Machine
+from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.workbench import Workbench
+from autotune.sizes import parse_size
+from autotune.trials.keeping import PROFILE, parse_sampler
 from autotune.workload.target import Target
 
 # How the budget is shared: the profile at most so much, and so much kept back for judging what was
@@ -19,6 +25,8 @@ START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
+# What one percent of expected gain may take: all of a budget is worth 20 %.
+PATIENCE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,35 @@ class Options:
     allow: Semantics = Semantics.EQUIVALENT
     knobs: Mapping[str, tuple[Value, ...] | None] = field(default_factory=dict)
     storage: str | None = None
+    sampler: str = PROFILE
+    patience_seconds: float | None = None
+    memory_limit_bytes: int | None = None
+    fresh: bool = False
+
+    @classmethod
+    def said(
+        cls,
+        *,
+        budget: str | float,
+        allow: str = "equivalent",
+        sampler: str = PROFILE,
+        patience: str | float | None = None,
+        memory_limit: str | int | None = None,
+        **others: Any,
+    ) -> "Options":
+        """Options as people say them, `others` as they are.
+
+        Raises:
+            UsageError: one of them cannot be taken.
+        """
+        return cls(
+            budget_seconds=parse_duration(budget),
+            allow=parse_semantics(allow),
+            sampler=parse_sampler(sampler),
+            patience_seconds=None if patience is None else parse_duration(patience),
+            memory_limit_bytes=None if memory_limit is None else parse_size(memory_limit),
+            **others,
+        )
 
     def seconds(self, share: float, limits: tuple[float, float]) -> float:
         """A share of the budget, within limits."""
@@ -41,7 +78,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One target on its way through the flow. `began` is a `time.monotonic()`."""
+    """One target on its way through the flow. `began` is a `time.monotonic()`; time in which the
+    device was waited for is not the budget's.
+    """
 
     target: Target
     options: Options
@@ -49,6 +88,7 @@ class Context:
     machine: Machine
     bench: Workbench
     began: float
+    device: DeviceLock
 
     def seconds(self, share: float, limits: tuple[float, float]) -> float:
         """A share of the budget, within limits."""
@@ -62,12 +102,23 @@ class Context:
     @property
     def trials_deadline(self) -> float:
         """When what is left of the budget is needed for judging."""
-        return self.began + (1 - VERDICT_SHARE) * self.options.budget_seconds
+        return self.deadline - VERDICT_SHARE * self.options.budget_seconds
 
     @property
     def deadline(self) -> float:
         """When the budget is used up."""
-        return self.began + self.options.budget_seconds
+        return self.began + self.options.budget_seconds + self.device.waited_seconds
+
+    @property
+    def patience_seconds(self) -> float:
+        """What one percent of expected gain may take."""
+        given = self.options.patience_seconds
+        return PATIENCE_SHARE * self.options.budget_seconds if given is None else given
+
+    @property
+    def trial_seconds(self) -> float:
+        """How long the timed part of a trial takes."""
+        return self.seconds(TRIAL_SHARE, TRIAL_SECONDS)
 
     @property
     def spent_seconds(self) -> float:

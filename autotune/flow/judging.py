@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
-from autotune.flow.trying import FEWEST_TRIALS
+from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
@@ -27,13 +27,13 @@ BUDGET_STEP_SECONDS = 10
 
 
 def judge(
-    context: Context, profiled: Profile, space: Space, trials: Sequence[Trial]
+    context: Context, profiled: Profile, space: Space, found: Found
 ) -> tuple[Verdict, Emission]:
-    """The verdict on the best of `trials` in `space`, and its source where it is worth handing
-    back.
+    """The verdict on the best of what was `found` in `space`, and its source where it is worth
+    handing back.
     """
-    untried = _why_untried(context, profiled, space, trials)
-    best = max(trials, key=lambda trial: getattr(trial.outcome, "samples_per_second", 0.0))
+    untried = _why_untried(context, profiled, space, found.trials)
+    best = found.best
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
         emission, whole = _tried_out(context, best.config, profiled)
@@ -47,7 +47,7 @@ def judge(
         unobserved=lambda seen: unobserved(best.config, seen),
         edits=emission.edits,
     )
-    if not best.config and (reason := untried or _why_unknown(trials)):
+    if not best.config and (reason := untried or _why_unknown(found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, emission if verdict.outcome == "faster" else Emission()
 

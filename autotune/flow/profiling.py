@@ -8,11 +8,12 @@ from pathlib import Path
 
 from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
+from autotune.flow.mending import cure
 from autotune.listener import Listener
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, starved
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.process import RunEnded
+from autotune.measurement.process import NOT_WATCHED, RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.profiling.build import build_profile
 from autotune.profiling.course import doubts_of_course
@@ -98,7 +99,7 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     if failure.kind in ("crashed", "out_of_memory", "killed"):
         return ProgramError(
             f"{name} failed: {failure.reason}",
-            "Mend the program first; what it printed is above.",
+            cure(failure.reason),
             output=failure.output,
         )
     if failure.kind == "no_space":
@@ -106,6 +107,12 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
             f"{name}: what it wrote filled {tempfile.gettempdir()} ({failure.reason})",
             "Its writes are kept there while it is measured, to be thrown away: free some space, "
             "or set TMPDIR to a directory with more.",
+        )
+    if NOT_WATCHED in failure.reason:
+        return MeasurementError(
+            f"{name}: {failure.reason}",
+            "Where it can train in a single process (one rank, none spawned), give it the "
+            "arguments for that: `autotune run` then puts what was found into all its processes.",
         )
     if failure.kind == "hung":
         return MeasurementError(

@@ -1,25 +1,33 @@
 """The second stage: configurations in fresh processes, as the study asks for them."""
 
-import hashlib
-import json
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autotune.flow.context import TRIAL_SECONDS, TRIAL_SHARE, Context
+from autotune.flow.answered import trials_key
+from autotune.flow.context import Context
+from autotune.flow.rematch import settle
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
 from autotune.profiling.profile import Profile
+from autotune.result import Rematch
+from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
-from autotune.trials.study import Study
-from autotune.trials.trial import Trial
+from autotune.trials.trial import BUDGET, NOTHING, TRIALS, Ending, Trial
+from autotune.workload.window import Window
 
-# A trial ends early when even the top of its interval is this far below the best one's bottom.
-HOPELESS = 0.9
+if TYPE_CHECKING:
+    from autotune.trials.study import Study
+
+# A trial ends early when even the top of its interval lies below the bottom of the best one's, by
+# more than two processes of one program differ.
+LOST = 1 - PROCESS_SD
 FEWEST_WINDOWS = 3
 # A trial sees at least so many steps, however slow they are.
 FEWEST_STEPS = 4
@@ -27,70 +35,106 @@ FEWEST_STEPS = 4
 FEWEST_TRIALS = 3
 
 
-def try_configs(
-    context: Context, profiled: Profile, space: Space, baseline: Measurement
-) -> list[Trial]:
-    """Trials until the plan, the patience, their number or the budget's share is used up."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What trying gave: the trials, the one to judge, and why there are no more of them."""
+
+    trials: tuple[Trial, ...]
+    best: Trial
+    ending: Ending
+    rematch: Rematch | None = None
+
+
+def try_configs(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> Found:
+    """Trials until the plan, the patience, their number or the budget's share is used up; then the
+    two best in turns, where they are too close to tell.
+    """
+    from autotune.trials.study import Study  # it needs Optuna
+
     options = context.options
-    study = Study(space, profiled, key=_key(context), storage=_storage(context), seed=options.seed)
-    if study.trials:
-        tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
-        context.listener.stage(f"going on after {tried} of an earlier search")
-    ends = context.trials_deadline
-    most = options.trials or sys.maxsize
-    while space.choices and len(study.trials) <= most:
-        now = time.monotonic()
-        if now > context.deadline or (now > ends and len(study.trials) >= FEWEST_TRIALS):
-            break
-        asked = study.ask()
-        if asked is None:
-            break
-        number, config = asked
-        began = time.monotonic()
-        context.listener.trial_begins(number, config, ends - began, study.best)
-        outcome = _measure(context, profiled, config, study.best) if config else baseline
-        if isinstance(outcome, Measurement):
-            unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
-            outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
-        seconds = time.monotonic() - began
-        trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)
-        study.tell(trial)
-        context.listener.trial_ended(trial, study.best)
-    return study.trials or [Trial(number=0, config={}, outcome=baseline, seconds=0.0)]
+    as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
+    with Study(
+        space,
+        profiled,
+        key=trials_key(context),
+        storage=_storage(context),
+        sampler=options.sampler,
+        seed=options.seed,
+        patience_seconds=context.patience_seconds,
+        memory_limit_bytes=options.memory_limit_bytes,
+        trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
+    ) as study:
+        if study.trials:
+            tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
+            context.listener.stage(f"going on after {tried} of an earlier search")
+        ending = _try_all(context, profiled, space, baseline, study)
+        best, rematch = settle(context, profiled, study.ranked)
+        return Found(
+            trials=tuple(study.trials) or (as_it_is,),
+            best=best or as_it_is,
+            ending=ending,
+            rematch=rematch,
+        )
+
+
+def _try_all(
+    context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
+) -> Ending:
+    ending = None
+    while space.choices and ending is None:
+        with context.device.held():  # asked once it is free: by then others may have found more
+            ending = _try_next(context, profiled, space, baseline, study)
+    reason = "There was nothing to search: every knob was left out."
+    return ending or Ending(why=NOTHING, reason=reason)
+
+
+def _try_next(
+    context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
+) -> Ending | None:
+    """One more trial; why there is none, where there is none."""
+    began, ends = time.monotonic(), context.trials_deadline
+    most = context.options.trials or sys.maxsize
+    if len(study.trials) > most:
+        return Ending(why=TRIALS, reason=f"There were to be {most} trials at most.")
+    if began > context.deadline or (began > ends and len(study.trials) >= FEWEST_TRIALS):
+        reason = f"The share of the budget for trials was used up.{study.too_dear}"
+        return Ending(why=BUDGET, reason=reason)
+    asked = study.ask(seconds_left=context.deadline - began)
+    if asked is None:
+        return study.ending
+    number, config = asked
+    context.listener.trial_begins(number, config, ends - began, study.best)
+    outcome = _measure(context, profiled, config, study.ranked) if config else baseline
+    if isinstance(outcome, Measurement):
+        unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
+        outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
+    seconds = time.monotonic() - began
+    trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)
+    study.tell(trial)
+    context.listener.trial_ended(trial, study.best)
+    return None
 
 
 def _measure(
-    context: Context, profiled: Profile, config: Config, best: Trial | None
+    context: Context, profiled: Profile, config: Config, ranked: Sequence[Ranked]
 ) -> Measurement | Failure:
-    known = best.outcome if best else None
-    floor = HOPELESS * known.interval[0] if isinstance(known, Measurement) else 0.0
+    best = ranked[0].trial.outcome if ranked else None
+    floor = LOST * best.interval[0] if isinstance(best, Measurement) else 0.0
+
+    def is_lost(windows: Sequence[Window]) -> bool:
+        return len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor
+
     outcome = time_run(
         lambda: context.bench.start(config),
-        seconds=max(
-            context.seconds(TRIAL_SHARE, TRIAL_SECONDS), FEWEST_STEPS * profiled.step_seconds
-        ),
+        seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,
-        enough=lambda windows: len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor,
+        enough=is_lost,
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])
     return outcome
-
-
-def _key(context: Context) -> str:
-    """The same program, arguments, machine and versions: trials that can be compared."""
-    target, machine = context.target, context.machine
-    facts = {
-        "source": target.source_sha256,
-        "arguments": target.arguments,
-        "machine": [machine.device, machine.device_name, machine.cores],
-        "versions": machine.versions,
-        "seed": context.options.seed,
-    }
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
-    return f"{target.name}-{digest[:16]}"
 
 
 def _storage(context: Context) -> Path | str | None:

@@ -5,12 +5,17 @@ import time
 
 from autotune.flow.context import Context
 from autotune.measurement.vetting import Vetted, vet_micro_batches, vet_workers
+from autotune.outputs.patch import emit
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
+from autotune.workload.target import OBJECTS
 
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
 # done four times.
 DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
+
+
+_NOT_WRITTEN = "the loop is not seen to train on every part of a divided batch"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
@@ -28,11 +33,21 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         space = _narrowed(space, "num_workers", vetted)
     if "micro_batches" in space.choices:
         context.listener.stage("comparing the step of a divided batch with the whole batch's")
-        parts = space.choices["micro_batches"]
-        start = functools.partial(context.bench.start, injected=True)
-        vetted = vet_micro_batches(start, profiled.seen, parts)
-        space = _narrowed(space, "micro_batches", vetted)
+        space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
     return space
+
+
+def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:
+    """As `measurement.vetting` does, and none where the loop is not seen to take every part: one
+    that counts its batches, or may be left early, would end before the data do.
+    """
+    parts = space.choices["micro_batches"]
+    if context.target.kind != OBJECTS:
+        written = emit(context.target, {"micro_batches": parts[-1]}, profiled.seen)
+        if written.refused:
+            return Vetted(values=(1,), reason=f"{_NOT_WRITTEN}: {written.refused[0].reason}")
+    start = functools.partial(context.bench.start, injected=True)
+    return vet_micro_batches(start, profiled.seen, parts)
 
 
 def _narrowed(space: Space, name: str, vetted: Vetted) -> Space:

@@ -73,7 +73,9 @@ class Checkpointing(Knob):
             "    block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)"
         )
         imports = ("import functools", "from torch.utils.checkpoint import checkpoint")
-        return (ModelStatement(code=code, imports=imports),)
+        shared = len(seen.models) > 1 and seen.optimizers == 1
+        of = seen.models[0].name
+        return (ModelStatement(code=code, imports=imports, of=of, shared=shared),)
 
 
 def _checkpoint_blocks(model: "nn.Module") -> None:

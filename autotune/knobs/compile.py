@@ -16,6 +16,7 @@ What it changes
     Rounding, and the random numbers of dropout.
 """
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 # Seconds of compiling with empty caches: 21 to 68 on two CPU cores, for models from an MLP to a
 # small GPT.
 _COLD_COMPILE_SECONDS = (21, 68)
-# One trial may cost so much of the budget: what it takes, all other knobs together have not.
-_SHARE_OF_BUDGET = 0.25
 # Distinct input shapes: the batch and an incomplete last one. Every other shape would be compiled
 # anew.
 _MOST_SHAPES = 2
@@ -46,7 +45,7 @@ class Compile(Knob):
     admits = ("off", "default", "reduce-overhead")
 
     def domain(self, profile: Profile) -> Choices | Skip:
-        seen, (least, most) = profile.seen, _COLD_COMPILE_SECONDS
+        seen = profile.seen
         if not seen.models:
             return Skip(reason="no module was called in training", impossible=True)
         if self.read(seen) != "off":
@@ -65,12 +64,6 @@ class Compile(Knob):
             )
         if seen.shapes > _MOST_SHAPES:
             return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
-        if _SHARE_OF_BUDGET * profile.budget_seconds < most:
-            return Skip(
-                reason=f"compiling takes {least} to {most} s before the first step, "
-                f"and the whole budget is {profile.budget_seconds:.0f} s: "
-                f"with --budget {most / _SHARE_OF_BUDGET:.0f}s it is tried"
-            )
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         # CUDA graphs are all that reduce-overhead adds: on a CPU it is the same as default.
@@ -82,6 +75,9 @@ class Compile(Knob):
         # 0.68x to 1.30x on CPUs; on a GPU it fuses what would be launched one by one.
         gain = 0.2 if value != "off" and on_cuda(profile) else 0.0
         return Expectation(phase="compute", log_mean=-gain, sd=0.2)
+
+    def delay_seconds(self, value: Value, profile: Profile) -> float:
+        return fmean(_COLD_COMPILE_SECONDS) if value != "off" else 0.0
 
     def read(self, seen: Seen) -> Value:
         return seen.models[0].compiled if seen.models else "off"
@@ -97,4 +93,5 @@ class Compile(Knob):
         if value == "off":
             return ()
         mode = "" if value == "default" else f'mode="{value}"'
-        return (ModelStatement(code=f"{{model}}.compile({mode})"),)
+        of = seen.models[0].name if seen.models else ""
+        return (ModelStatement(code=f"{{model}}.compile({mode})", of=of),)

@@ -94,6 +94,10 @@ class Knob(Protocol):
         """
         return Expectation(phase="compute")
 
+    def delay_seconds(self, value: Value, profile: Profile) -> float:
+        """By how much a run with `value` comes later to its usual pace: what a trial costs more."""
+        return 0.0
+
     def read(self, seen: Seen) -> Value:
         """The value that an observed run really had."""
 

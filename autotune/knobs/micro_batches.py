@@ -23,6 +23,7 @@ from autotune.knobs.evidence import little_from_computing, on_cuda, plenty_of_me
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Accumulate, Edit
+from autotune.workload.framework import OWN_LOOPS, framework_of
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
@@ -87,6 +88,11 @@ def _compute_seconds(profile: Profile) -> float:
 
 def _another_training(seen: Seen) -> str:
     """Why micro-batches would be another training here, or could not be had; "" where they can."""
+    return _batches_kept_whole(seen) or _steps_kept_whole(seen)
+
+
+def _batches_kept_whole(seen: Seen) -> str:
+    """Why the loader's batches could not be split."""
     if seen.loader is None:
         return "the program has no DataLoader whose batches could be split"
     if seen.loader.iterable:
@@ -98,6 +104,19 @@ def _another_training(seen: Seen) -> str:
         return (
             "the program puts its batches together in a way of its own: they cannot be split safely"
         )
+    framework = framework_of(seen.places)
+    if framework in OWN_LOOPS:
+        return f"{framework} runs the loop and counts its batches: parts would count as batches"
+    if seen.loader.ahead:
+        return (
+            "each batch is drawn before the step on the one before it, and a step could not tell "
+            "whose parts it has"
+        )
+    return ""
+
+
+def _steps_kept_whole(seen: Seen) -> str:
+    """Why a step could not be split."""
     if seen.optimizers != 1:
         return f"the program has {seen.optimizers} optimizers: which loss is whose cannot be told"
     if seen.optimizer is not None and seen.optimizer.closure:

@@ -70,7 +70,9 @@ class PersistentWorkers(Knob):
         return Expectation(phase="data", log_mean=-0.05 if value else 0.0, sd=0.05)
 
     def read(self, seen: Seen) -> Value:
-        return seen.loader is not None and seen.loader.persistent_workers
+        # Where the program changes its dataset meanwhile, they are not the workers it would have.
+        loader = seen.loader
+        return loader is not None and loader.persistent_workers and not loader.changing
 
     def apply(self, setup: Setup, value: Value) -> None:
         setup.loader["persistent_workers"] = value

@@ -61,7 +61,8 @@ def time_run(
         seconds: length of the timed part.
         cores: cores that the run may use.
         warm_seconds: limit of the warm-up.
-        enough: is shown the timed windows so far, and may end the run early.
+        enough: is shown the timed windows so far, once they hold all that the loader's workers had
+            fetched ahead and fetched again, and may end the run early.
         deadline: `time.monotonic()` by which another start must be over to be worth it.
     """
     outcome: Measurement | Failure = Failure(kind="busy", reason="not run")
@@ -93,8 +94,10 @@ def _time_once(
         seen = run.seen()
         warm = warm_up(run, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
         seen = run.seen()
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends and not (enough and enough(timed)):
+        ends, burst = time.monotonic() + seconds, fetched_ahead(seen)
+        while time.monotonic() < ends:
+            if enough and sum(window.steps for window in timed) >= burst and enough(timed):
+                break
             timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
     except RunEnded as end:
         timed += [end.window] if end.window else []

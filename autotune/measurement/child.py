@@ -22,6 +22,7 @@ from autotune.workload.script import run_script, seed_everything
 # Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
 # allocator.
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
+_IN_A_WORKER = "in DataLoader worker process"
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 
 # Where less is free, what went wrong is that nothing more could be written.
@@ -124,13 +125,31 @@ def _crashed(error: BaseException) -> Crashed:
         said = str(error.code)  # Python prints no more
         return Crashed(kind="crashed", message=f"it left saying: {said}", trace=f"{said}\n")
     trace = "".join(traceback.format_exception(error.with_traceback(_from_the_program(error))))
-    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    message = _said(error)
     if isinstance(error, EOFError) and "reading a line" in message:
         message = f"{_NO_INPUT} ({message})"
     if _WORKER_KILLED in trace:
         message = f"{_WORKER_LOST} ({message})"
         return Crashed(kind="killed", message=message, trace=trace)
     return Crashed(kind=_kind(error), message=message, trace=trace)
+
+
+def _said(error: BaseException) -> str:
+    """The first line of what `error` says, with its type; the next as well where that ends in ":",
+    and the line of code of one that says nothing, as a bare `assert` does.
+
+    Messages of torch go on for many lines, and end in advice.
+    """
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    # A SyntaxError begins with the place, an error of a loader's worker with its traceback.
+    if isinstance(error, SyntaxError) or _IN_A_WORKER in lines[0]:
+        return lines[-1]
+    if not str(error):
+        passed = traceback.extract_tb(error.__traceback__)
+        return f"{lines[0]}: {passed[-1].line}" if passed and passed[-1].line else lines[0]
+    if lines[0].endswith(":") and len(lines) > 1:
+        return f"{lines[0]} {lines[1].strip()}"
+    return lines[0]
 
 
 def _kind(error: BaseException) -> str:

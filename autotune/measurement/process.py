@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import IO, Any
 
 from autotune.measurement.measurement import Failure
@@ -27,10 +28,9 @@ from autotune.workload.window import AS_IS, Window
 _OUTPUT_KEPT_BYTES = 4000
 _REAPED_WITHIN_SECONDS = 2.0
 
-_UNTRAINED = (
-    "the program ended without training in its own process; processes that it starts itself "
-    "(torchrun, torch.multiprocessing) are not watched"
-)
+# What is added where nothing was seen to train, and the program has started processes.
+NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
+_UNTRAINED = f"the program ended without training in its own process; {NOT_WATCHED}"
 
 
 class RunEnded(Exception):  # an ending is not always an error
@@ -197,6 +197,8 @@ class ProcessRun:
                 self._fail(_cause_of(status, self.output()))
             if spent > limit_seconds:
                 reason = f"no sign of {awaited} within {limit_seconds:.0f} s"
+                if not self._ready and _has_children(self.pid):
+                    reason = f"{reason}; {NOT_WATCHED}"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
             report = self._line.recv()
@@ -227,6 +229,13 @@ class ProcessRun:
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+
+def _has_children(pid: int) -> bool:
+    """Whether the process has started others that still live."""
+    with suppress(OSError):
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().strip())
+    return False
 
 
 def _ending(report: Ended, output: str) -> Failure:

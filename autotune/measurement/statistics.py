@@ -44,12 +44,12 @@ MOST_CORRELATION = 0.6
 
 # The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at
 # after so many pairs. By tests/bench/simulation.py, in the usual noise (5 % a turn, 2.5 % a
-# process): two identical programs are told apart in 1 search of 100 (4 of 100 where processes
-# differ by 5 %);
-# a difference of 10 % is found in 80 of 100, of 20 % in 99. With turns of 0.4 s that is 24 s of
-# timing at the most. More turns of the same processes say little: those differ for good.
+# process): two identical programs are told apart in 1 search of 100 (3 of 100 where processes
+# differ by 5 %, 5 where neighbouring turns are much alike); a difference of 10 % is found in 87 of
+# 100, of 20 % in all. Looks after 1, 3 and 6 pairs find 10 % in 76 of 100. With turns of 0.4 s that
+# is 32 s of timing at the most. More turns of the same processes say little: those differ for good.
 TURNS_PER_PROCESS = 5
-LOOKS = (1, 3, 6)
+LOOKS = (1, 4, 8)
 
 # Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977,
 # Biometrika 64).
@@ -253,9 +253,9 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
     pairs = [list(turns) for turns in processes if turns]
     if not pairs:
         raise ValueError("a ratio needs at least one turn of each contestant")
-    logs = [_log_ratio(turns) for turns in pairs]
+    logs = [log_ratio(turns) for turns in pairs]
     estimate = fmean(logs)
-    assumed = PAIR_SCATTER**2 + _within(pairs)
+    assumed = PAIR_SCATTER**2 + variance_within(pairs)
     seen = math.fsum((log - estimate) ** 2 for log in logs)
     degrees = PAIR_SCATTER_WEIGHT + len(pairs) - 1
     error = math.sqrt((PAIR_SCATTER_WEIGHT * assumed + seen) / degrees / len(pairs))
@@ -264,14 +264,19 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
     return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
 
 
-def _log_ratio(turns: Sequence[Pair]) -> float:
+def log_ratio(turns: Sequence[Pair]) -> float:
+    """Logarithm of how much faster the second contestant was, over all of `turns`.
+
+    Raises:
+        ValueError: a contestant trained on nothing.
+    """
     first, second = rate([a for a, _ in turns]), rate([b for _, b in turns])
     if first <= 0 or second <= 0:
         raise ValueError("a contestant trained on nothing in all of its turns")
     return math.log(second / first)
 
 
-def _within(pairs: Sequence[Sequence[Pair]]) -> float:
+def variance_within(pairs: Sequence[Sequence[Pair]]) -> float:
     """Variance of one process pair's log-ratio that comes from its turns alone."""
     squares = products = 0.0
     degrees = turns_seen = 0

@@ -53,6 +53,7 @@ def take_turns(
     deadline: float,
     turn_seconds: float = TURN_SECONDS,
     warm_seconds: float = WARM_LIMIT_SECONDS,
+    compare_losses: bool = True,
     after_round: Callable[[Turns], bool],
 ) -> Turns:
     """Run the contestants in turns, in fresh processes each round.
@@ -67,6 +68,7 @@ def take_turns(
         deadline: `time.monotonic()` after which no further round is begun.
         turn_seconds: least length of one turn, in seconds.
         warm_seconds: limit of each warm-up, in seconds.
+        compare_losses: run on, in the first round, until there are losses enough to compare.
         after_round: is shown what there is after each round; true ends it.
     """
     turns = Turns(
@@ -77,9 +79,9 @@ def take_turns(
         mean_seconds = (time.monotonic() - began) / number if number else 0.0
         if number and time.monotonic() + mean_seconds > deadline:
             break
-        _Round(turns, turn_seconds, warm_seconds, deadline, first=number == 0).take(
-            contestants, turns_per_round
-        )
+        _Round(
+            turns, turn_seconds, warm_seconds, deadline, losses=compare_losses and not number
+        ).take(contestants, turns_per_round)
         if after_round(turns):
             break
     return turns
@@ -95,13 +97,13 @@ class _Round:
         warm_seconds: float,
         deadline: float,
         *,
-        first: bool,
+        losses: bool,
     ) -> None:
         self._turns = turns
         self._turn_seconds = turn_seconds
         self._warm_seconds = warm_seconds
         self._deadline = deadline
-        self._first = first
+        self._with_losses = losses
         self._runs: dict[str, ProcessRun] = {}
         self._warm: dict[str, list[Window]] = {}
         self._lengths: dict[str, float] = {}
@@ -175,7 +177,7 @@ class _Round:
 
     def _complete_losses(self) -> None:
         """Run on, without timing, until there are losses enough to compare the trainings."""
-        if not self._first:
+        if not self._with_losses:
             return
         for name, run in tuple(self._runs.items()):
             began = time.monotonic()
@@ -188,7 +190,7 @@ class _Round:
             run.pause()
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        if self._first:
+        if self._with_losses:
             self._turns.losses[name] += [loss for window in windows for loss in window.losses]
 
 

@@ -2,12 +2,14 @@
 must deliver what the program is given as it is, and micro-batches must add up to the same step.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.delivered import (
     Comparison,
+    begin_alike,
     compare_in_order,
     compare_shared_out,
     same_from_each,
@@ -15,7 +17,7 @@ from autotune.measurement.delivered import (
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
-from autotune.workload.delivery import CONNECTION, Delivery, Holding, say
+from autotune.workload.delivery import CONNECTION, Delivery, Holding, changed, say
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.window import REHEARSE
 
@@ -26,10 +28,16 @@ MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
 # that the program takes as it is, hangs.
 PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
 
+# Steps of a run with workers in which training may be seen to change what they read copies of.
+WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
+
 # Batches that are trained whole and in parts, and how far their gradients may lie apart: float32
 # sums in another order differ by 1e-7 to 1e-4; reduced precision keeps 8 to 11 bits.
 REHEARSALS = 3
 ROUNDING, REDUCED_ROUNDING = 1e-3, 3e-2
+
+_OTHER_DATA = "the program would be given other data"
+_MOST_NAMED = 2
 
 Start = Callable[[Config], ProcessRun]
 
@@ -160,8 +168,12 @@ class _Workers:
         try:
             run.await_first_step()
             given = self._draw(run)
-            reason = self._difference(run, given, workers) or _unshareable(given, workers)
             holdings = given.holdings
+            reason = (
+                self._difference(run, given, workers)
+                or _unshareable(given, workers)
+                or (_changed_by_training(run, given.read) if workers else "")
+            )
         except RunEnded as end:
             ended = end.failure.kind == "ended"  # it is too short to be drawn from, not broken
             reason, holdings = "" if ended else end.failure.reason, self._own.holdings
@@ -185,10 +197,29 @@ class _Workers:
     def _difference(self, run: ProcessRun, given: Delivery, workers: int) -> str:
         if not self._loader.iterable:
             found = compare_in_order(self._own, self._again, given)
+            if workers and not found.difference and self._begins_anew(run):
+                found = Comparison(difference=self._copied())
         else:
             found = self._difference_of_streams(run, given, workers)
         self.compared = self.compared and found.compared
-        return found.difference and f"the program would be given other data: {found.difference}"
+        return found.difference and f"{_OTHER_DATA}: {found.difference}"
+
+    def _begins_anew(self, run: ProcessRun) -> bool:
+        """Whether samples that depend on those read before depend on a worker's copy of that."""
+        if self._own.batches == self._again.batches:
+            return False
+        first, second = (
+            run.draw(Draw(batches=1, seconds=self._seconds, seed=seed, repeat=True))
+            for seed in (1, 2)
+        )
+        return begin_alike(self._own, self._again, first, second)
+
+    def _copied(self) -> str:
+        what = _names(self._own.read) or "something in the dataset"
+        return (
+            f"each reading changes {what} and with it the samples to come, and every worker "
+            "would begin each epoch with the same copy of it"
+        )
 
     def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
         if workers > 1:
@@ -206,6 +237,33 @@ class _Workers:
             workers=max(1, workers),
             dropped=(self._loader.batch_size or 1) if self._loader.drop_last else 0,
         )
+
+
+def _changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
+    """What training changes, and reading does not, of that which samples are made from or chosen
+    by: workers have copies of it, and are asked ahead.
+    """
+    look = Draw(batches=0, seconds=0.0)
+    before = run.draw(look)
+    began = time.monotonic()
+    for _ in range(WATCHED_STEPS):
+        run.window(0.0)
+        after = run.draw(look)
+        (iteration, given), (was_in, had_given) = after.position, before.position
+        names = [name for name in changed(before.kept, after.kept) if name not in read]
+        if names and iteration == was_in and given > had_given:  # between epochs it reaches them
+            return (
+                f"{_OTHER_DATA}: training changes {_names(names)}, on which the samples to come "
+                "depend, and workers read ahead of it, from copies"
+            )
+        if time.monotonic() - began > WATCHED_SECONDS:
+            break
+        before = after
+    return ""
+
+
+def _names(paths: Sequence[str]) -> str:
+    return " and ".join(f"`{path}`" for path in paths[:_MOST_NAMED])
 
 
 def _workers(count: int) -> str:

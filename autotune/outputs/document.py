@@ -13,7 +13,7 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs.plain import Mismatch, build, plain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Profile
-from autotune.result import SCHEMA, Cost, Result, TargetFacts
+from autotune.result import SCHEMA, Cost, Result, SearchFacts, TargetFacts
 from autotune.source.edits import Edit, EditOutcome
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -31,6 +31,7 @@ _PARTS: dict[str, Any] = {
     "space": Space | None,
     "verdict": Verdict | None,
     "cost": Cost | None,
+    "search": SearchFacts | None,
     "patch": str,
     "protection": str,
     "command": tuple[str, ...],

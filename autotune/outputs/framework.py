@@ -1,22 +1,49 @@
 """What a training framework calls the settings, for programs whose loop is the framework's: an edit
 that their source has no place for is an argument there.
 
-Checked against transformers 5.23, lightning 2.6 and accelerate 1.15.
+Checked against transformers 5.23, lightning 2.6, accelerate 1.15 and pytorch-ignite 0.5.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autotune.knobs.knob import Config, Value
-from autotune.source.edits import EditOutcome, Place
+from autotune.source.edits import (
+    EditOutcome,
+    LoaderArgument,
+    ModelStatement,
+    OptimizerArgument,
+    Places,
+)
+from autotune.workload.framework import (
+    ACCELERATE,
+    FABRIC,
+    IGNITE,
+    LIGHTNING,
+    TRANSFORMERS,
+    framework_of,
+    is_installed,
+    short_path,
+)
 from autotune.workload.seen import Seen
 
+_OWN_LOADER = {
+    name: f"{name}={{value}} where your DataLoader is built"
+    for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+}
 _LIGHTNING = {
+    **_OWN_LOADER,
     "precision=bf16": 'Trainer(precision="bf16-mixed")',
     "precision=fp16": 'Trainer(precision="16-mixed")',
     "micro_batches": "Trainer(accumulate_grad_batches={value}), and a batch size {value} times "
     "smaller",
     "cudnn_benchmark": "Trainer(benchmark={value})",
+    "compile": 'model = torch.compile(model, mode="{value}") before trainer.fit(model)',
+}
+_FABRIC = {
+    **_OWN_LOADER,
+    "precision=bf16": 'Fabric(precision="bf16-mixed")',
+    "precision=fp16": 'Fabric(precision="16-mixed")',
 }
 _TRANSFORMERS = {
     "num_workers": "TrainingArguments(dataloader_num_workers={value})",
@@ -37,43 +64,65 @@ _TRANSFORMERS = {
     "optimizer=fused": 'TrainingArguments(optim="adamw_torch_fused"), of AdamW',
 }
 _ACCELERATE = {
-    "num_workers": "num_workers={value} where your DataLoader is built",
-    "prefetch_factor": "prefetch_factor={value} where your DataLoader is built",
-    "persistent_workers": "persistent_workers={value} where your DataLoader is built",
-    "pin_memory": "pin_memory={value} where your DataLoader is built",
+    **_OWN_LOADER,
     "non_blocking": "Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking={value}))",
     "precision=bf16": 'Accelerator(mixed_precision="bf16")',
     "precision=fp16": 'Accelerator(mixed_precision="fp16")',
     "micro_batches": "Accelerator(gradient_accumulation_steps={value}), a batch size {value} times "
     "smaller, and `with accelerator.accumulate(model):` round the step",
 }
-# By the folder that its files lie in; transformers trains through accelerate, and lightning has two
-# names.
-_FRAMEWORKS: Mapping[str, Mapping[str, str]] = {
-    "transformers": _TRANSFORMERS,
-    "lightning": _LIGHTNING,
-    "pytorch_lightning": _LIGHTNING,
-    "accelerate": _ACCELERATE,
+_IGNITE = {
+    **_OWN_LOADER,
+    "non_blocking": "create_supervised_trainer(..., non_blocking={value})",
+    "precision=fp16": 'create_supervised_trainer(..., amp_mode="amp", scaler=True)',
+    "micro_batches": "create_supervised_trainer(..., gradient_accumulation_steps={value}), and a "
+    "batch size {value} times smaller",
 }
-_INSTALLED = ("site-packages", "dist-packages")
+_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    LIGHTNING: _LIGHTNING,
+    FABRIC: _FABRIC,
+    TRANSFORMERS: _TRANSFORMERS,
+    ACCELERATE: _ACCELERATE,
+    IGNITE: _IGNITE,
+}
 
 
 def in_its_framework(
     edits: Sequence[EditOutcome], config: Config, seen: Seen
 ) -> tuple[EditOutcome, ...]:
-    """`edits` with what to tell the framework in place of a line to change in its own files.
+    """`edits` with what to tell the framework or library in place of a line to change in its own
+    files, whose paths are cut short.
 
     Those of programs that train in a loop of their own stay as they are.
     """
-    arguments = _arguments(seen)
-    if arguments is None:
-        return tuple(edits)
     return tuple(
-        replace(edit, hand_step=_hand_step(arguments, edit.knob, config[edit.knob]))
-        if edit.status == "refused"
-        else edit
+        _in_words(edit, config[edit.knob], seen) if edit.status == "refused" else edit
         for edit in edits
     )
+
+
+def _in_words(edit: EditOutcome, value: Value, seen: Seen) -> EditOutcome:
+    arguments = _ARGUMENTS.get(framework_of(seen.places))
+    if arguments is None:
+        hand_step = _at_the_call(edit, seen.places)
+    else:
+        hand_step = _hand_step(arguments, edit.knob, value) or edit.hand_step
+    return replace(edit, reason=_shortened(edit.reason), hand_step=_outside(hand_step))
+
+
+def _at_the_call(edit: EditOutcome, places: Places) -> str:
+    """The hand step at the program's own line that has a library build what is to be changed."""
+    match edit.edit:
+        case LoaderArgument():
+            caller, code = places.loader_caller, f"{edit.edit.name}={edit.edit.code}"
+        case OptimizerArgument():
+            caller, code = places.optimizer_caller, f"{edit.edit.name}={edit.edit.code}"
+        case ModelStatement():
+            caller, code = places.optimizer_caller, edit.hand_step.partition(": ")[2]
+        case _:
+            return edit.hand_step
+    asked = "" if isinstance(edit.edit, ModelStatement) else ", if what is called there takes that"
+    return f"{caller.path}:{caller.line}: {code}{asked}" if caller else edit.hand_step
 
 
 def _hand_step(arguments: Mapping[str, str], knob: str, value: Value) -> str:
@@ -81,12 +130,10 @@ def _hand_step(arguments: Mapping[str, str], knob: str, value: Value) -> str:
     return template.format(value=value)
 
 
-def _arguments(seen: Seen) -> Mapping[str, str] | None:
-    """The arguments of the framework whose files the run was seen to train in."""
-    places = seen.places
-    loop = (places.forward, places.backward, places.step, places.zero_grad)
-    paths = [place.path for place in loop if isinstance(place, Place)]
-    for name, arguments in _FRAMEWORKS.items():
-        if any(f"/{packages}/{name}/" in path for packages in _INSTALLED for path in paths):
-            return arguments
-    return None
+def _outside(hand_step: str) -> str:
+    """The hand step, but for one in a library's file: nobody is to change that."""
+    return "" if is_installed(hand_step.partition(":")[0]) else hand_step
+
+
+def _shortened(reason: str) -> str:
+    return " ".join(short_path(word) for word in reason.split(" "))

@@ -25,7 +25,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
     hand_step = f"{header} round forward and loss, up to this backward"
     span = _span(program, hand_step)
-    if _existing(span, hand_step) is None:
+    if _existing(span, edit, hand_step) is None:
         program = program.changed(_wrapped(span, header))
     else:
         program = _adapted(program, edit, hand_step)
@@ -47,8 +47,9 @@ def _wrapped(span: Span, header: str) -> list[Change]:
     return [*imports_added(span.script, own.imports), *changes]
 
 
-def _existing(span: Span, hand_step: str) -> Call | None:
-    """The autocast that the statements run under, or that they enter.
+def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
+    """The autocast that the statements run under, or that they enter; one that is for CUDA only
+    does nothing elsewhere.
 
     Raises:
         Refusal: there are several, or one behind a variable.
@@ -61,10 +62,15 @@ def _existing(span: Span, hand_step: str) -> Call | None:
     for context in (item.context_expr for at in opened for item in at.items):
         if isinstance(context, ast.Call) and _is_autocast(context):
             found.append(Call(script=script, node=context, what="autocast"))
-        elif any(_holds_autocast(value) for value in script.binds(last_name(context))):
+        elif _is_always_autocast(script.binds(last_name(context))):
             reason = f"forward runs under {script.code(context)}, which may be an autocast"
             raise refusal(script, context.lineno, reason, hand_step)
-    found = [call for call in found if not _is_off(call)]
+    elsewhere = edit.device_type != "cuda"
+    found = [
+        call
+        for call in found
+        if not _is_off(call) and not (elsewhere and _signature(call) is _CUDA_AUTOCAST)
+    ]
     if len(found) > 1:
         raise found[1].refusal("forward and loss run under more than one autocast", hand_step)
     return found[0] if found else None
@@ -73,16 +79,14 @@ def _existing(span: Span, hand_step: str) -> Call | None:
 def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
     """`program` with the autocast that it has set to what `edit` asks."""
     for change in (_with_device, _with_dtype, _always_enabled):
-        call = _existing(_span(program, hand_step), hand_step)
+        call = _existing(_span(program, hand_step), edit, hand_step)
         assert call is not None
         program = program.changed(change(call, edit, hand_step))
     return program
 
 
-def _with_device(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+def _with_device(call: Call, edit: Autocast, _: str) -> list[Change]:
     if _signature(call) is _CUDA_AUTOCAST:
-        if edit.device_type != "cuda":
-            raise call.refusal("the program's own autocast is for CUDA only", hand_step)
         return []
     value = given_value(call, "device_type", _AUTOCAST)
     literal = isinstance(value, ast.Constant)
@@ -119,5 +123,13 @@ def _is_off(call: Call) -> bool:
     return isinstance(given, ast.Constant) and given.value is False
 
 
-def _holds_autocast(value: ast.expr) -> bool:
-    return any(_is_autocast(node) for node in ast.walk(value) if isinstance(node, ast.expr))
+def _is_always_autocast(values: list[ast.expr]) -> bool:
+    """Whether a variable of these `values` holds an autocast, and never `nullcontext()` instead.
+
+    Where it can hold either, the run that was seen had the latter: one more autocast round it is
+    in effect, and leaves the program's own the last word where that is chosen.
+    """
+    made = [at for value in values for at in ast.walk(value) if isinstance(at, ast.Call)]
+    return any(map(_is_autocast, made)) and "nullcontext" not in {
+        last_name(call.func) for call in made
+    }

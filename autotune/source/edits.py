@@ -28,10 +28,17 @@ class ProcessStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatement:
-    """Statements on the model, before its optimizer is built; `{model}` stands for the model."""
+    """Statements on the model, before its optimizer is built; `{model}` stands for the model.
+
+    Where they are for the module that is called in training and for no other that holds it, `of` is
+    the name of its class; it is `shared` where the loop calls other modules too that have the same
+    optimizer, so that what this is given is a whole that holds them.
+    """
 
     code: str
     imports: tuple[str, ...] = ()
+    of: str = ""
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +105,9 @@ class Places:
 
     loader: Place | None = None  # DataLoader(...), or a class of its kind
     loader_class: Place | None = None  # super().__init__(...) of such a class of the program's own
+    loader_caller: Place | None = None  # create_loader(...), where a library builds the loader
     optimizer: Place | None = None  # SGD(...), AdamW(...)
+    optimizer_caller: Place | None = None  # create_optimizer(...), where a library builds it
     more_optimizers: tuple[Place, ...] = ()  # others of its class that step too, as a GAN has them
     forward: Place | None = None  # model(x), in the training loop
     backward: Place | None = None  # loss.backward()

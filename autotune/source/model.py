@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, imports_added, snippet
+from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Program
-from autotune.source.script import Script, meaning, parse
+from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
-_PARAMETERS = ("parameters", "named_parameters")
 
 
 def model_statement(program: Program, edit: ModelStatement) -> Program:
@@ -28,11 +28,17 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     hand_step = f"before this statement: {edit.code.replace('{model}', 'model')}"
     call = optimizer_call(program, hand_step, index)
     script = call.script
-    model = _model(call)
+    model = model_of(call)
     if model is None:
         reason = "the optimizer is not given the parameters of one model that can be named"
         raise call.refusal(reason, hand_step)
     name = script.code(model)
+    if edit.of and name == "self" and not _is_self(program, call, edit.of):
+        reason = f"the optimizer is built in a module that holds the {edit.of} which is trained"
+        raise call.refusal(reason, hand_step)
+    if edit.shared:
+        reason = f"the loop calls the {edit.of} itself, which is only a part of {name}"
+        raise call.refusal(reason, hand_step)
     hand_step = f"before this statement: {edit.code.replace('{model}', name)}"
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
@@ -44,48 +50,19 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     return program.changed([*imports, before(script, call.statement, own.lines)])
 
 
-def _model(call: Call) -> ast.expr | None:
-    """The expression of the model whose parameters `call` is given."""
-    given = [keyword.value for keyword in call.node.keywords if keyword.arg == "params"]
-    first = [*call.node.args, *given][:1]
-    return _owner(call, first[0]) if first else None
-
-
-def _owner(call: Call, parameters: ast.expr) -> ast.expr | None:  # noqa: PLR0911 - one a form
-    match parameters:
-        case ast.Call(func=ast.Attribute(value=model, attr=attribute), args=[]):
-            return model if attribute in _PARAMETERS and _is_named(model) else None
-        case ast.Call(func=ast.Name(id="list" | "tuple" | "iter"), args=[inner]):
-            return _owner(call, inner)
-        case ast.Call(func=ast.Name(id="filter"), args=[_, inner]):
-            return _owner(call, inner)
-        case ast.List(elts=[ast.Dict() as group]):
-            values = zip(group.keys, group.values, strict=True)
-            inners = [
-                at for key, at in values if isinstance(key, ast.Constant) and key.value == "params"
-            ]
-            return _owner(call, inners[0]) if inners else None
-        case ast.ListComp() | ast.GeneratorExp():
-            one = len(parameters.generators) == 1
-            return _owner(call, parameters.generators[0].iter) if one else None
-        case ast.Name(id=name):
-            return _owner_of_variable(call, name)
-    return None
-
-
-def _owner_of_variable(call: Call, name: str) -> ast.expr | None:
-    """The model behind a variable that is given its value once, in the function of `call`."""
-    script = call.script
-    values = script.binds(name)
-    same_function = bool(values) and script.function(values[0]) is script.function(call.node)
-    if len(values) != 1 or not same_function or values[0].lineno >= call.node.lineno:
-        return None
-    return _owner(call, values[0]) if not isinstance(values[0], ast.Name) else None
-
-
-def _is_named(model: ast.expr) -> bool:
-    """Whether `model` is a name, attribute or element: the same object each time it is read."""
-    return not any(isinstance(at, ast.Call | ast.Lambda | ast.NamedExpr) for at in ast.walk(model))
+def _is_self(program: Program, call: Call, name: str) -> bool:
+    """Whether the class that `call` stands in is called `name`, or one of that name derives from
+    it.
+    """
+    classes = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
+    inside = classes[0].name if classes else ""
+    heirs = (
+        at
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef) and at.name == name
+    )
+    return inside == name or any(last_name(base) == inside for at in heirs for base in at.bases)
 
 
 def _check_room(call: Call, hand_step: str) -> None:

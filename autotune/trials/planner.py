@@ -1,45 +1,67 @@
-"""What to try next: the configuration from which most is to be expected, by a model of the loop
-that knows the profile and every trial so far.
+"""What to try next: the configuration from which most is to be expected for the time that trying it
+takes, by a model of the loop that knows the profile and every trial so far.
 """
 
-import itertools
 import math
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.knobs import by_name
+from autotune.diagnosis import Bottleneck
+from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.profiling.profile import Profile
+from autotune.trials.costs import TrialCosts
 from autotune.trials.performance import (
-    STRUCTURE,
+    Array,
     Costs,
     Measured,
     PerformanceModel,
     expected_improvement,
 )
-from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 
-# Larger spaces are looked at in part: so many configurations by chance, and all that differ from
-# the best so far in one setting.
-MOST_CANDIDATES = 20_000
 # Two processes of one program differ by so much, whatever the scatter inside each (logarithm).
 PROCESS_SD = 0.05
 Z_95 = 1.96
 # A change from which less is expected is left out: every change must be read by someone.
 WORTH_A_CHANGE = 0.003
+# Within these shares of what training reaches with batches always at hand, faster loading is done
+# with: below, knobs are not searched either (3 %); above, that ceiling was measured too low.
+CEILING_REACHED = (0.97, 1.1)
+# Knobs that can do no more than bring batches sooner, and knobs that save memory.
+_FEEDING = frozenset(
+    knob.name
+    for knob in KNOBS
+    if knob.relieves and knob.relieves <= {Bottleneck.DATA, Bottleneck.COPY}
+)
+_SAVING = frozenset(knob.name for knob in KNOBS if Bottleneck.MEMORY in knob.relieves)
 
 Key = frozenset[tuple[str, Value]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A Config, and by what share it is expected to be faster than the best so far."""
+    """A Config, by what share it is expected to be faster than the best so far, and what trying it
+    takes.
+    """
 
     config: Config
     expected_gain: float
+    seconds: float
+
+    @property
+    def gain_per_second(self) -> float:
+        """What a second of trying it is expected to gain, as a share."""
+        return self.expected_gain / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A measured trial, with what the model and the measurement together say of its log rate."""
+
+    trial: Trial
+    mean: float
+    sd: float
 
 
 class Planner:
@@ -50,7 +72,10 @@ class Planner:
         own: its value for every knob.
         candidates: what may be tried, each as its difference from `own`.
         expected: what each value of a knob should do.
+        trial_costs: what trying a configuration takes.
         neighbours: more candidates, near one that turned out fast.
+        feeding_ceiling: samples/s of the program as it is with batches always at hand, where known.
+        memory_limit_bytes: what a configuration may need at its peak.
     """
 
     def __init__(
@@ -60,75 +85,160 @@ class Planner:
         candidates: Iterable[Config],
         expected: Mapping[tuple[str, Value], Expectation],
         *,
+        trial_costs: TrialCosts | None = None,
         neighbours: Callable[[Config], Iterable[Config]] = lambda _: (),
+        feeding_ceiling: float | None = None,
+        memory_limit_bytes: int | None = None,
     ) -> None:
         self._costs = costs
         self._own = own
         self._expected = expected
+        self._trial_costs = trial_costs or TrialCosts()
         self._neighbours = neighbours
+        self._feeding_ceiling = feeding_ceiling
+        self._memory_limit_bytes = memory_limit_bytes
         self._candidates: dict[Key, Config] = {_key({}): {}}
         self._candidates |= {_key(config): config for config in candidates}
 
-    def propose(self, trials: Sequence[Trial]) -> Proposal | None:
+    def can_propose(self, trials: Sequence[Trial]) -> bool:
+        """Whether anything was measured that a proposal could be based on."""
+        return any(_speed(trial) > 0 for trial in trials)
+
+    def is_late(self, config: Config, seconds_left: float) -> bool:
+        """Whether a trial of `config` is known to take longer than `seconds_left`."""
+        delay = self._trial_costs.delay(config)
+        return delay > 0 and self._trial_costs.usual_seconds + delay > seconds_left
+
+    def propose(
+        self,
+        trials: Sequence[Trial],
+        *,
+        begun: Collection[Config] = (),
+        seconds_left: float = math.inf,
+    ) -> Proposal | None:
         """The most promising configuration not tried yet, None when nothing is left.
 
         Args:
             trials: so far; at least one was measured.
+            begun: configurations that others are trying now.
+            seconds_left: what is known to take longer is not proposed.
         """
-        known = [trial.config for trial in trials]
-        for config in (*known, *self._neighbours(_fastest(trials))):
-            self._candidates.setdefault(_key(config), config)
-        keys = list(self._candidates)
-        measured = [each for trial in trials if (each := _measured(trial, keys)) is not None]
-        means, scatters = self._model().fit(measured)
-        best = max(means[each.place] for each in measured)
+        measured, means, scatters = self._fitted(trials)
+        fit = [each for trial, each in measured if self.fits(trial)]
+        best = max((means[each.place] for each in fit), default=float(means.min()))
         gains = expected_improvement(means, scatters, best)
-        tried = {_key(trial.config) for trial in trials}
-        # What failed fails with more on top of it.
-        failed = [_key(trial.config) for trial in trials if isinstance(trial.outcome, Failure)]
-        open_gains = {
-            key: float(gain)
-            for key, gain in zip(keys, gains, strict=True)
-            if key not in tried and not any(each <= key for each in failed)
-        }
-        if not open_gains:
+        costs = self._trial_costs.learned(trials)
+        closed = self._closed(trials)
+        taken = {_key(trial.config) for trial in trials} | {_key(config) for config in begun}
+        seconds = costs.seconds(self._candidates.values())
+        gains_of: dict[Key, float] = {}
+        worth: dict[Key, float] = {}
+        for key, gain, takes in zip(self._candidates, gains, seconds, strict=True):
+            late = takes > seconds_left and costs.delay(self._candidates[key]) > 0
+            if key not in taken and not late and not closed(key):
+                gains_of[key], worth[key] = float(gain), float(gain) / takes
+        if not worth:
             return None
-        chosen = _simplest(max(open_gains, key=open_gains.__getitem__), open_gains)
-        return Proposal(config=self._candidates[chosen], expected_gain=open_gains[chosen])
+        chosen = _simplest(max(worth, key=worth.__getitem__), gains_of)
+        config = self._candidates[chosen]
+        return Proposal(
+            config=config,
+            expected_gain=gains_of[chosen],
+            seconds=costs.seconds([config])[0],
+        )
+
+    def ranked(self, trials: Sequence[Trial]) -> list[Ranked]:
+        """The measured trials that fit into memory, the one that is most likely fastest first.
+
+        The highest of many noisy rates is most likely too high; what the model expects of its
+        settings tells how much of it is luck.
+        """
+        if not self.can_propose(trials):
+            return []
+        measured, means, scatters = self._fitted(trials)
+        found = [
+            Ranked(trial=trial, mean=float(means[each.place]), sd=float(scatters[each.place]))
+            for trial, each in measured
+            if self.fits(trial)
+        ]
+        return sorted(found, key=lambda each: -each.mean)
+
+    def fits(self, trial: Trial) -> bool:
+        """Whether a trial was measured and kept below the memory limit."""
+        if not isinstance(trial.outcome, Measurement):
+            return False
+        limit, peak = self._memory_limit_bytes, trial.outcome.peak_bytes
+        return limit is None or peak is None or peak <= limit
+
+    def too_dear(self, trials: Sequence[Trial]) -> dict[str, float]:
+        """Knobs of which nothing was tried although it might have been, for the seconds that it
+        takes.
+        """
+        tried = {name for trial in trials for name in trial.config}
+        costs = self._trial_costs.learned(trials)
+        delays = self._trial_costs.delay_seconds
+        return {
+            name: costs.usual_seconds + seconds
+            for (name, _), seconds in delays.items()
+            if name not in tried
+        }
+
+    def at_ceiling(self, trials: Sequence[Trial]) -> Trial | None:
+        """A trial that brings batches as fast as the program can take them, None without one."""
+        ceiling, (least, most) = self._feeding_ceiling, CEILING_REACHED
+        reached = (
+            trial
+            for trial in trials
+            if ceiling is not None
+            and isinstance(trial.outcome, Measurement)
+            and least * ceiling <= trial.outcome.samples_per_second <= most * ceiling
+            and _FEEDING.issuperset(trial.config)
+        )
+        return next(reached, None)
+
+    def _fitted(self, trials: Sequence[Trial]) -> tuple[list[tuple[Trial, Measured]], Array, Array]:
+        """The measured trials, and every candidate's expected log rate with its deviation."""
+        for config in (*(trial.config for trial in trials), *self._near_the_fastest(trials)):
+            self._candidates.setdefault(_key(config), config)
+        places = {key: place for place, key in enumerate(self._candidates)}
+        measured = [
+            (trial, each)
+            for trial in trials
+            if (each := _measured(trial, places[_key(trial.config)])) is not None
+        ]
+        means, scatters = self._model().fit([each for _, each in measured])
+        return measured, means, scatters
+
+    def _near_the_fastest(self, trials: Sequence[Trial]) -> Iterable[Config]:
+        fitting = [trial for trial in trials if self.fits(trial)]
+        best = max(fitting, key=_speed, default=None)
+        return self._neighbours(best.config if best else {})
+
+    def _closed(self, trials: Sequence[Trial]) -> Callable[[Key], bool]:
+        """Which candidates are out, by what was tried: what failed fails with more on top of it,
+        what needed too much memory needs it unless more is saved, and batches that come fast enough
+        need not come faster.
+        """
+        failed = [_key(trial.config) for trial in trials if isinstance(trial.outcome, Failure)]
+        large = [
+            _key(trial.config)
+            for trial in trials
+            if isinstance(trial.outcome, Measurement) and not self.fits(trial)
+        ]
+        fed = self.at_ceiling(trials) is not None
+
+        def closed(key: Key) -> bool:
+            if any(each <= key for each in failed):
+                return True
+            if any(each <= key and not _saves(key - each) for each in large):
+                return True
+            return fed and all(name in _FEEDING for name, _ in key)
+
+        return closed
 
     def _model(self) -> PerformanceModel:
         whole = [{**self._own, **changes} for changes in self._candidates.values()]
         return PerformanceModel(self._costs, self._own, whole, self._expected)
-
-
-def planner_for(space: Space, profile: Profile) -> Planner:
-    """The planner of a search in `space` for the program of `profile`."""
-
-    def neighbours(config: Config) -> Iterator[Config]:
-        for name, values in space.choices.items():
-            for value in values:
-                yield space.difference({**config, name: value})
-
-    return Planner(
-        costs_of(profile),
-        {**space.fixed, **space.own},
-        _drawn(space),
-        dict(_expectations(space, profile)),
-        neighbours=neighbours,
-    )
-
-
-def _drawn(space: Space) -> Iterator[Config]:
-    """Every configuration of `space`, or as many as can be looked at."""
-    names, values = list(space.choices), list(space.choices.values())
-    if space.size <= MOST_CANDIDATES:
-        for combination in itertools.product(*values):
-            yield space.difference(dict(zip(names, combination, strict=True)))
-        return
-    chance = random.Random(0)
-    for _ in range(MOST_CANDIDATES):
-        chosen = {name: chance.choice(of) for name, of in zip(names, values, strict=True)}
-        yield space.difference(chosen)
 
 
 def _simplest(key: Key, gains: Mapping[Key, float]) -> Key:
@@ -140,65 +250,24 @@ def _simplest(key: Key, gains: Mapping[Key, float]) -> Key:
     return key
 
 
-def costs_of(profile: Profile) -> Costs:
-    """What a sample of the profiled program costs, phase by phase.
-
-    The loader's cost is that of a single process, from the drained loader where it was measured.
-    """
-    seconds = 1 / profile.samples_per_second
-    phases = profile.phases
-    loader = seconds * phases.get("data", 0.0)
-    drained = profile.ceiling("data")
-    if drained is not None and drained.samples_per_second:
-        workers = profile.seen.loader.num_workers if profile.seen.loader else 0
-        loader = max(1, workers) / drained.samples_per_second
-    processor = min(1.0, profile.data_processor_share or 0.0)
-    on_device = profile.machine.device != "cpu"
-    return Costs(
-        loader=loader,
-        loader_processor=loader * processor,
-        compute=seconds * (phases.get("forward", 0.0) + phases.get("backward", 0.0)),
-        optimizer=seconds * phases.get("optimizer", 0.0),
-        copy=seconds * phases.get("copy", 0.0),
-        other=seconds * phases.get("other", 0.0),
-        batch=max(1.0, profile.seen.samples_per_step),
-        cores=float(profile.machine.cores),
-        threads_compute=not on_device,
-    )
-
-
-def _expectations(
-    space: Space, profile: Profile
-) -> Iterator[tuple[tuple[str, Value], Expectation]]:
-    """What each value should do, relative to the program's own."""
-    for name, values in space.choices.items():
-        if name in STRUCTURE:
-            continue
-        knob = by_name(name)
-        own = knob.expects(space.own[name], profile)
-        for value in values:
-            if value != space.own[name]:
-                there = knob.expects(value, profile)
-                change = there.log_mean - own.log_mean
-                yield (name, value), Expectation(phase=there.phase, log_mean=change, sd=there.sd)
-
-
-def _measured(trial: Trial, keys: list[Key]) -> Measured | None:
+def _measured(trial: Trial, place: int) -> Measured | None:
     if not isinstance(trial.outcome, Measurement) or trial.outcome.samples_per_second <= 0:
         return None
     low, high = trial.outcome.interval
     scatter = math.log(high / low) / (2 * Z_95) if low > 0 else 1.0
     return Measured(
-        place=keys.index(_key(trial.config)),
+        place=place,
         log_rate=math.log(trial.outcome.samples_per_second),
         sd=math.hypot(scatter, PROCESS_SD),
     )
 
 
-def _fastest(trials: Sequence[Trial]) -> Config:
-    measured = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
-    best = max(measured, key=lambda trial: trial.outcome.samples_per_second, default=None)  # type: ignore[union-attr]
-    return best.config if best else {}
+def _speed(trial: Trial) -> float:
+    return trial.outcome.samples_per_second if isinstance(trial.outcome, Measurement) else 0.0
+
+
+def _saves(changes: Key) -> bool:
+    return any(name in _SAVING for name, _ in changes)
 
 
 def _key(config: Config) -> Key:

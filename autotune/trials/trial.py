@@ -1,9 +1,16 @@
-"""One configuration that was tried, and what came of it."""
+"""One configuration that was tried, what came of it, and why the search ended."""
 
 from dataclasses import dataclass
 
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
+
+# Why a search ends: what is left to gain is not worth its time, nothing can gain more, everything
+# was tried, the time for trials or their number is used up, or there was nothing to search.
+PATIENCE, CEILING, EXHAUSTED = "patience", "ceiling", "exhausted"
+BUDGET, TRIALS, NOTHING = "budget", "trials", "nothing"
+# Those of them after which the same search again would end at the same place.
+FINAL = frozenset({PATIENCE, CEILING, EXHAUSTED, NOTHING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +23,11 @@ class Trial:
     config: Config
     outcome: Measurement | Failure
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Why a search ended: `why` is one of the names above, `reason` a sentence."""
+
+    why: str
+    reason: str

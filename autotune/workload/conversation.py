@@ -23,17 +23,19 @@ class Draw:
     a Delivery.
 
     Attributes:
-        batches: at most so many.
+        batches: at most so many; with 0 it is only seen what the dataset keeps.
         seconds: no further one is begun after so long.
         seed: what the order of the samples starts from.
         still: every batch of a map-style dataset, and every worker of an iterable one, reads from
             the same random numbers, so that two runs can be compared.
+        repeat: a map-style dataset is asked for the same batch again and again.
     """
 
     batches: int
     seconds: float
     seed: int = 0
     still: bool = False
+    repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

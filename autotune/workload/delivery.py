@@ -1,7 +1,7 @@
 """What a training loader delivers, as digests that two runs can be compared by."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 # One batch: for each of its leaves (tensors, arrays, texts, numbers) a digest of each of its rows;
 # of the whole leaf where it has no row for each sample.
@@ -37,12 +37,24 @@ class Delivery:
         ended: the epoch was over; otherwise more was to come.
         holdings: what the dataset of the training process holds that processes cannot share.
         moved: open files of the dataset whose position the loader's workers moved.
+        kept: digests of what the samples are made from in the training process, before the draw;
+            comparable within one run.
+        read: what the draw itself changed of it.
+        position: the training's own iteration and how many batches that has given.
     """
 
     batches: tuple[Digests, ...]
     ended: bool
     holdings: tuple[Holding, ...] = ()
     moved: tuple[str, ...] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)
+    read: tuple[str, ...] = ()
+    position: tuple[int, int] = (0, 0)
+
+
+def changed(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str, ...]:
+    """The names of what a dataset keeps that has changed."""
+    return tuple(name for name in before if name in after and before[name] != after[name])
 
 
 def say(holdings: Sequence[Holding]) -> str:

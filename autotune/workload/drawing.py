@@ -1,6 +1,9 @@
 """Drawing from the training loader beside the training, to see what it delivers."""
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import repeat
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -8,8 +11,9 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.workload import batches
 from autotune.workload.conversation import Draw, Unsupported
-from autotune.workload.delivery import FILE, Delivery, Digests
+from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
+from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
 from autotune.workload.stillness import seed_order, still
 
@@ -25,11 +29,12 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     loader = getattr(live.training_iterator, "_autotune_loader", None)
     if loader is None:
         return Unsupported(reason="the program has no DataLoader")
+    kept = kept_by_loader(loader)
     held = holdings(loader.dataset)
     files = {holding.path: file for holding, file in held if holding.kind == FILE}
     before = {path: position(file) for path, file in files.items()}
     try:
-        drawn, ended = _draw_all(loader, command)
+        drawn, ended = _draw_all(loader, command) if command.batches else ([], False)
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
     moved = [path for path, file in files.items() if position(file) != before[path]]
@@ -38,15 +43,34 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         ended=ended,
         holdings=tuple(holding for holding, _ in held),
         moved=tuple(moved) if loader.num_workers else (),
+        kept=kept,
+        read=changed(kept, kept_by_loader(loader)) if command.batches else (),
+        position=(id(live.training_iterator), live.training_iterator._num_yielded),
     )
 
 
 def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
-    seed_order(loader, command.seed)
-    if not command.still:
+    with ExitStack() as stack:
+        if command.repeat:
+            stack.enter_context(_repeated(loader))
+        seed_order(loader, command.seed)
+        if command.still:
+            stack.enter_context(still(loader, command.seed))
         return _draw_some(loader, command)
-    with still(loader, command.seed):
-        return _draw_some(loader, command)
+
+
+@contextmanager
+def _repeated(loader: Any) -> Iterator[None]:
+    """Ask the dataset of `loader` for one batch for ever, the same in every run."""
+    seed_order(loader, 0)
+    first = next(iter(loader._index_sampler))
+    name = "batch_sampler" if loader._auto_collation else "sampler"
+    own = vars(loader)[name]
+    vars(loader)[name] = repeat(first)  # setattr() is refused
+    try:
+        yield
+    finally:
+        vars(loader)[name] = own
 
 
 def _draw_some(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:

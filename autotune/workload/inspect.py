@@ -79,10 +79,8 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
     )
 
 
-def describe_loader(
-    loader: "DataLoader[Any]", *, ordinal: int = 0, shared_place: bool = False
-) -> SeenLoader:
-    """`loader` as it was built; `ordinal` and `shared_place` are the caller's to know."""
+def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
+    """`loader` as it was built; how the program uses it is the caller's to know."""
     return SeenLoader(
         dataset=type(loader.dataset).__name__,
         batch_size=loader.batch_size,
@@ -96,8 +94,6 @@ def describe_loader(
         custom_batches=loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler,
         length=_length(loader),
         dataset_length=_length(loader.dataset),
-        ordinal=ordinal,
-        shared_place=shared_place,
         changing=getattr(loader, CHANGING, False),
     )
 

@@ -18,7 +18,8 @@ from torch import nn
 from autotune.source.edits import Place
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
-from autotune.workload.seen import LoaderKey
+from autotune.workload.framework import is_installed
+from autotune.workload.seen import LoaderKey, SeenLoader
 from autotune.workload.setup import Setup
 
 if TYPE_CHECKING:
@@ -27,18 +28,21 @@ if TYPE_CHECKING:
 # Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost
 # most are gone.
 DISCOVERY_STEPS = 2
+_STANDARD = os.path.dirname(os.__file__)  # the standard library
 _NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class BuiltLoader:
-    """A DataLoader that the program built."""
+    """A DataLoader that the program built, or had built by a library."""
 
-    loader: weakref.ref[Any]
+    loader: weakref.ref[Any]  # itself, or the last that a framework has made from it
     place: Place
     class_place: Place | None  # where a class of the program's own hands on to DataLoader
+    caller: Place | None  # the program's own line that had a library build it
     ordinal: int
     trains: bool = False
+    written: SeenLoader | None = None  # as the program built it, where a framework made another
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -65,6 +69,8 @@ class Live:
         default_factory=list
     )  # since the last backward, with samples
     draw_began: float | None = None  # since the last step
+    draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
+    ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
     kept_batches: dict[Place, Any] = field(default_factory=dict)  # what a replay feeds
@@ -205,9 +211,9 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _constructs(frame: FrameType, built: object) -> bool:
+    """Whether it is `__init__`, or a wrapper that a framework has put round one."""
     code = frame.f_code
-    own = code.co_name == "__init__" and code.co_argcount > 0
-    return own and frame.f_locals.get(code.co_varnames[0]) is built
+    return code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is built
 
 
 def calling_place(*, building: object = None) -> Place | None:
@@ -223,4 +229,13 @@ def calling_place(*, building: object = None) -> Place | None:
                 path=os.path.abspath(path) if not path.startswith("<") else path,
                 line=frame.f_lineno,
             )
+    return None
+
+
+def users_place() -> Place | None:
+    """The innermost line on the stack that is no library's."""
+    for frame in _frames():
+        path = frame.f_code.co_filename
+        if not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path)):
+            return Place(path=os.path.abspath(path), line=frame.f_lineno)
     return None

@@ -1,6 +1,7 @@
 """What a live run has been made of so far, as plain data."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -49,8 +50,20 @@ def _training_loader(live: Live) -> SeenLoader | None:
     loader = getattr(live.training_iterator, "_autotune_loader", None)
     if built is None or loader is None:
         return None
-    return describe_loader(
-        loader, ordinal=built.ordinal, shared_place=_shares_its_line(live, built)
+    seen = replace(
+        describe_loader(loader),
+        ordinal=built.ordinal,
+        shared_place=_shares_its_line(live, built),
+        ahead=live.ahead,
+    )
+    if built.written is None:
+        return seen
+    return replace(
+        seen,
+        batch_size=built.written.batch_size,
+        shuffle=built.written.shuffle,
+        drop_last=built.written.drop_last,
+        custom_batches=built.written.custom_batches,
     )
 
 
@@ -71,7 +84,9 @@ def _places(live: Live) -> Places:
     return Places(
         loader=live.leading_loader.place if live.leading_loader else None,
         loader_class=live.leading_loader.class_place if live.leading_loader else None,
+        loader_caller=live.leading_loader.caller if live.leading_loader else None,
         optimizer=_place(leader),
+        optimizer_caller=getattr(leader, "_autotune_caller", None),
         more_optimizers=_sorted(alike - {_place(leader)}),
         copies=_sorted(live.copy_places),
         **live.places,

@@ -83,15 +83,19 @@ class _Replacing(MetaPathFinder):
     """Imports modules of the program from the replaced text of their files."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
+        self._sources = {os.path.realpath(path): text for path, text in sources.items()}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.origin is None or spec.origin not in self._sources:
+        if spec is None or spec.origin is None:
             return None
-        spec.loader = _TextLoader(fullname, spec.origin, self._sources[spec.origin])
+        # A program may have put "../.." on its path: the origin then has it in its middle.
+        text = self._sources.get(os.path.realpath(spec.origin))
+        if text is None:
+            return None
+        spec.loader = _TextLoader(fullname, spec.origin, text)
         return spec
 
 

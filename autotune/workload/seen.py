@@ -20,7 +20,8 @@ class LoaderKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLoader:
-    """The training DataLoader, as it was built. `length` is in batches, None where it has none.
+    """The training DataLoader, as the program built it: one that a framework has made from it has
+    the same batches. `length` is in batches, None where it has none.
 
     `ordinal` counts the loaders built at the same place, from 0. `augmented_in_place` is not known
     here.
@@ -40,6 +41,7 @@ class SeenLoader:
     dataset_length: int | None
     ordinal: int = 0
     shared_place: bool = False  # other loaders, not for training, were built by the same line
+    ahead: int = 0  # batches drawn before the step on the one before
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
 
 

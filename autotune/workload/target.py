@@ -4,6 +4,7 @@ files.
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +108,12 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     try:
         compile(source, str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
-        where = f"{path} line {error.lineno}"
-        raise UsageError(f"{where}: {error.msg}", "name a Python file that runs") from None
+        python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+        raise UsageError(
+            f"{path} line {error.lineno} is not {python}: {error.msg}{_shown(error.text)}",
+            "name a program that this Python runs; one for an older Python has to be brought up to "
+            "date first",
+        ) from None
     file = file.resolve()
     recipe = is_recipe(source)
     return Target(
@@ -120,6 +125,10 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
         program_source=standalone_program(source, file.stem, str(file)) if recipe else source,
         directory=os.getcwd(),
     )
+
+
+def _shown(line: str | None) -> str:
+    return f"\n  {line.strip()}" if line and line.strip() else ""
 
 
 def _module(file: Path, source: str) -> str:

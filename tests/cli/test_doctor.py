@@ -1,6 +1,22 @@
 import json
+import random
 
+import pytest
+
+from autotune.measurement import calibration
+from autotune.measurement.calibration import Calibration, conclude
+from tests.bench.simulation import Noise, process_pair
 from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibration:
+    """What a calibration gives in this test."""
+    chance = random.Random(1)
+    rounds = [process_pair(1.0, 5, Noise(stalls=0.0), chance) for _ in range(9)]
+    found = conclude(rounds, 2, seconds=56.0)
+    monkeypatch.setattr(calibration, "calibrate", lambda *_, **__: found)
+    return found
 
 
 def test_every_ability_is_yes_or_no(run: Run) -> None:
@@ -24,3 +40,27 @@ def test_a_device_that_there_is_not_is_refused(run: Run) -> None:
 
     assert answer.exit_code == 2
     assert "cpu or cuda" in answer.stderr
+
+
+def test_calibrating_says_how_small_a_gain_is_told_in_how_long(
+    run: Run, calibrated: Calibration
+) -> None:
+    answer = run("doctor", "--device", "cpu", "--calibrate")
+
+    assert answer.exit_code == 0
+    assert "in 9 pairs of processes" in answer.stdout
+    assert "2 turns were left out" in answer.stdout
+    rows = [line.split() for line in answer.stdout.splitlines() if " % " in line][-4:]
+    assert [row[0] for row in rows] == ["2", "5", "10", "20"]
+    assert "longer than a search judges" in answer.stdout
+
+
+def test_what_was_calibrated_is_in_the_json(run: Run, calibrated: Calibration) -> None:
+    document = json.loads(run("doctor", "--device", "cpu", "--calibrate", "--json").stdout)
+
+    assert document["calibration"]["rounds"] == 9
+    assert [each["gain"] for each in document["calibration"]["tellable"]] == [0.02, 0.05, 0.1, 0.2]
+
+
+def test_a_budget_that_is_no_time_is_refused(run: Run) -> None:
+    assert run("doctor", "--calibrate", "--budget", "soon").exit_code == 2

@@ -5,6 +5,8 @@ import pytest
 
 from autotune.knobs.knob import Semantics
 from autotune.outputs.document import from_document
+from autotune.result import SearchFacts
+from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
@@ -202,3 +204,47 @@ def test_a_value_that_cannot_be_taken_says_what_can(
     assert answer.exit_code == 2
     assert said.lower() in answer.stderr.lower()
     assert made_up.target == ""
+
+
+def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None:
+    facts = SearchFacts(
+        key="photos-1-2",
+        sampler="profile",
+        patience_seconds=3.0,
+        ending=Ending(why="patience", reason="Of what is left, nothing is worth its time."),
+        answered_at="2026-11-21T06:25:10+00:00",
+    )
+    made_up.result = builders.search_result(search=facts)
+
+    shown = run("search", "photos.py").stdout
+
+    assert "Searched 2 h ago (21 November 2026, 04:25 UTC)" in " ".join(shown.split())
+    assert "--fresh searches again" in shown
+    assert "Of what is left, nothing is worth its time." in shown
+
+
+def test_what_is_said_of_the_search_reaches_it(run: Run, made_up: MadeUpFlow) -> None:
+    flags = ("--sampler", "tpe", "--patience", "20s", "--memory-limit", "8G", "--fresh")
+
+    assert run("search", "photos.py", *flags).exit_code == 0
+
+    options = made_up.options
+    assert (options.sampler, options.patience_seconds) == ("tpe", 20.0)
+    assert (options.memory_limit_bytes, options.fresh) == (8 << 30, True)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "said"),
+    [
+        ("--sampler", "magic", "there is no sampler called 'magic'"),
+        ("--memory-limit", "much", "'much' is not a size of memory"),
+        ("--patience", "soon", "'soon' is not a length of time"),
+    ],
+)
+def test_what_a_search_cannot_take_is_refused(
+    run: Run, made_up: MadeUpFlow, flag: str, value: str, said: str
+) -> None:
+    answer = run("search", "photos.py", flag, value)
+
+    assert answer.exit_code == 2
+    assert said in answer.stderr

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from autotune.errors import ProgramError
+from autotune.errors import MeasurementError, ProgramError
 from autotune.flow import Options, profiling
 from autotune.flow.profiling import profile_program
 from autotune.listener import Listener
 from autotune.measurement.ablation import Ablation
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.process import RunEnded
+from autotune.measurement.process import NOT_WATCHED, RunEnded
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
 from autotune.workload.window import AS_IS, DRAIN, Window
 from tests import builders
@@ -90,3 +90,13 @@ def test_a_program_that_refuses_its_arguments_says_where_they_go(
 
     assert "go after --: autotune profile train.py -- ARGS" in error.value.advice
     assert error.value.output == "usage: train.py"
+
+
+@pytest.mark.parametrize("kind", ["ended", "hung"])
+def test_a_program_that_trains_in_processes_of_its_own_is_told_what_can_be_measured(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    with pytest.raises(MeasurementError, match="not watched") as error:
+        profiled(monkeypatch, Failure(kind=kind, reason=f"it has not trained; {NOT_WATCHED}"))
+
+    assert "a single process" in error.value.advice

@@ -62,6 +62,22 @@ def test_children_that_train_get_the_settings_however_they_are_started(tmp_path:
     assert ran.stdout == 2 * WITH_TUNED, ran.stderr
 
 
+def test_processes_that_train_together_get_the_settings(tmp_path: Path) -> None:
+    wrapped = "    model = nn.parallel.DistributedDataParallel(model)\n    optimizer ="
+    text = TRAIN.replace("    optimizer =", wrapped) + (
+        "torch.distributed.init_process_group('gloo')\n"
+        "train()\n"
+        "torch.distributed.destroy_process_group()\n"
+    )
+    out = searched(tmp_path / "train.py", text, TUNED)
+
+    torchrun = f"{shlex.quote(sys.executable)} -m torch.distributed.run --nproc-per-node 2"
+    ran = autotune_run(out, "--with", f"{torchrun} --standalone")
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == 2 * WITH_TUNED, ran.stderr
+
+
 def test_a_setting_that_does_not_take_effect_is_named(tmp_path: Path) -> None:
     out = searched(tmp_path / "train.py", PLAIN, TUNED)
     (tmp_path / "train.py").write_text("# the loader is on another line now\n" + PLAIN)

@@ -8,6 +8,7 @@ import pytest
 from autotune.knobs import by_name
 from autotune.knobs.knob import Choices, Skip, Value
 from autotune.profiling.profile import Profile
+from autotune.source.edits import Place, Places
 from tests.knobs.profiles import (
     ceilings,
     iterable,
@@ -222,9 +223,11 @@ class TestModel:
         """Workers come first, and training is what holds them back then."""
         assert offered("channels_last", waiting()) == (False, True)
 
-    def test_compile_takes_a_budget(self) -> None:
+    def test_compile_says_what_a_trial_of_it_costs(self) -> None:
         assert offered("compile", on_a_cpu()) == ("off", "default")
-        assert "budget is 60 s" in reason("compile", on_a_cpu(budget_seconds=60.0))
+        knob = by_name("compile")
+        assert knob.delay_seconds("default", on_a_cpu()) > 20
+        assert knob.delay_seconds("off", on_a_cpu()) == 0
 
     def test_cuda_graphs_are_a_gpus(self) -> None:
         assert offered("compile", on_a_gpu()) == ("off", "default", "reduce-overhead")
@@ -298,6 +301,15 @@ class TestMicroBatches:
     @pytest.mark.parametrize("changes", [{"batch_size": None}, {"custom_batches": True}])
     def test_are_refused_for_batches_of_the_programs_own(self, changes: dict[str, Any]) -> None:
         assert "a way of its own" in reason("micro_batches", with_loader(self.same, **changes))
+
+    def test_are_refused_where_batches_are_drawn_ahead(self) -> None:
+        assert "drawn before" in reason("micro_batches", with_loader(self.same, ahead=1))
+
+    def test_are_refused_where_a_framework_counts_the_batches(self) -> None:
+        file = "/venv/lib/python3.11/site-packages/lightning/pytorch/core/module.py"
+        places = Places(backward=Place(path=file, line=1))
+        told = reason("micro_batches", with_seen(self.same, places=places))
+        assert told.startswith("Lightning runs the loop")
 
     def test_are_equal_and_not_tiny(self) -> None:
         assert offered("micro_batches", with_loader(self.same, batch_size=16)) == (1, 2)

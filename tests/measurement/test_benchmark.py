@@ -1,6 +1,7 @@
 """A run is timed again where other programs had the processors, as long as there is time for it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -44,3 +45,32 @@ def test_a_busy_machine_is_tried_again_while_there_is_time(deadline: float, star
     )
     assert isinstance(outcome, Failure) and outcome.kind == "busy"
     assert len(started) == starts
+
+
+class Loaded(Starved):
+    """A live run whose four workers each had two batches ready; a window holds two steps."""
+
+    def seen(self) -> Seen:
+        loader = builders.seen().loader
+        assert loader is not None
+        return builders.seen(loader=replace(loader, num_workers=4, prefetch_factor=2))
+
+    def window(self, *_: object, **__: object) -> Window:
+        return builders.window(steps=2)
+
+
+def test_a_run_is_not_ended_before_a_whole_burst_of_its_loader_was_timed() -> None:
+    asked: list[int] = []
+
+    def enough(windows: list[Window]) -> bool:
+        asked.append(sum(window.steps for window in windows))
+        return True
+
+    time_run(
+        Loaded,  # type: ignore[arg-type]
+        seconds=60.0,
+        cores=2,
+        warm_seconds=0.0,
+        enough=enough,
+    )
+    assert asked == [8]

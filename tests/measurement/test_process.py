@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from autotune.measurement.forks import Zygote
-from autotune.measurement.process import NotPossible, RunEnded
+from autotune.measurement.process import NOT_WATCHED, NotPossible, RunEnded
 from autotune.workload.window import DRAIN
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -84,6 +84,9 @@ def test_a_killed_run_leaves_no_worker_behind(start: Start) -> None:
     ("ending", "kind", "words"),
     [
         ("raise ValueError('the data is odd')", "crashed", "the data is odd"),
+        ("raise ValueError('the shape is odd\\n\\nsee the manual')", "crashed", "shape is odd"),
+        ("raise ValueError('in the file:\\n  no such key')", "crashed", "in the file: no such key"),
+        ("assert loss.item() < 0", "crashed", "AssertionError: assert loss.item() < 0"),
         ("raise MemoryError('no more')", "out_of_memory", "no more"),
         ("import sys; sys.exit(3)", "crashed", "it left with exit code 3"),
         ("import sys; sys.exit()", "ended", "came to its end after 1 training step"),
@@ -115,6 +118,16 @@ def test_a_program_that_never_trains_says_so(start: Start) -> None:
     assert ended.value.failure.kind == "ended"
     assert "without training" in ended.value.failure.reason
     assert "hello" in ended.value.failure.output
+
+
+def test_a_program_that_waits_for_a_process_of_its_own_says_what_is_not_watched(
+    start: Start,
+) -> None:
+    text = "import subprocess\nsubprocess.Popen(['sleep', '60']).wait()\n"
+    with pytest.raises(RunEnded) as ended:
+        start(text, limit_seconds=3).await_first_step()
+    assert ended.value.failure.kind == "hung"
+    assert NOT_WATCHED in ended.value.failure.reason
 
 
 def test_the_traceback_of_a_program_is_its_own(start: Start) -> None:

@@ -222,6 +222,7 @@ def test_the_machine_s_own_way_says_what_it_is() -> None:
 def test_a_run_s_environment_keeps_caches_in_the_scratch_directory(tmp_path: Path) -> None:
     assert all(str(tmp_path) in value for value in environment(tmp_path).values())
     assert quiet_environment(tmp_path)["WANDB_MODE"] == "disabled"
+    assert quiet_environment(tmp_path)["MPLBACKEND"] == "Agg"  # plots open no window
 
 
 def test_a_tree_s_hash_tells_contents_names_and_permissions_apart(tmp_path: Path) -> None:

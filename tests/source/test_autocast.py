@@ -241,6 +241,50 @@ def test_unusual_forms_are_refused_and_left_alone(text: str, reason: str) -> Non
     assert outcome.hand_step.startswith(PATH + ":")
 
 
+def test_a_context_that_does_nothing_here_is_left_inside() -> None:
+    check(
+        """
+        import torch
+        around = nullcontext() if on_cpu else torch.autocast("cuda")
+        while True:
+            with around:
+                loss = model(x)
+            loss.backward()
+        """,
+        """
+        import torch
+        around = nullcontext() if on_cpu else torch.autocast("cuda")
+        while True:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                with around:
+                    loss = model(x)
+            loss.backward()
+        """,
+        BF16,
+    )
+
+
+def test_an_autocast_for_another_device_is_left_inside() -> None:
+    check(
+        """
+        import torch
+        for x in loader:
+            with torch.cuda.amp.autocast(enabled=args.half):
+                loss = model(x)
+            loss.backward()
+        """,
+        """
+        import torch
+        for x in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                with torch.cuda.amp.autocast(enabled=args.half):
+                    loss = model(x)
+            loss.backward()
+        """,
+        BF16,
+    )
+
+
 def test_forward_in_a_function_that_the_loop_does_not_call_is_refused() -> None:
     text = source(
         """

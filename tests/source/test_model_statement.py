@@ -1,5 +1,7 @@
 """`ModelStatement`: code on the model, right before its optimizer is built."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.source.edits import ModelStatement, Place, Places
@@ -94,8 +96,77 @@ def test_parameters_may_be_named_before() -> None:
     assert rewritten(text, COMPILE).text == expected
 
 
+def test_parameters_may_be_put_into_groups_one_by_one() -> None:
+    check(
+        """
+        def main():
+            net = Net()
+            plain, decayed = [], []
+            for name, weight in net.named_parameters():
+                (plain if name.endswith("bias") else decayed).append(weight)
+                if weight.ndim > 1:
+                    decayed.append(weight)
+            groups = [{"params": plain}, {"params": decayed, "weight_decay": 0.1}]
+            optimizer = torch.optim.SGD(groups, lr=0.1)
+        """,
+        """
+        def main():
+            net = Net()
+            plain, decayed = [], []
+            for name, weight in net.named_parameters():
+                (plain if name.endswith("bias") else decayed).append(weight)
+                if weight.ndim > 1:
+                    decayed.append(weight)
+            groups = [{"params": plain}, {"params": decayed, "weight_decay": 0.1}]
+            net.compile()
+            optimizer = torch.optim.SGD(groups, lr=0.1)
+        """,
+        COMPILE,
+    )
+
+
+def test_a_model_may_build_its_own_optimizer() -> None:
+    check(
+        """
+        class Net(nn.Module):
+            def optimizer(self):
+                by_name = dict(self.named_parameters())
+                chosen = set()
+                for owner, module in self.named_modules():
+                    for name, _ in module.named_parameters():
+                        chosen.add(owner + name)
+                given = [by_name[name] for name in sorted(chosen)]
+                return torch.optim.SGD(given, lr=0.1)
+        """,
+        """
+        class Net(nn.Module):
+            def optimizer(self):
+                by_name = dict(self.named_parameters())
+                chosen = set()
+                for owner, module in self.named_modules():
+                    for name, _ in module.named_parameters():
+                        chosen.add(owner + name)
+                given = [by_name[name] for name in sorted(chosen)]
+                self.compile()
+                return torch.optim.SGD(given, lr=0.1)
+        """,
+        COMPILE,
+    )
+
+
+def test_what_is_meant_for_a_part_is_not_done_to_the_whole() -> None:
+    text = "optimizer = optim.SGD(whole.parameters(), lr=0.1)\n"
+    outcome = rewritten(text, replace(CHECKPOINT, of="Encoder", shared=True))
+    assert outcome.text == text
+    assert outcome.reason == "the loop calls the Encoder itself, which is only a part of whole"
+
+
 REFUSED = {
     "two models": ("opt = optim.SGD(list(a.parameters()) + list(b.parameters()))", "one model"),
+    "two models by way of a variable": (
+        "some = list(a.parameters())\nopt = optim.SGD(some + list(b.parameters()))",
+        "one model",
+    ),
     "a model made on the spot": ("opt = optim.SGD(build().parameters())", "one model"),
     "groups of parameters": ("opt = optim.SGD(groups)", "one model"),
     "a lambda": ("make = lambda m: optim.SGD(m.parameters())", "lambda"),
@@ -110,7 +181,8 @@ def test_a_model_or_place_that_cannot_be_told_is_refused(text: str, reason: str)
     assert outcome.text == text + "\n"
     assert outcome.statuses == ["refused"]
     assert reason in outcome.reason
-    assert outcome.hand_step.startswith(f"{PATH}:1: before this statement: ")
+    line = 1 + text.count("\n")
+    assert outcome.hand_step.startswith(f"{PATH}:{line}: before this statement: ")
 
 
 def test_a_parameter_of_a_function_is_not_given_another_value() -> None:
@@ -160,3 +232,31 @@ def test_every_model_that_has_an_optimizer_is_changed() -> None:
         generator.to(memory_format=torch.channels_last)
         second = torch.optim.SGD(generator.parameters(), lr=0.1)
         """)
+
+
+HOLDING = """
+    class Net(nn.Module):
+        pass
+
+    class Lit(LightningModule):
+        def __init__(self):
+            self.net = Net()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    class Mine(Lit):
+        pass
+    """
+
+
+@pytest.mark.parametrize(("of", "status"), [("Lit", "done"), ("Mine", "done"), ("Net", "refused")])
+def test_a_module_that_holds_the_one_that_is_trained_is_not_taken_for_it(
+    of: str, status: str
+) -> None:
+    found = rewritten(source(HOLDING), ModelStatement(code="{model}.compile()", of=of))
+
+    assert found.statuses == [status]
+    if status == "refused":
+        assert found.reason.endswith("in a module that holds the Net which is trained")
+        assert found.hand_step.startswith(f"{PATH}:")

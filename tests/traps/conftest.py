@@ -74,7 +74,7 @@ def workers(bench: Callable[[str], Bench]) -> Vet:
         made = bench(text)
         loader = made.observe().loader
         assert loader is not None
-        return vet_workers(made.start, loader, values, seconds=0.5)
+        return vet_workers(made.start, loader, values, seconds=1.5)
 
     return vet
 

@@ -92,8 +92,7 @@ class TestTables:
     def test_what_differs_at_each_reading_is_compared_by_the_rest(self, workers: Vet) -> None:
         vetted = workers(
             table(
-                "return X[index] + self.rng.random(), Y[index]",
-                "self.rng = np.random.default_rng()",
+                "return X[index] + np.random.default_rng().random(), Y[index]",
             ),
             (0, 2),
         )
@@ -102,9 +101,10 @@ class TestTables:
 
     def test_what_differs_altogether_is_said_not_to_have_been_compared(self, workers: Vet) -> None:
         item = (
-            "number = self.rng.integers(640)\nreturn X[number] + self.rng.random(), int(number % 2)"
+            "rng = np.random.default_rng()\n"
+            "number = rng.integers(640)\nreturn X[number] + rng.random(), int(number % 2)"
         )
-        vetted = workers(table(item, "self.rng = np.random.default_rng()"), (0, 2))
+        vetted = workers(table(item), (0, 2))
         assert vetted.values == (0, 2)
         assert vetted.doubt is not None
         assert "differ each time" in vetted.doubt.evidence
@@ -192,3 +192,91 @@ class TestTables:
         vetted = workers(table(item), (0, 2))
         assert vetted.values == (0,)
         assert "no licence for a second process" in vetted.reason
+
+
+class TestDatasetsThatChange:
+    """A worker reads a copy: of what training changes it sees nothing, and what reading changes it
+    changes for itself.
+    """
+
+    def test_one_that_training_writes_to_is_refused(self, workers: Vet) -> None:
+        text = table(
+            "return X[index] * (1 + self.hardness[index]), Y[index]",
+            "self.hardness = torch.zeros(640)",
+        ).replace("optimizer.step()", "optimizer.step()\n        dataset.hardness += x.mean()")
+        vetted = workers(text, (0, 1, 2))
+        assert vetted.values == (0,)
+        assert "training changes `dataset.hardness`" in vetted.reason
+
+    def test_one_whose_order_training_decides_is_refused(self, workers: Vet) -> None:
+        text = table(PLAIN, options="batch_size=16, sampler=sampler").replace(
+            "loader = DataLoader",
+            "from torch.utils.data import WeightedRandomSampler\n"
+            "sampler = WeightedRandomSampler(torch.ones(640), 640)\nloader = DataLoader",
+        )
+        text = text.replace(
+            "optimizer.step()", "optimizer.step()\n        sampler.weights[:16] += x.mean() ** 2"
+        )
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0,)
+        assert "training changes `sampler.sampler.weights`" in vetted.reason
+
+    def test_what_no_sample_is_made_from_may_be_written_to(self, workers: Vet) -> None:
+        text = table(PLAIN, "self.weights = torch.ones(640)").replace(
+            "optimizer.step()", "optimizer.step()\n        dataset.weights += x.mean()"
+        )
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_what_is_set_between_epochs_reaches_the_workers(self, workers: Vet) -> None:
+        text = table("return X[index] * self.scale, Y[index]", "self.scale = 1.0").replace(
+            "    for x, y in loader:", "    dataset.scale *= 0.9\n    for x, y in loader:"
+        )
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_a_stream_from_what_training_fills_is_refused_even_one_worker(
+        self, workers: Vet
+    ) -> None:
+        text = (
+            stream("while True:\n    yield random.choice(buffer)")
+            .replace("class Stream", "buffer = list(zip(X[:32], Y[:32]))\n\nclass Stream")
+            .replace("optimizer.step()", "optimizer.step()\n        buffer.append((X[0], Y[0]))")
+        )
+        vetted = workers(text, (0, 1))
+        assert vetted.values == (0,)
+        assert "training changes `buffer`" in vetted.reason
+
+    def test_one_that_counts_what_it_has_given_is_refused(self, workers: Vet) -> None:
+        item = "self.given += 1\nreturn X[index] * min(1.0, self.given / 5000), Y[index]"
+        vetted = workers(table(item, "self.given = 0"), (0, 2))
+        assert vetted.values == (0,)
+        assert "each reading changes `dataset.given`" in vetted.reason
+
+    def test_one_with_random_numbers_of_its_own_is_refused(self, workers: Vet) -> None:
+        item = "return X[index] + self.random.normal(size=4).astype('float32'), Y[index]"
+        vetted = workers(table(item, "self.random = np.random.default_rng(0)"), (0, 2))
+        assert vetted.values == (0,)
+        assert "`dataset.random`" in vetted.reason
+
+    def test_one_that_seeds_its_random_numbers_in_each_worker_may_have_workers(
+        self, workers: Vet
+    ) -> None:
+        item = (
+            "if self.seed != torch.initial_seed():\n"
+            "    self.seed = torch.initial_seed()\n"
+            "    self.random = np.random.default_rng(self.seed)\n"
+            "return X[index] + self.random.normal(size=4).astype('float32'), Y[index]"
+        )
+        prepare = "self.seed, self.random = 0, np.random.default_rng(0)"
+        vetted = workers(table(item, prepare), (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_one_that_remembers_what_it_has_read_may_have_workers(self, workers: Vet) -> None:
+        item = (
+            "if index not in self.known:\n    self.known[index] = X[index] * 2\n"
+            "return self.known[index], Y[index]"
+        )
+        vetted = workers(table(item, "self.known = {}"), (0, 2))
+        assert vetted.values == (0, 2)
+        assert vetted.doubt is None

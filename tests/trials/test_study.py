@@ -7,17 +7,19 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
 
 from autotune.errors import UsageError
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.trials.planner import planner_for
+from autotune.trials.knowledge import planner_for
 from autotune.trials.space import Space
 from autotune.trials.study import Study
-from autotune.trials.trial import Trial
+from autotune.trials.trial import PATIENCE, Trial
 from tests import builders
 
 SPACE = Space(
@@ -65,8 +67,10 @@ def joint(config: Config) -> float:
     )
 
 
-def study(storage: Path | None = None, key: str = "program") -> Study:
-    return Study(SPACE, builders.profile(), key=key, storage=storage, seed=0)
+def study(
+    storage: Path | None = None, key: str = "program", space: Space = SPACE, **changes: Any
+) -> Study:
+    return Study(space, builders.profile(), key=key, storage=storage, **changes)
 
 
 def test_the_programs_own_setting_is_the_first_trial() -> None:
@@ -96,7 +100,8 @@ def test_the_search_stops_when_nothing_new_is_better() -> None:
 def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     first = study(tmp_path / "study.journal")
     tried = search(first, joint, limit=4)
-    first.ask()  # interrupted in this one
+    first.ask()
+    first.close()  # interrupted in this one
     second = study(tmp_path / "study.journal")
     assert [dict(trial.config) for trial in second.trials] == tried
     assert second.best is not None and first.best is not None
@@ -129,14 +134,13 @@ def test_a_storage_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_what_another_space_of_the_same_program_gave_is_remembered(tmp_path: Path) -> None:
-    tried = search(study(tmp_path / "study.journal"), joint, limit=3)
-    narrower = replace(SPACE, choices={"num_workers": (0, 2), "threads": (1, 2)})
-    again = Study(
-        narrower, builders.profile(), key="program", storage=tmp_path / "study.journal", seed=0
-    )
-    assert [dict(trial.config) for trial in again.trials] == tried
-    assert [trial.number for trial in again.trials] == [0, 1, 2]
-    search(again, joint, limit=1)
+    with study(tmp_path / "study.journal") as first:
+        tried = search(first, joint, limit=3)
+    narrower = replace(SPACE, choices={"num_workers": (0, 3, 8), "threads": (1, 2)})
+    with study(tmp_path / "study.journal", space=narrower) as again:
+        assert [dict(trial.config) for trial in again.trials] == tried
+        assert [trial.number for trial in again.trials] == [0, 1, 2]
+        search(again, joint, limit=1)
     assert len(study(tmp_path / "study.journal").trials) == 4
 
 
@@ -148,15 +152,19 @@ def test_a_failure_that_passes_is_forgotten(tmp_path: Path, kind: str) -> None:
     assert asked is not None
     failure = Failure(kind=kind, reason="not now")
     searched.tell(Trial(number=asked[0], config=asked[1], outcome=failure, seconds=0.1))
-    assert study(tmp_path / "study.journal").ask() == asked
+    searched.close()
+    again = study(tmp_path / "study.journal").ask()
+    assert again is not None and again[1] == asked[1]
 
 
 def test_half_a_line_that_a_killed_search_left_is_cut_off(tmp_path: Path) -> None:
     journal = tmp_path / "study.journal"
-    tried = search(study(journal), joint, limit=2)
+    with study(journal) as first:
+        tried = search(first, joint, limit=2)
     with journal.open("ab") as file:
         file.write(b'{"op_code": 5, "worker_id": "abc')
-    search(study(journal), joint, limit=1)
+    with study(journal) as second:
+        search(second, joint, limit=1)
     assert [dict(trial.config) for trial in study(journal).trials][:2] == tried
     assert len(study(journal).trials) == 3
 
@@ -180,3 +188,58 @@ def test_a_disk_that_fills_up_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     trial = Trial(number=asked[0], config=asked[1], outcome=measured(1.0), seconds=0.1)
     with pytest.raises(UsageError, match="No space left"):
         searched.tell(trial)
+
+
+def test_a_trial_that_others_gave_up_for_dead_is_told_all_the_same() -> None:
+    with study() as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        searched._study.tell(asked[0], state=TrialState.FAIL)
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=measured(9e9), seconds=0.1))
+        assert searched.best is not None and searched.best.number == asked[0]
+
+
+def test_why_a_search_ended_is_known() -> None:
+    with study(patience_seconds=1e-6) as searched:
+        tried = search(searched, joint)
+        assert tried == [{}]
+        assert searched.ending is not None and searched.ending.why == PATIENCE
+
+
+def test_what_needs_more_than_the_limit_is_kept_with_its_constraint() -> None:
+    with study(memory_limit_bytes=1000) as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        large = replace(measured(9e9), peak_bytes=1500)
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=large, seconds=0.1))
+        kept = searched._study.trials[1]
+        assert kept.constraints == {"memory_limit": 500.0}
+        assert kept.user_attrs["constraint memory_limit"] == 500.0
+        assert searched.best is not None and searched.best.config == {}
+
+
+def test_running_out_of_memory_is_a_constraint_too() -> None:
+    with study() as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        failure = Failure(kind="out_of_memory", reason="no more")
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=failure, seconds=0.1))
+        kept = searched._study.trials[1]
+        assert (kept.state, kept.constraints) == (TrialState.PRUNED, {"out_of_memory": 1.0})
+
+
+def test_what_killed_its_search_twice_is_not_tried_a_third_time(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    deadly = []
+    for _ in range(3):
+        searched = study(journal)
+        while (asked := searched.ask()) is not None and not asked[1]:
+            outcome = measured(joint({}))
+            searched.tell(Trial(number=asked[0], config={}, outcome=outcome, seconds=0.1))
+        assert asked is not None
+        deadly.append(asked[1])
+        searched._kept.close()  # as the kernel does where it is killed
+    assert deadly[0] == deadly[1] != deadly[2]

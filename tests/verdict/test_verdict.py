@@ -143,7 +143,7 @@ def test_what_was_not_emitted_says_why():
 
 def test_an_emitted_program_that_fails_says_how():
     taken = turns(baseline=1000, tuned=2000)
-    taken.windows["delivered"] = [[] for _ in LOOKS for _ in range(2)]
+    taken.windows["delivered"] = [[] for _ in range(LOOKS[-1])]
     taken.failures["delivered"] = Failure(kind="crashed", reason="NameError: torch.")
     found = judged(taken)
     assert found.outcome == "faster"
@@ -202,7 +202,7 @@ def test_a_failure_in_the_turns_ends_them_and_is_said():
 
 def test_a_gain_that_is_clear_is_measured_on_until_it_is_precise():
     assert not is_decided(turns(rounds=1, baseline=1000, tuned=8000), cores=2)
-    assert is_decided(turns(rounds=6, baseline=1000, tuned=8000), cores=2)
+    assert is_decided(turns(rounds=LOOKS[-1], baseline=1000, tuned=8000), cores=2)
 
 
 def test_a_clear_loss_is_decided_early():

@@ -166,7 +166,7 @@ class Stream(IterableDataset[int]):
 class TestLoader:
     def test_is_seen_as_it_was_built(self) -> None:
         loader = DataLoader(list(range(10)), batch_size=3, shuffle=True)  # type: ignore[arg-type]
-        seen = describe_loader(loader, ordinal=2, shared_place=True)
+        seen = describe_loader(loader)
         assert (seen.dataset, seen.batch_size, seen.length, seen.dataset_length) == (
             "list",
             3,
@@ -177,7 +177,6 @@ class TestLoader:
         assert seen.shuffle
         assert not seen.custom_batches
         assert not seen.iterable
-        assert (seen.ordinal, seen.shared_place) == (2, True)
 
     def test_workers_prefetch_two_batches_unless_told_otherwise(self) -> None:
         loader = DataLoader([1, 2], num_workers=1, persistent_workers=True)  # type: ignore[arg-type]

@@ -180,6 +180,31 @@ def test_autocast_covers_forward_and_loss(tmp_path: Path) -> None:
     assert losses(PLAIN, tmp_path, count=20, setup=setup) == pytest.approx(whole, rel=0.05)
 
 
+CHECKPOINTED = PLAIN.replace(
+    "model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))",
+    """
+from torch.utils.checkpoint import checkpoint
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.second = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2))
+
+    def forward(self, x):
+        return checkpoint(self.second, self.first(x), use_reentrant=False)
+
+model = Net()
+""",
+)
+
+
+def test_what_is_computed_again_for_the_backward_pass_is_no_step_of_its_own(tmp_path: Path) -> None:
+    setup = Setup(precision=Precision(device_type="cpu", dtype="bfloat16"))
+    whole = losses(CHECKPOINTED, tmp_path, count=20)
+    assert losses(CHECKPOINTED, tmp_path, count=20, setup=setup) == pytest.approx(whole, rel=0.05)
+
+
 def test_a_replayed_batch_takes_the_loader_out_of_the_step(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "for x, y in loader:", "for x, y in loader:\n        seen.append(x)"

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ def test_a_module_beside_the_script_runs_from_its_new_text(tmp_path: Path) -> No
     changed = {str(tmp_path / "own_data.py"): "SIZE = 2\n"}
     run_script(target.program(changed))
     assert sys.modules["own_data"].SIZE == 2
+
+
+def test_a_module_by_way_of_a_folder_above_runs_from_its_new_text_too(tmp_path: Path) -> None:
+    start = "import sys\nsys.path.append('..')\nimport above.own_data\n"
+    written(tmp_path, above__train=start, above__own_data="SIZE = 1\n")
+    target = load_target(tmp_path / "above" / "train.py")
+    target = replace(target, directory=str(tmp_path / "above"))
+    run_script(target.program({str(tmp_path / "above" / "own_data.py"): "SIZE = 2\n"}))
+    assert sys.modules["above.own_data"].SIZE == 2
+
+
+def test_a_program_for_another_python_is_told_so_with_its_line(tmp_path: Path) -> None:
+    written(tmp_path, old="x = x.cuda(async=True)\n")
+    with pytest.raises(UsageError, match=r"old.py line 1 is not Python 3\.\d+: invalid") as error:
+        load_target(tmp_path / "old.py")
+    assert "x.cuda(async=True)" in error.value.message
 
 
 RELATIVE = "from . import settings\nfrom .parts.data import NAME\nRESULT = settings.SIZE, NAME\n"

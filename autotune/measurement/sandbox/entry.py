@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-from autotune.measurement.sandbox import guard, landlock, overlay, redirect
+from autotune.measurement.sandbox import guard, landlock, overlay, redirect, trackers
 from autotune.measurement.sandbox.layer import Layer, Way
 
 # A socket's name has 107 bytes (man 7 unix), of which multiprocessing's own has these.
@@ -12,7 +12,7 @@ LONGEST_DIRECTORY_BYTES = 107 - len("/pymp-xxxxxxxx/listener-xxxxxxxx")
 
 def enter(layer: Layer) -> None:
     """From now on, what this process and its children write to protected directories goes to
-    `layer`.
+    `layer`, and what it would tell an experiment tracker's server goes nowhere.
 
     Call it right after the fork, while the process has a single thread, before anything of the
     user's is run.
@@ -21,6 +21,7 @@ def enter(layer: Layer) -> None:
         OSError: the machine does not permit it; nothing of the user's may be run then.
     """
     _own_temporary_files(layer)
+    trackers.keep_at_home()
     if layer.way is Way.OVERLAY:
         overlay.enter(layer)
         return

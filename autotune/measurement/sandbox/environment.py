@@ -1,4 +1,6 @@
-"""Environment variables of a measured run: caches that outlive it, loggers that stay at home."""
+"""Environment variables of a measured run: caches that outlive it, loggers that stay at home, plots
+that wait for nobody.
+"""
 
 from pathlib import Path
 
@@ -20,16 +22,19 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def quiet_environment(scratch: Path) -> dict[str, str]:
-    """Turns off loggers and statistics that would send something away; local log files go to
-    `scratch`.
+    """Turns off loggers and statistics that would send something away, and windows that a person
+    would have to close; local log files go to `scratch`.
 
-    What a program sets in its own code, after it has started, wins over these.
+    What a program sets in its own code wins over these; `trackers` sees to the commonest of that.
     """
     return {
         "WANDB_MODE": "disabled",
         "WANDB_SILENT": "true",
         "MLFLOW_TRACKING_URI": (scratch / "mlflow").as_uri(),
-        "COMET_MODE": "disabled",
+        "MLFLOW_ALLOW_FILE_STORE": "true",  # 3.x refuses to keep its runs in files without it
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "COMET_AUTO_LOG_DISABLE": "1",
+        "COMET_DISABLE_ANNOUNCEMENT": "1",
         "NEPTUNE_MODE": "debug",
         "CLEARML_OFFLINE_MODE": "1",
         "SWANLAB_MODE": "disabled",
@@ -38,4 +43,5 @@ def quiet_environment(scratch: Path) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
         "GRADIO_ANALYTICS_ENABLED": "False",
+        "MPLBACKEND": "Agg",
     }

@@ -1,11 +1,7 @@
-"""DataLoader: which one trains, what it is built with, and how long the program waits for its
-batches.
-"""
+"""DataLoader: which one trains, and how long the program waits for its batches."""
 
-import inspect
 import threading
 import time
-import weakref
 from collections import deque
 from typing import Any
 
@@ -15,71 +11,30 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.inspect import CHANGING, plain_state
-from autotune.workload.live import BuiltLoader, Live, calling_place
+from autotune.workload.kept import kept_by
+from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.rehearsal import rehearse
-from autotune.workload.setup import loader_arguments
+from autotune.workload.seams import construction
+from autotune.workload.seams.construction import BUILT
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
-_BUILT = "_autotune_built"
 _TOLD = "_autotune_told"
-_UNKNOWN = Place(path="", line=0)
+_EPOCHS_LOOKED_AT = 4
 _draw = _BaseDataLoaderIter.__next__
 
 
 def install(live: Live) -> None:
     """Watch every DataLoader, and build the training one as the Setup says."""
-    _install_build(live)
+    construction.install(live)
     _install_iter(live)
     _install_next(live)
-
-
-def _install_build(live: Live) -> None:
-    original = DataLoader.__init__
-    signature = inspect.signature(original)
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        place = calling_place(building=self) or _UNKNOWN
-        within = calling_place()
-        ordinal = sum(built.place == place for built in live.loaders)
-        key = live.training_loader if live.setup.loader else None
-        if (
-            key
-            and (place.path, place.line) == (key.path, key.line)
-            and key.ordinal in (None, ordinal)
-        ):
-            own = dict(signature.bind(self, *args, **kwargs).arguments)
-            del own["self"]
-            args, kwargs = (), loader_arguments(own, live.setup.loader)
-        original(self, *args, **kwargs)
-        built = BuiltLoader(
-            weakref.ref(self),
-            place,
-            within if within != place else None,
-            ordinal,
-            trains=_follows_training(live, place),
-        )
-        live.loaders.append(built)
-        setattr(self, _BUILT, built)
-
-    live.patch(DataLoader, "__init__", __init__)
-
-
-def _follows_training(live: Live, place: Place) -> bool:
-    """Whether a loader built there is the training loader, made anew for another epoch."""
-    leading = live.leading_loader
-    at_its_line = [built for built in live.loaders if built.place == place]
-    return (
-        leading is not None
-        and leading.place == place
-        and all(built.trains for built in at_its_line)
-    )
 
 
 def _install_iter(live: Live) -> None:
     original = DataLoader.__iter__
 
     def __iter__(self: Any) -> Any:
-        built = getattr(self, _BUILT, None)
+        built = getattr(self, BUILT, None)
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
@@ -97,11 +52,20 @@ def _install_iter(live: Live) -> None:
 
 
 def _note_epoch(loader: Any) -> None:
-    """Notice whether the dataset is changed from one epoch to the next: told its number, say."""
-    told = plain_state(loader.dataset)
-    if getattr(loader, _TOLD, told) != told:
+    """Notice whether the dataset is changed from one epoch to the next: told its number, drawn
+    anew.
+
+    Where workers read, nothing but the program changes what this process has of it: all that
+    samples are made from is looked at, in the first epochs. Without workers reading may change it.
+    """
+    epochs, before = getattr(loader, _TOLD, (0, None))
+    thorough = loader.num_workers > 0
+    if thorough and epochs >= _EPOCHS_LOOKED_AT:
+        return
+    told = kept_by(loader.dataset) if thorough else plain_state(loader.dataset)
+    if before is not None and before != told:
         setattr(loader, CHANGING, True)
-    setattr(loader, _TOLD, told)
+    setattr(loader, _TOLD, (epochs + 1, told))
 
 
 def _install_next(live: Live) -> None:
@@ -109,7 +73,7 @@ def _install_next(live: Live) -> None:
 
     def __next__(self: Any) -> Any:
         loader = getattr(self, "_autotune_loader", None)
-        built = getattr(loader, _BUILT, None)
+        built = getattr(loader, BUILT, None)
         if loader is None or built is None or live.elsewhere:
             return _draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
@@ -179,6 +143,7 @@ def note_training(live: Live) -> None:
         for known in live.loaders:
             known.trains = False
         live.leading_loader = live.drawn[-1][0]
+        _note_ahead(live, live.leading_loader.place)
     for built, iterator, samples in live.drawn:
         built.trains = True
         leading = live.leading_loader
@@ -186,6 +151,18 @@ def note_training(live: Live) -> None:
             live.training_iterator = iterator
             live.pace.pending_samples += samples
     live.drawn.clear()
+
+
+def _note_ahead(live: Live, place: Place) -> None:
+    """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
+    first training step draws more than the second.
+    """
+    drawn = [samples for built, _, samples in live.drawn if built.place == place]
+    live.draws.append(len(drawn))
+    if len(live.draws) == DISCOVERY_STEPS:
+        first, second = live.draws
+        live.ahead = max(0, first - second)
+        live.pace.pending_samples -= live.ahead * drawn[-1]  # not trained on yet
 
 
 def feed(live: Live, mode: str) -> str:

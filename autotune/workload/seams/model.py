@@ -14,6 +14,7 @@ from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.setup import Precision
 
+_NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
 _SHAPES = 256  # more distinct ones need no counting
 
 
@@ -22,7 +23,7 @@ def install(live: Live) -> None:
     own_call = nn.Module.__call__
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_traced():  # a compiled module may have kept this hook
+        if _is_no_step():  # a compiled module may have kept this hook
             return own_call(self, *args, **kwargs)
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
@@ -54,7 +55,7 @@ def hook(live: Live, module: nn.Module) -> None:
     inner = vars(module).get("_compiled_call_impl") or module._call_impl
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if _is_traced():
+        if _is_no_step():
             return inner(*args, **kwargs)
         if not torch.is_grad_enabled():
             if not _belongs_to_step(live, module):
@@ -75,8 +76,15 @@ def hook(live: Live, module: nn.Module) -> None:
     live.patch(module, "_compiled_call_impl", timed)
 
 
-def _is_traced() -> bool:
-    return torch.compiler.is_dynamo_compiling() or torch._C._is_tracing()
+def _is_no_step() -> bool:
+    """Whether this call is traced, or is made by a backward pass that computes checkpointed
+    activations again, under the autocast of their forward pass.
+    """
+    return (
+        torch.compiler.is_dynamo_compiling()
+        or torch._C._is_tracing()
+        or torch._C._current_graph_task_id() != _NO_BACKWARD
+    )
 
 
 def _is_trainable(module: nn.Module) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload.live import Live, calling_place
+from autotune.workload.framework import is_installed
+from autotune.workload.live import Live, calling_place, users_place
 from autotune.workload.optimizer import set_implementation
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
@@ -31,7 +32,8 @@ def _install_build(live: Live) -> None:
 
     def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
         build(self, params, defaults)
-        self._autotune_place = calling_place(building=self)
+        self._autotune_place = place = calling_place(building=self)
+        self._autotune_caller = users_place() if place and is_installed(place.path) else None
         wanted: dict[str, Any] = {
             name: value for name, value in live.setup.optimizer.items() if name in self.defaults
         }

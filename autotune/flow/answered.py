@@ -1,0 +1,87 @@
+"""A search that was done already, on the same program, data, machine and versions: its answer
+stands.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from autotune.errors import UsageError
+from autotune.flow.context import Context
+from autotune.flow.sameness import search_key, study_key
+from autotune.measurement.process import RunEnded
+from autotune.outputs.document import read_document
+from autotune.result import Result
+from autotune.trials.trial import FINAL
+from autotune.verdict import Verdict
+from autotune.workload.seen import Seen
+from autotune.workload.target import OBJECTS
+
+STEPS = 2  # that show a program's data
+# Where no difference was found but a gain of more is not excluded, the answer is not kept.
+UNSETTLED = 1.05
+
+
+def kept_answer(context: Context) -> Result | None:
+    """The result of the same search in the output folder, None where there is none.
+
+    Only one that ended by itself, with no smaller budget, and with an answer. The program is
+    started to see its data, and stopped again after two steps.
+    """
+    kept = None if context.options.fresh else _kept(context)
+    if kept is None or kept.search is None:
+        return None
+    context.listener.stage("looking whether the program's data is that of the search kept here")
+    seen = _seen(context)
+    if seen is None or kept.search.key != search_key(context, seen):
+        return None
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return replace(kept, search=replace(kept.search, answered_at=now))
+
+
+def trials_key(context: Context) -> str:
+    """Names the trials that go on: a fresh search after one that was over begins with none, and
+    goes on with its own where it is interrupted.
+    """
+    kept = _kept(context) if context.options.fresh else None
+    return f"{study_key(context)}{f'-after-{kept.started_at}' if kept else ''}"
+
+
+def _is_settled(verdict: Verdict) -> bool:
+    """Whether measuring once more could hardly say anything else."""
+    speedup = verdict.speedup
+    is_open = speedup is not None and speedup.low <= 1 and speedup.high > UNSETTLED
+    return verdict.outcome == "faster" or (verdict.outcome == "no_gain" and not is_open)
+
+
+def _seen(context: Context) -> Seen | None:
+    """What the program is seen to be made of; None where it fails, which its profile will say."""
+    try:
+        run = context.bench.observe()
+    except RunEnded:
+        return None
+    try:
+        run.window(0.0, steps=STEPS)
+        return run.seen()
+    except RunEnded:
+        return None
+    finally:
+        run.kill()
+
+
+def _kept(context: Context) -> Result | None:
+    """A kept result that may be of the same search, as far as can be told without running it."""
+    options = context.options
+    if options.out is None or context.target.kind == OBJECTS:
+        return None
+    try:
+        kept = read_document(options.out / "result.json")
+    except UsageError:  # there is none, or one of another version
+        return None
+    search, verdict = kept.search, kept.verdict
+    if search is None or search.ending is None or verdict is None:
+        return None
+    is_final = search.ending.why in FINAL and _is_settled(verdict)
+    is_whole = verdict.outcome != "faster" or (options.out / "tuned.toml").exists()
+    enough = kept.profile.budget_seconds >= options.budget_seconds
+    same = search.key.startswith(f"{study_key(context)}-")
+    return kept if is_final and is_whole and enough and same else None

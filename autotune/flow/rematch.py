@@ -1,0 +1,82 @@
+"""The two best trials once more, in turns: each was timed in an hour and a process of its own."""
+
+import math
+import time
+from collections.abc import Sequence
+
+from autotune.flow.context import VERDICT_SHARE, Context
+from autotune.measurement.doubts import starved
+from autotune.measurement.statistics import TURNS_PER_PROCESS, ratio_in_turns, timed
+from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
+from autotune.profiling.profile import Profile
+from autotune.result import Rematch
+from autotune.trials.planner import Ranked
+from autotune.trials.trial import Trial
+
+# Further apart than this, in standard deviations of their difference, the first is the best.
+CLOSE = 2.0
+FEWEST_TURNS = 3
+FIRST, SECOND = "first", "second"
+
+
+def settle(
+    context: Context, profiled: Profile, ranked: Sequence[Ranked]
+) -> tuple[Trial | None, Rematch | None]:
+    """The best of `ranked`, and how the first two came out in turns where they are close and there
+    is time for it.
+    """
+    if not ranked:
+        return None, None
+    best = ranked[0].trial
+    if len(ranked) < 2 or not _is_open(ranked[0], ranked[1]):
+        return best, None
+    second = ranked[1].trial
+    seconds = best.seconds + second.seconds + 2 * TURNS_PER_PROCESS * _turn_seconds(profiled)
+    if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
+        return best, None
+    context.listener.stage("measuring the two best once more, in turns")
+    with context.device.held():
+        turns = take_turns(
+            {
+                FIRST: lambda: context.bench.start(best.config),
+                SECOND: lambda: context.bench.start(second.config),
+            },
+            rounds=1,
+            turns_per_round=TURNS_PER_PROCESS,
+            deadline=context.deadline,
+            turn_seconds=_turn_seconds(profiled),
+            warm_seconds=context.warm_seconds,
+            compare_losses=False,
+            after_round=lambda _: True,
+        )
+    return _winner(turns, best, second, context.machine.cores)
+
+
+def _is_open(first: Ranked, second: Ranked) -> bool:
+    """Whether either may be the best, and both are more than the program as it is."""
+    apart = (first.mean - second.mean) / math.hypot(first.sd, second.sd, 1e-9)
+    return bool(first.trial.config and second.trial.config) and apart < CLOSE
+
+
+def _judging_seconds(context: Context) -> float:
+    """What is kept back for the verdict: the rematch takes a third of its share at most."""
+    return VERDICT_SHARE * context.options.budget_seconds * 2 / 3
+
+
+def _turn_seconds(profiled: Profile) -> float:
+    return max(TURN_SECONDS, 2.5 * profiled.step_seconds)
+
+
+def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial, Rematch | None]:
+    if FIRST in turns.failures or SECOND in turns.failures:
+        return (second if SECOND not in turns.failures else best), None
+    pairs = [
+        (timed(one), timed(other))
+        for one, other in zip(turns.windows[FIRST][0], turns.windows[SECOND][0], strict=True)
+        if not starved(one, cores=cores) and not starved(other, cores=cores)
+    ]
+    if len(pairs) < FEWEST_TURNS:
+        return best, None
+    ratio = ratio_in_turns([pairs])
+    rematch = Rematch(trials=(best.number, second.number), ratio=ratio)
+    return (second if ratio.estimate > 1 else best), rematch

@@ -1,0 +1,107 @@
+"""What makes two searches the same: whose trials go on, and whose answer stands."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import UsageError
+from autotune.flow.context import Context
+from autotune.workload.script import import_root
+from autotune.workload.seen import Seen
+from autotune.workload.target import Target, read_source
+
+# A file that is named by an argument counts by its text, unless it is data rather than settings.
+MOST_SETTINGS_BYTES = 1 << 20
+
+
+def study_key(context: Context) -> str:
+    """The same program, arguments, machine and versions: trials that can be compared."""
+    target, machine = context.target, context.machine
+    facts = {
+        "sources": _sources(target),
+        "arguments": [_argument(target, each) for each in target.arguments],
+        "machine": [machine.device, machine.device_name, machine.cores],
+        "versions": machine.versions,
+        "seed": context.options.seed,
+    }
+    return f"{target.name}-{_digest(facts)}"
+
+
+def search_key(context: Context, seen: Seen) -> str:
+    """The same trials, data and wishes: a search that would give the same answer again."""
+    loader, options = seen.loader, context.options
+    facts = {
+        "batch": seen.batch,
+        "data": [loader.dataset, loader.dataset_length, loader.batch_size] if loader else None,
+        "allow": options.allow,
+        "knobs": sorted((name, values) for name, values in options.knobs.items()),
+        "memory_limit": options.memory_limit_bytes,
+        "sampler": options.sampler,
+        "patience": options.patience_seconds,
+        "trials": options.trials,
+    }
+    return f"{study_key(context)}-{_digest(facts)}"
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _argument(target: Target, argument: str) -> str:
+    named = Path(target.directory, argument.partition("=")[2] or argument)
+    with suppress(OSError, ValueError):
+        if named.is_file() and named.stat().st_size <= MOST_SETTINGS_BYTES:
+            return f"{argument} {hashlib.sha256(named.read_bytes()).hexdigest()}"
+    return argument
+
+
+def _sources(target: Target) -> list[str]:
+    """Hashes of the program's file, and of the project's modules that it imports, one by the
+    other.
+    """
+    hashes = {target.path: target.source_sha256}
+    waiting = [(Path(target.path), target.source)] if target.path else []
+    folders = (Path(import_root(target.path, target.module)),) if target.path else ()
+    while waiting:
+        file, text = waiting.pop()
+        for module in _imported(file, text, folders):
+            if str(module) not in hashes:
+                with suppress(UsageError):  # it cannot be read: the program fails with it
+                    found = read_source(module)
+                    hashes[str(module)] = hashlib.sha256(found.encode()).hexdigest()
+                    waiting.append((module, found))
+    return sorted(hashes.values())
+
+
+def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Files below `folders` that `text` may import."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                for folder in folders:
+                    yield from _files(folder, alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            names = node.module.split(".") if node.module else []
+            above = (
+                (file.parents[min(node.level, len(file.parents)) - 1],) if node.level else folders
+            )
+            for folder in above:
+                for alias in node.names:
+                    yield from _files(folder, [*names, alias.name])
+
+
+def _files(folder: Path, names: list[str]) -> Iterator[Path]:
+    """What importing the dotted name may execute: each package on the way, and the module."""
+    for depth in range(1, len(names) + 1):
+        place = folder.joinpath(*names[:depth])
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                yield file

@@ -1,0 +1,60 @@
+"""One at a time on a device of this host, for searches that share a study."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from autotune.machine import CPU
+
+# The same for every user and session of the host, wherever their temporary files go.
+_FOLDER = Path("/tmp")  # noqa: S108  # the lock has no content, and only its owner may replace it
+
+
+class DeviceLock:
+    """Held while something is timed on `device`; the kernel lets go of it when its process ends.
+
+    Args:
+        device: "cpu" or "cuda"; of several GPUs, the first that this process may use.
+        needed: whether others may want the device too; else it is held without asking.
+        waiting: is called once where it must be waited for.
+    """
+
+    def __init__(self, device: str, *, needed: bool, waiting: Callable[[], None]) -> None:
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+        name = device if device == CPU else f"{device}-{first or 0}"
+        self._path = _FOLDER / f"autotune-{name.replace('/', '-')}.lock"
+        self._needed = needed
+        self._waiting = waiting
+        self.waited_seconds = 0.0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Have the device to oneself."""
+        if not self._needed:
+            yield
+            return
+        lock = self._opened()
+        try:
+            began = time.monotonic()
+            self._take(lock)
+            self.waited_seconds += time.monotonic() - began
+            yield
+        finally:
+            os.close(lock)
+
+    def _take(self, lock: int) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def _opened(self) -> int:
+        """Another user's file can be read and locked, but in a shared folder not made again."""
+        try:
+            return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)

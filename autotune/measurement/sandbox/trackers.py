@@ -1,0 +1,71 @@
+"""Experiment trackers that a program points at a server in its own code: kept at home, as those are
+that it leaves to the environment.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def keep_at_home() -> None:
+    """From now on, trackers that this process imports send nothing away, whatever the program asks
+    them for.
+    """
+    sys.meta_path.insert(0, _AfterImport({"wandb": _disable_wandb, "mlflow": _keep_mlflow_local}))
+
+
+class _AfterImport:
+    """Has a module changed right after it was imported."""
+
+    def __init__(self, changes: Mapping[str, Callable[[Any], None]]) -> None:
+        self._changes = changes
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """The spec that the other finders have for a tracker, its execution followed by ours."""
+        if fullname not in self._changes:
+            return None
+        others = [each for each in sys.meta_path if each is not self]
+        specs = (each.find_spec(fullname, path, target) for each in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute, change = spec.loader.exec_module, self._changes[fullname]
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                change(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _disable_wandb(wandb: Any) -> None:
+    """`wandb.init(mode="online")` wins over the environment."""
+    init = getattr(wandb, "init", None)
+    if init is None:  # a folder of that name, or a module of the user's
+        return
+
+    def disabled(*args: Any, **kwargs: Any) -> Any:
+        return init(*args, **{**kwargs, "mode": "disabled"})
+
+    wandb.init = disabled
+
+
+def _keep_mlflow_local(mlflow: Any) -> None:
+    """`set_tracking_uri` and a client's own address win over the environment."""
+    for name in ("set_tracking_uri", "set_registry_uri"):
+        for owner in (mlflow, getattr(mlflow, "tracking", None)):
+            if hasattr(owner, name):
+                setattr(owner, name, _ignored)
+    client = getattr(mlflow, "MlflowClient", None)
+    if client is None:
+        return
+    build = client.__init__
+
+    def build_local(self: Any, *_args: Any, **_kwargs: Any) -> None:
+        build(self)  # its only arguments are addresses
+
+    client.__init__ = build_local
+
+
+def _ignored(*_args: Any, **_kwargs: Any) -> None:
+    """Another address is not taken."""

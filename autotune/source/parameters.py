@@ -1,0 +1,95 @@
+"""Which model an optimizer is given the parameters of, as far as its function shows."""
+
+import ast
+from collections.abc import Iterator
+
+from autotune.source.loss import stored_names
+from autotune.source.places import Call
+
+_PARAMETERS = ("parameters", "named_parameters")
+_MODULES = ("modules", "named_modules", "children", "named_children")
+
+
+def model_of(optimizer: Call) -> ast.expr | None:
+    """The expression of the one model that `optimizer` is given parameters of, None for another
+    number of them.
+
+    Followed are the statements of its function that lead to what it is given: the lists, dicts and
+    loops by which parameters are often put into groups.
+    """
+    given = [at.value for at in optimizer.node.keywords if at.arg == "params"]
+    first = [*optimizer.node.args, *given][:1]
+    if not first:
+        return None
+    script = optimizer.script
+    sources = [first[0], *_leading_to(optimizer, first[0])]
+    owners = [owner for source in sources for owner in _owners(source)]
+    looped = {name for at in sources if isinstance(at, ast.For) for name in _names(at.target)}
+    outermost = [at for at in owners if not (isinstance(at, ast.Name) and at.id in looped)]
+    different = {script.meaning(owner): owner for owner in outermost}
+    one = list(different.values()) if len(different) == 1 else []
+    return one[0] if one and _is_named(one[0]) else None
+
+
+def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
+    """The statements before `optimizer`, in its function, that `given` comes from."""
+    script = optimizer.script
+    function = script.function(optimizer.node)
+    earlier = [
+        at
+        for at in ast.walk(function or script.tree)
+        if isinstance(at, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.Expr)
+        and at.lineno < optimizer.statement.lineno
+        and script.function(at) is function
+    ]
+    needed = _leads(given)
+    found: list[ast.stmt] = []
+    while more := [at for at in earlier if at not in found and _gives(at) & needed]:
+        found += more
+        needed = needed.union(*map(_leads, more))
+    return found
+
+
+def _leads(source: ast.AST) -> set[str]:
+    """The variables that `source` reads, but for those that it takes parameters of."""
+    read = {name for part in _own_parts(source) for name in _names(part)}
+    return read.difference(*map(_names, _owners(source)))
+
+
+def _gives(statement: ast.stmt) -> set[str]:
+    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`)."""
+    match statement:
+        case ast.For(target=target):
+            return _names(target)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return {name}
+        case ast.Assign() | ast.AugAssign():
+            changed = statement.targets if isinstance(statement, ast.Assign) else []
+            subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]
+            return stored_names(statement).union(*map(_names, subscripts))
+    return stored_names(statement)
+
+
+def _own_parts(source: ast.AST) -> list[ast.AST]:
+    """What `source` itself reads: of a loop what it goes over, not its body."""
+    return [source.iter] if isinstance(source, ast.For) else [source]
+
+
+def _owners(source: ast.AST) -> Iterator[ast.expr]:
+    """The `x` of every `x.parameters()` and `x.modules()` that `source` reads."""
+    for node in (at for part in _own_parts(source) for at in ast.walk(part)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[]) if name in (
+                *_PARAMETERS,
+                *_MODULES,
+            ):
+                yield owner
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
+
+
+def _is_named(model: ast.expr) -> bool:
+    """Whether `model` is a name, attribute or element: the same object each time it is read."""
+    return not any(isinstance(at, ast.Call | ast.Lambda | ast.NamedExpr) for at in ast.walk(model))

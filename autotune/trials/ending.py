@@ -1,0 +1,51 @@
+"""When more searching is worth less than the time it takes, in sentences."""
+
+from autotune.knobs.knob import Config
+from autotune.trials.planner import Planner, Proposal
+from autotune.trials.trial import CEILING, EXHAUSTED, PATIENCE, Ending, Trial
+
+# Patience is counted in seconds for each of these, of expected gain.
+ONE_PERCENT = 0.01
+
+
+def ending(
+    planner: Planner, trials: list[Trial], proposal: Proposal | None, patience_seconds: float
+) -> Ending | None:
+    """Why the search ends now, None where `proposal` is worth trying.
+
+    Args:
+        planner: what proposed it.
+        trials: so far.
+        proposal: the best of what is left, None where nothing is.
+        patience_seconds: what one percent of expected gain may take.
+    """
+    if proposal is not None and proposal.gain_per_second * patience_seconds >= ONE_PERCENT:
+        return None
+    fed = planner.at_ceiling(trials)
+    if fed is not None and fed.config:
+        return Ending(
+            why=CEILING,
+            reason=f"With {_said(fed.config)} the program trains as fast as with batches always at "
+            "hand: faster loading gains nothing more.",
+        )
+    dear = too_dear(planner, trials)
+    if proposal is None:
+        return Ending(why=EXHAUSTED, reason=f"What promised anything was tried.{dear}")
+    return Ending(
+        why=PATIENCE,
+        reason=f"Of what is left, {_said(proposal.config)} promises most: "
+        f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, where 1 % "
+        f"may take {patience_seconds:.3g} s.{dear}",
+    )
+
+
+def too_dear(planner: Planner, trials: list[Trial]) -> str:
+    """What was not tried because it takes long, in sentences; "" where there is nothing."""
+    return "".join(
+        f" {name} was not tried: a trial of it takes about {seconds:.0f} s."
+        for name, seconds in planner.too_dear(trials).items()
+    )
+
+
+def _said(config: Config) -> str:
+    return ", ".join(f"{name} {value}" for name, value in config.items()) or "the program as it is"

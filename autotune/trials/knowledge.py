@@ -1,0 +1,105 @@
+"""What the planner knows before the first trial, from the profile and from the knobs."""
+
+import itertools
+import random
+from collections.abc import Iterator
+
+from autotune.knobs import by_name
+from autotune.knobs.knob import Config, Expectation, Value
+from autotune.profiling.profile import Profile
+from autotune.trials.costs import costs_of_trials
+from autotune.trials.performance import STRUCTURE, Costs
+from autotune.trials.planner import Planner
+from autotune.trials.space import Space
+
+# Larger spaces are looked at in part: so many configurations by chance, and all that differ from
+# the best so far in one setting.
+MOST_CANDIDATES = 20_000
+
+
+def planner_for(
+    space: Space,
+    profile: Profile,
+    *,
+    trial_seconds: float = 1.0,
+    memory_limit_bytes: int | None = None,
+) -> Planner:
+    """The planner of a search in `space` for the program of `profile`, whose trials usually take
+    `trial_seconds`.
+    """
+
+    def neighbours(config: Config) -> Iterator[Config]:
+        searched = {
+            name: value for name, value in config.items() if value in space.choices.get(name, ())
+        }  # an earlier search may have tried others
+        for name, values in space.choices.items():
+            for value in values:
+                yield space.difference({**searched, name: value})
+
+    ceiling = profile.ceiling("compute")
+    return Planner(
+        costs_of(profile),
+        {**space.fixed, **space.own},
+        _drawn(space),
+        dict(_expectations(space, profile)),
+        trial_costs=costs_of_trials(space, profile, trial_seconds),
+        neighbours=neighbours,
+        feeding_ceiling=ceiling.samples_per_second if ceiling else None,
+        memory_limit_bytes=memory_limit_bytes,
+    )
+
+
+def _drawn(space: Space) -> Iterator[Config]:
+    """Every configuration of `space`, or as many as can be looked at."""
+    names, values = list(space.choices), list(space.choices.values())
+    if space.size <= MOST_CANDIDATES:
+        for combination in itertools.product(*values):
+            yield space.difference(dict(zip(names, combination, strict=True)))
+        return
+    chance = random.Random(0)
+    for _ in range(MOST_CANDIDATES):
+        chosen = {name: chance.choice(of) for name, of in zip(names, values, strict=True)}
+        yield space.difference(chosen)
+
+
+def costs_of(profile: Profile) -> Costs:
+    """What a sample of the profiled program costs, phase by phase.
+
+    The loader's cost is that of a single process, from the drained loader where it was measured.
+    """
+    seconds = 1 / profile.samples_per_second
+    phases = profile.phases
+    loader = seconds * phases.get("data", 0.0)
+    drained = profile.ceiling("data")
+    if drained is not None and drained.samples_per_second:
+        workers = profile.seen.loader.num_workers if profile.seen.loader else 0
+        loader = max(1, workers) / drained.samples_per_second
+    processor = min(1.0, profile.data_processor_share or 0.0)
+    on_device = profile.machine.device != "cpu"
+    return Costs(
+        loader=loader,
+        loader_processor=loader * processor,
+        compute=seconds * (phases.get("forward", 0.0) + phases.get("backward", 0.0)),
+        optimizer=seconds * phases.get("optimizer", 0.0),
+        copy=seconds * phases.get("copy", 0.0),
+        other=seconds * phases.get("other", 0.0),
+        batch=max(1.0, profile.seen.samples_per_step),
+        cores=float(profile.machine.cores),
+        threads_compute=not on_device,
+    )
+
+
+def _expectations(
+    space: Space, profile: Profile
+) -> Iterator[tuple[tuple[str, Value], Expectation]]:
+    """What each value should do, relative to the program's own."""
+    for name, values in space.choices.items():
+        if name in STRUCTURE:
+            continue
+        knob = by_name(name)
+        own = knob.expects(space.own[name], profile)
+        for value in values:
+            if value != space.own[name]:
+                there = knob.expects(value, profile)
+                change = there.log_mean - own.log_mean
+                yield (name, value), Expectation(phase=there.phase, log_mean=change, sd=there.sd)

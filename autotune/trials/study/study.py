@@ -1,0 +1,268 @@
+"""The trials of one program: what is remembered survives an interrupt, other searches on other
+machines may share it, and Optuna's own tools can read it.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import TrialState
+
+from autotune.errors import AutotuneError, UsageError
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import Profile
+from autotune.trials.ending import ending, too_dear
+from autotune.trials.keeping import PROFILE, without_password
+from autotune.trials.knowledge import planner_for
+from autotune.trials.planner import Proposal, Ranked
+from autotune.trials.space import Space
+from autotune.trials.study.records import (
+    CONFIG,
+    INTERRUPTED,
+    REPEATS,
+    as_text,
+    begun,
+    constraints_of,
+    facts_of,
+    known_trials,
+)
+from autotune.trials.study.sampler import ProfileSampler, optunas_own, suggest
+from autotune.trials.study.storage import (
+    Heartbeat,
+    Kept,
+    await_first,
+    await_turn,
+    free_the_dead,
+    quiet,
+)
+from autotune.trials.trial import EXHAUSTED, Ending, Trial
+
+METRIC = "samples per second"
+# A sampler that gives so many in a row that were tried before knows nothing new.
+_MOST_REPEATS = 50
+
+Asked = tuple[int, dict[str, Value]]
+
+
+class Study:
+    """The trials of one program on one kind of machine, in an Optuna storage; a context manager, at
+    whose end others may have what was begun.
+
+    Args:
+        space: what is searched.
+        profile: of the program.
+        key: names the program and the machine, whose trials go on where they stopped.
+        storage: a journal file, an Optuna storage URL, or None for memory.
+        sampler: one of `SAMPLERS`.
+        seed: of Optuna's samplers.
+        patience_seconds: what one percent of expected gain may take.
+        memory_limit_bytes: what a configuration may need at its peak.
+        trial_seconds: what a trial usually takes.
+
+    Raises:
+        UsageError: the storage cannot be read or written; `ask`, `tell` and `close` raise it too.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        profile: Profile,
+        *,
+        key: str,
+        storage: Path | str | None,
+        sampler: str = PROFILE,
+        seed: int = 0,
+        patience_seconds: float = 15.0,
+        memory_limit_bytes: int | None = None,
+        trial_seconds: float = 1.0,
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.ending: Ending | None = None
+        self.trials: list[Trial] = []
+        self._space, self._seen, self._place = space, profile.seen, storage
+        self._patience_seconds = patience_seconds
+        self._memory_limit_bytes = memory_limit_bytes
+        self._planner = planner_for(
+            space, profile, trial_seconds=trial_seconds, memory_limit_bytes=memory_limit_bytes
+        )
+        self._proposal: Proposal | None = None
+        self._mine: dict[int, Trial] = {}
+        self._open: dict[int, tuple[optuna.Trial, Heartbeat]] = {}
+        guided = ProfileSampler(space, profile, propose=lambda _: self._proposal)
+        with self._keeping():
+            self._kept = Kept(storage)
+            self._study = optuna.create_study(
+                study_name=key,
+                storage=self._kept.storage,
+                load_if_exists=True,
+                direction="maximize",
+                sampler=guided if sampler == PROFILE else optunas_own(sampler, space, seed),
+            )
+            with quiet():
+                self._study.set_metric_names([METRIC])
+            self._free_the_dead()
+            self._refresh()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, seconds_left: float = math.inf) -> Asked | None:
+        """A trial's number and the Config to try, None when more searching does not pay: then
+        `ending` says why.
+
+        Args:
+            seconds_left: what is known to take longer is not tried.
+        """
+        with self._keeping():
+            self._free_the_dead()
+            await_first(self._study)
+            for _ in range(_MOST_REPEATS):
+                self._refresh()
+                if self._is_over(seconds_left):
+                    return None
+                if (asked := self._claim(seconds_left)) is not None:
+                    return asked
+        self.ending = Ending(
+            why=EXHAUSTED, reason="The sampler proposes only what was tried already."
+        )
+        return None
+
+    def tell(self, trial: Trial) -> None:
+        """What came of a trial that was asked for."""
+        opened, heartbeat = self._open.pop(trial.number)
+        heartbeat.stop()
+        self._mine[trial.number] = trial
+        constraints = dict(constraints_of(trial, self._memory_limit_bytes))
+        with self._keeping():
+            # Where nothing was heard of it for too long, another search tries the same by now.
+            with suppress(UpdateFinishedTrialError):
+                for name, fact in facts_of(trial, constraints).items():
+                    opened.set_user_attr(name, fact)
+                for name, amount in constraints.items():
+                    opened.set_constraint(name, amount)
+                self._end(opened, trial.outcome, pruned=bool(constraints))
+            self._refresh()
+
+    def _end(
+        self, opened: optuna.Trial, outcome: Measurement | Failure, *, pruned: bool = False
+    ) -> None:
+        """Optuna's samplers learn of constraints from what was pruned, not from what failed."""
+        if isinstance(outcome, Measurement):
+            self._study.tell(opened, outcome.samples_per_second)
+        else:
+            self._study.tell(opened, state=TrialState.PRUNED if pruned else TrialState.FAIL)
+
+    @property
+    def ranked(self) -> list[Ranked]:
+        """The measured trials that fit into memory, the one that is most likely fastest first."""
+        return self._planner.ranked(self.trials)
+
+    @property
+    def too_dear(self) -> str:
+        """What was not tried because it takes long, in sentences; "" where there is nothing."""
+        return too_dear(self._planner, self.trials)
+
+    @property
+    def best(self) -> Trial | None:
+        """The measured trial that is most likely fastest."""
+        return next((each.trial for each in self.ranked), None)
+
+    def close(self) -> None:
+        """Give up what was begun and not told, and let others have the storage."""
+        with self._keeping():
+            for opened, heartbeat in self._open.values():
+                heartbeat.stop()
+                opened.set_user_attr(INTERRUPTED, True)
+                self._study.tell(opened, state=TrialState.FAIL)
+            self._open.clear()
+            self._kept.close()
+
+    def _is_over(self, seconds_left: float) -> bool:
+        """Whether nothing that is left is worth trying; else the proposal is there."""
+        if not self._planner.can_propose(self.trials):
+            if all(each.state.is_finished() for each in self._found):
+                self._study.enqueue_trial(dict(self._space.own))
+            return False
+        self._propose(seconds_left)
+        if any(each.state == TrialState.WAITING for each in self._found):
+            return False  # what a search that has died was trying
+        self.ending = ending(self._planner, self.trials, self._proposal, self._patience_seconds)
+        return self.ending is not None
+
+    def _claim(self, seconds_left: float) -> Asked | None:
+        """Begin a trial of what nobody has tried or is trying, None where somebody has."""
+        with quiet():
+            opened = self._study.ask()
+        number, heartbeat = opened.number, Heartbeat(self._kept.storage, opened._trial_id)
+        before = self._found
+        await_turn(self._study, number)
+        self._refresh()
+        others = [each for each in self._found if each.number != number]
+        if others != before and self._planner.can_propose(self.trials):
+            self._propose(seconds_left)
+        config = self._space.difference(suggest(opened, self._space))
+        reason = self._refusal(number, config, seconds_left)
+        if not reason:
+            opened.set_user_attr(CONFIG, as_text(config))
+            self._open[number] = opened, heartbeat
+            return number, config
+        heartbeat.stop()
+        opened.set_user_attr(REPEATS, reason)
+        twin = next((each for each in self.trials if each.config == config), None)
+        if twin is not None and isinstance(twin.outcome, Measurement):
+            self._study.tell(opened, twin.outcome.samples_per_second)
+        else:
+            self._study.tell(opened, state=TrialState.FAIL)
+        return None
+
+    def _refusal(self, number: int, config: Config, seconds_left: float) -> str:
+        """Why `config` is not tried, "" where it is."""
+        for trial in self.trials:
+            if trial.config == config:
+                return f"trial {trial.number}"
+        for other, running in begun(self._found):
+            if other != number and running == config:
+                return f"trial {other}"
+        if any(value not in self._space.choices[name] for name, value in config.items()):
+            return "it is not among what this search may try"
+        return "it takes too long" if self._planner.is_late(config, seconds_left) else ""
+
+    def _propose(self, seconds_left: float) -> None:
+        others = [config for _, config in begun(self._found)]
+        self._proposal = self._planner.propose(self.trials, begun=others, seconds_left=seconds_left)
+
+    def _refresh(self) -> None:
+        """Read what there is; of this search's own trials more is known than is kept."""
+        self._found = self._study.get_trials(deepcopy=False)
+        known = {each.number: each for each in known_trials(self._found, self._space, self._seen)}
+        self.trials = [trial for _, trial in sorted((known | self._mine).items())]
+
+    def _free_the_dead(self) -> None:
+        """What searches that have died were trying is to be tried again."""
+        free_the_dead(self._study)
+        if self._kept.sole:
+            self._kept.sole = False  # from now on, what is begun is this search's own
+            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Say it in words where the storage cannot be read or written."""
+        try:
+            yield
+        except AutotuneError:
+            raise
+        except Exception as error:  # whatever the storage's library raises
+            why = without_password((str(error) or repr(error)).splitlines()[0])
+            raise UsageError(
+                f"the study cannot be kept in {without_password(str(self._place))}: {why}",
+                "free some space or delete that file, or choose another --storage or --out",
+            ) from error

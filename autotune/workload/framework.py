@@ -1,0 +1,46 @@
+"""Which training framework runs a program's loop, told by the files that it was seen in."""
+
+import re
+
+from autotune.source.edits import Place, Places
+
+LIGHTNING, FABRIC = "Lightning", "Lightning Fabric"
+TRANSFORMERS, ACCELERATE, IGNITE = "Hugging Face's Trainer", "Accelerate", "Ignite"
+
+# The folders of their files. The first that is found counts: Hugging Face's Trainer trains through
+# Accelerate, and Lightning's has Fabric's parts.
+_FOLDERS = (
+    ("transformers/", TRANSFORMERS),
+    ("lightning/pytorch/", LIGHTNING),
+    ("pytorch_lightning/", LIGHTNING),
+    ("lightning/fabric/", FABRIC),
+    ("lightning_fabric/", FABRIC),
+    ("accelerate/", ACCELERATE),
+    ("ignite/", IGNITE),
+)
+# Those whose loop is their own: they count the batches, and stop by that.
+OWN_LOOPS = frozenset({LIGHTNING, TRANSFORMERS, IGNITE})
+_INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
+
+
+def framework_of(places: Places) -> str:
+    """The framework in whose files the loop of `places` runs, "" for a loop of the program's
+    own.
+    """
+    loop = (places.loader, places.forward, places.backward, places.step, places.zero_grad)
+    paths = [place.path for place in loop if isinstance(place, Place)]
+    inner = [short_path(path) for path in paths if is_installed(path)]
+    found = (name for folder, name in _FOLDERS if any(path.startswith(folder) for path in inner))
+    return next(found, "")
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file is an installed library's."""
+    return _INSTALLED.match(path) is not None
+
+
+def short_path(path: str) -> str:
+    """An installed library's file as its library has it ("timm/data/loader.py"); others as they
+    are.
+    """
+    return _INSTALLED.sub("", path)

@@ -1,0 +1,94 @@
+"""The two best are measured once more, where they are close and there is time for it."""
+
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune.flow import Options, rematch
+from autotune.flow.rematch import settle
+from autotune.listener import Listener
+from autotune.measurement.device_lock import DeviceLock
+from autotune.measurement.measurement import Failure
+from autotune.measurement.turns import Turns
+from autotune.trials.planner import Ranked
+from autotune.trials.trial import Trial
+from tests import builders
+
+
+def ranked(*means: float) -> list[Ranked]:
+    return [
+        Ranked(trial=builders.trial(number, {"num_workers": number}, 100.0), mean=mean, sd=0.05)
+        for number, mean in enumerate(means, start=1)
+    ]
+
+
+def settled(
+    monkeypatch: pytest.MonkeyPatch,
+    candidates: Sequence[Ranked],
+    *,
+    speeds: tuple[float, float] = (100.0, 120.0),
+    seconds_left: float = 300.0,
+    failures: dict[str, Failure] | None = None,
+) -> tuple[Trial | None, Any]:
+    def take_turns(contestants: Any, **_: Any) -> Turns:
+        windows = {
+            name: [[builders.window(speed) for _ in range(5)]]
+            for name, speed in zip(contestants, speeds, strict=True)
+        }
+        return Turns(windows=windows, failures=failures or {})
+
+    monkeypatch.setattr(rematch, "take_turns", take_turns)
+    context: Any = SimpleNamespace(
+        options=Options(),
+        deadline=time.monotonic() + seconds_left,
+        listener=Listener(),
+        machine=builders.machine(),
+        device=DeviceLock("cpu", needed=False, waiting=lambda: None),
+        bench=None,
+        warm_seconds=1.0,
+    )
+    return settle(context, builders.profile(), candidates)
+
+
+def test_of_two_that_are_close_the_one_that_is_faster_in_turns_is_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, result = settled(monkeypatch, ranked(5.0, 4.98))
+    assert best is not None and best.number == 2
+    assert result.trials == (1, 2)
+    assert result.ratio.estimate == pytest.approx(1.2, rel=0.01)
+
+
+def test_the_first_stays_the_best_where_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    best, result = settled(monkeypatch, ranked(5.0, 4.98), speeds=(120.0, 100.0))
+    assert best is not None and best.number == 1 and result is not None
+
+
+def test_two_that_are_far_apart_need_no_rematch(monkeypatch: pytest.MonkeyPatch) -> None:
+    best, result = settled(monkeypatch, ranked(5.0, 4.0))
+    assert best is not None and best.number == 1 and result is None
+
+
+def test_the_verdict_keeps_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    best, result = settled(monkeypatch, ranked(5.0, 4.98), seconds_left=60.0)
+    assert best is not None and best.number == 1 and result is None
+
+
+def test_the_program_as_it_is_is_left_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = ranked(5.0, 4.98)
+    own = Ranked(trial=builders.trial(0, {}, 100.0), mean=4.99, sd=0.05)
+    assert settled(monkeypatch, [candidates[0], own])[1] is None
+    assert settled(monkeypatch, [own, candidates[1]])[0] == own.trial
+
+
+def test_settings_that_fail_in_the_rematch_have_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = {rematch.FIRST: Failure(kind="crashed", reason="no")}
+    best, _ = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
+    assert best is not None and best.number == 2
+
+
+def test_without_a_measured_trial_there_is_no_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settled(monkeypatch, []) == (None, None)

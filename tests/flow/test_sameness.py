@@ -1,0 +1,84 @@
+"""Which searches are the same: what may change the trials or the answer makes another key."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune.flow import Options
+from autotune.flow.sameness import search_key, study_key
+from autotune.workload.target import load_target
+from tests import builders
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that imports a module of its project, which imports another, and reads settings."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "__init__.py").write_text("")
+    (tmp_path / "parts" / "layers.py").write_text("SIZE = 8\n")
+    (tmp_path / "model.py").write_text("from parts.layers import SIZE\n")
+    (tmp_path / "train.py").write_text("def main():\n    import model\n\nmain()\n")
+    (tmp_path / "notes.py").write_text("")
+    (tmp_path / "settings.toml").write_text("lr = 0.1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def context(*arguments: str, **options: Any) -> Any:
+    arguments = arguments or ("--config=settings.toml",)
+    return SimpleNamespace(
+        target=load_target("train.py", arguments),
+        machine=builders.machine(),
+        options=Options(**options),
+    )
+
+
+def test_the_same_program_has_the_same_key_and_its_name(project: Path) -> None:
+    assert study_key(context()) == study_key(context(budget_seconds=9.0))
+    assert study_key(context()).startswith("train-")
+
+
+@pytest.mark.parametrize("name", ["train.py", "model.py", "parts/layers.py", "parts/__init__.py"])
+def test_a_change_in_whatever_the_program_imports_makes_another(project: Path, name: str) -> None:
+    before = study_key(context())
+    with (project / name).open("a") as file:
+        file.write("# changed\n")
+    assert study_key(context()) != before
+
+
+def test_a_change_in_the_settings_that_an_argument_names_makes_another(project: Path) -> None:
+    before = study_key(context()), study_key(context("settings.toml"))
+    (project / "settings.toml").write_text("lr = 0.2\n")
+    assert study_key(context()) != before[0]
+    assert study_key(context("settings.toml")) != before[1]
+
+
+def test_other_arguments_and_another_machine_make_another(project: Path) -> None:
+    other = context()
+    other.machine = replace(other.machine, cores=3)
+    assert len({study_key(context()), study_key(context("--lr", "1")), study_key(other)}) == 3
+
+
+def test_a_file_that_is_not_imported_makes_no_difference(project: Path) -> None:
+    before = study_key(context())
+    (project / "notes.py").write_text("changed = True\n")
+    assert study_key(context()) == before
+
+
+def test_the_answer_hangs_on_the_data_and_on_what_was_asked_for(project: Path) -> None:
+    seen = builders.seen()
+    assert seen.loader is not None
+    larger = replace(seen, loader=replace(seen.loader, dataset_length=7))
+    keys = {
+        search_key(context(), seen),
+        search_key(context(), larger),
+        search_key(context(), replace(seen, batch=("float32[1]",))),
+        search_key(context(knobs={"num_workers": (0, 2)}), seen),
+        search_key(context(memory_limit_bytes=1), seen),
+        search_key(context(sampler="tpe"), seen),
+    }
+    assert len(keys) == 6
+    assert all(key.startswith(study_key(context())) for key in keys)

@@ -1,0 +1,112 @@
+"""Experiment trackers keep what they are told at home, whatever the program asks them for."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune.measurement.sandbox import trackers
+from autotune.measurement.workbench import Workbench
+from autotune.workload.target import load_target
+from tests.workload.programs import PLAIN
+
+# As the libraries are made, as far as a program uses them to name a server.
+LIBRARIES = {
+    "wandb": "def init(project=None, mode=None):\n    return mode\n",
+    "mlflow": (
+        "uri = 'home'\n"
+        "def set_tracking_uri(address):\n    global uri\n    uri = address\n"
+        "class MlflowClient:\n"
+        "    def __init__(self, tracking_uri=None):\n        self.uri = tracking_uri or uri\n"
+    ),
+}
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The libraries, imported after trackers were told to stay at home."""
+    for name, text in LIBRARIES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    trackers.keep_at_home()
+    yield {name: importlib.import_module(name) for name in LIBRARIES}
+    for name in LIBRARIES:
+        sys.modules.pop(name, None)
+
+
+def test_a_mode_in_the_program_s_own_code_does_not_put_wandb_online(
+    imported: dict[str, Any],
+) -> None:
+    assert imported["wandb"].init("project", mode="online") == "disabled"
+    assert imported["wandb"].init() == "disabled"
+
+
+def test_an_address_in_the_program_s_own_code_is_not_told_to_mlflow(
+    imported: dict[str, Any],
+) -> None:
+    mlflow = imported["mlflow"]
+    mlflow.set_tracking_uri("http://server")
+    assert mlflow.uri == "home"
+    assert mlflow.MlflowClient("http://server").uri == "home"
+    assert mlflow.MlflowClient(tracking_uri="http://server").uri == "home"
+
+
+def test_a_module_of_the_users_that_is_called_like_a_tracker_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wandb.py").write_text("mine = 1\n")
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    trackers.keep_at_home()
+
+    module = importlib.import_module("wandb")
+    sys.modules.pop("wandb")
+    assert module.mine == 1 and not hasattr(module, "init")
+
+
+RECORDED = """
+import socket
+def recorded(*_):
+    print("connection tried", flush=True)
+    raise OSError("no network")
+socket.socket.connect = socket.getaddrinfo = recorded
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "start", "log"),
+    [
+        ("wandb", "wandb.init(project='p', mode='online')", "wandb.log({'loss': 1.0})"),
+        (
+            "mlflow",
+            "mlflow.set_tracking_uri('http://127.0.0.1:9'); mlflow.set_experiment('p')",
+            "mlflow.log_metric('loss', 1.0)",
+        ),
+        (
+            "comet_ml",
+            "experiment = comet_ml.Experiment(api_key='k' * 25, project_name='p')",
+            "experiment.log_metric('loss', 1.0)",
+        ),
+    ],
+)
+def test_the_library_itself_reaches_for_no_network_and_leaves_no_file(
+    tmp_path: Path, library: str, start: str, log: str
+) -> None:
+    pytest.importorskip(library)
+    body = PLAIN.replace("        optimizer.step()", f"        optimizer.step(); {log}")
+    (tmp_path / "train.py").write_text(f"import {library}\n{RECORDED}{start}\n{body}")
+
+    with Workbench(load_target(tmp_path / "train.py")) as bench:
+        run = bench.observe()
+        run.window(0.0, steps=5)
+        output = run.output()
+        run.kill()
+
+    assert "connection tried" not in output
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]

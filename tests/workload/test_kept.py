@@ -1,0 +1,103 @@
+"""What samples are made from is found by what the methods of a dataset read, and changes of it are
+seen.
+"""
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import Dataset, Subset
+
+from autotune.workload.delivery import changed
+from autotune.workload.kept import kept_by
+
+factor = [1.0]
+noise = [0.0]  # a global of the same name as an attribute
+
+
+class Scaled(Dataset[Any]):
+    def __init__(self) -> None:
+        self.data = torch.ones(8)
+        self.noise = 0.1
+        self.losses = torch.zeros(8)
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.scaled(index) + self.noise
+
+    def scaled(self, index: int) -> Any:
+        return self.data[index] * sum(each for each in factor)
+
+
+def test_it_is_what_the_methods_that_give_samples_read() -> None:
+    assert set(kept_by(Scaled())) >= {"dataset.data", "dataset.noise", "factor"}
+    assert not {"dataset.losses", "noise"} & set(kept_by(Scaled()))
+
+
+def test_a_dataset_in_another_is_looked_into() -> None:
+    kept = kept_by(Subset(Scaled(), [1, 2]))
+    assert {"dataset.dataset.data", "dataset.indices"} <= set(kept)
+
+
+def test_the_variables_of_the_function_around_it_count() -> None:
+    buffer = [1, 2]
+
+    class Inner(Dataset[Any]):
+        def __getitem__(self, index: int) -> Any:
+            return buffer[index]
+
+    before = kept_by(Inner())
+    buffer.append(3)
+    assert changed(before, kept_by(Inner())) == ("buffer",)
+
+
+def _write(values: Any) -> None:
+    values[0] = 7
+
+
+CHANGES: dict[str, tuple[Any, Callable[[Any], object]]] = {
+    "a tensor": (torch.zeros(3), _write),
+    "an array": (np.zeros(3), _write),
+    "an array of objects": (np.array([[], "a"], dtype=object), _write),
+    "a list": ([1, 2], _write),
+    "a table": ({0: 1}, _write),
+    "a set": ({1}, lambda values: values.add(2)),
+    "Python's generator": (random.Random(0), lambda generator: generator.random()),
+    "torch's generator": (torch.Generator(), lambda own: torch.rand(1, generator=own)),
+    "numpy's generator": (np.random.default_rng(0), lambda generator: generator.random()),
+    "numpy's older generator": (np.random.RandomState(0), lambda generator: generator.rand()),
+    "a model": (
+        nn.Linear(2, 2),
+        lambda model: torch.optim.SGD([nn.init.ones_(model.weight)]).step(),
+    ),
+    "an object": (SimpleNamespace(size=1), lambda inner: setattr(inner, "size", 2)),
+}
+
+
+@pytest.mark.parametrize(("value", "change"), CHANGES.values(), ids=CHANGES)
+def test_a_change_is_seen_and_nothing_else(value: Any, change: Callable[[Any], object]) -> None:
+    dataset = SimpleNamespace(value=value, other=torch.ones(2))
+    before = kept_by(dataset)
+    assert changed(before, kept_by(dataset)) == ()
+    change(value)
+    assert {name.split(".")[1].split("[")[0] for name in changed(before, kept_by(dataset))} == {
+        "value"
+    }
+
+
+def test_what_processes_share_is_left_out() -> None:
+    shared = torch.zeros(3).share_memory_()
+    assert kept_by(SimpleNamespace(shared=shared)) == {}
+
+
+def test_a_dataset_that_holds_itself_comes_to_an_end() -> None:
+    dataset = SimpleNamespace(size=1)
+    dataset.itself = [dataset]
+    assert "dataset.size" in kept_by(dataset)
