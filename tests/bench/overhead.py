@@ -1,7 +1,11 @@
 """What watching costs a training step: the same loop with and without the hooks, by turns, in one
-process, in processor seconds.
+process.
 
-    python -m tests.bench.overhead [--rounds 15] [--out reports/bench/overhead.json]
+    python -m tests.bench.overhead [--rounds 40] [--out reports/bench/overhead.json]
+
+Each turn is a fraction of a second, so that a slow moment of the machine meets both alike. What a
+turn gives is its median step, and its mean; the cost is the median of the differences between
+neighbouring turns, with the interval that their order statistics give.
 """
 
 import argparse
@@ -12,19 +16,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from autotune.machine import detect
-from autotune.measurement.statistics import student_t
 from autotune.workload.conversation import Rehearsed, RunWindow
 from autotune.workload.intercept import intercepted
 from autotune.workload.setup import Setup
 
-WARM_STEPS = 100
+WARM_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +41,14 @@ class Loop:
 
 
 LOOPS = {
-    "tiny": Loop(width=16, depth=2, batch=8, steps=1500),
-    "small": Loop(width=64, depth=40, batch=16, steps=300),
-    "5 ms": Loop(width=512, depth=6, batch=128, steps=150),
+    "tiny": Loop(width=16, depth=2, batch=8, steps=300),
+    "small": Loop(width=64, depth=40, batch=16, steps=60),
+    "5 ms": Loop(width=512, depth=6, batch=32, steps=50),
 }
 
 
-def step_seconds(loop: Loop) -> float:
-    """Processor seconds of one step of `loop`, built and warmed up afresh.
-
-    With one thread on a quiet machine that is its wall; on any other it is not its neighbours'.
-    """
+def step_seconds(loop: Loop) -> list[float]:
+    """Seconds of each step of `loop`, built and warmed up afresh."""
     torch.manual_seed(0)
     layers: list[nn.Module] = []
     for _ in range(loop.depth):
@@ -58,16 +58,16 @@ def step_seconds(loop: Loop) -> float:
     inputs = torch.randn(loop.batch * 50, loop.width)
     loader = DataLoader(TensorDataset(inputs, inputs), batch_size=loop.batch)
     batches = _forever(loader)
-    began = 0.0
-    for number in range(WARM_STEPS + loop.steps):
-        if number == WARM_STEPS:
-            began = time.process_time()
+    seconds: list[float] = []
+    for _ in range(WARM_STEPS + loop.steps):
+        began = time.perf_counter()
         x, y = next(batches)
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()
-    return (time.process_time() - began) / loop.steps
+        seconds.append(time.perf_counter() - began)
+    return seconds[WARM_STEPS:]
 
 
 def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torch.Tensor]]:
@@ -82,28 +82,47 @@ def _watched() -> AbstractContextManager[object]:
 def cost(loop: Loop, rounds: int) -> dict[str, object]:
     """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
     contexts: tuple[Callable[[], AbstractContextManager[object]], ...] = (nullcontext, _watched)
-    seconds: dict[str, list[float]] = {"plain": [], "watched": []}
+    medians: dict[str, list[float]] = {"plain": [], "watched": []}
+    means: dict[str, list[float]] = {"plain": [], "watched": []}
     for number in range(rounds):
-        turns = list(zip(seconds, contexts, strict=True))
+        turns = list(zip(medians, contexts, strict=True))
         for name, context in turns if number % 2 == 0 else turns[::-1]:
             with context():
-                seconds[name].append(step_seconds(loop))
-    pairs = zip(seconds["plain"], seconds["watched"], strict=True)
-    costs = [1e6 * (watched - plain) for plain, watched in pairs]
-    reach = student_t(0.95, rounds - 1) * stdev(costs) / math.sqrt(rounds)
+                seconds = step_seconds(loop)
+            medians[name].append(median(seconds))
+            means[name].append(fmean(seconds))
+    costs, of_means = _differences(medians), _differences(means)
     return {
-        "plain_step_microseconds": 1e6 * median(seconds["plain"]),
-        "cost_microseconds": fmean(costs),
-        "median_cost_microseconds": median(costs),
-        "interval_microseconds": [fmean(costs) - reach, fmean(costs) + reach],
-        "raw_step_seconds": seconds,
+        "plain_step_microseconds": 1e6 * median(medians["plain"]),
+        "cost_microseconds": median(costs),
+        "interval_microseconds": median_interval(costs),
+        "cost_of_means_microseconds": median(of_means),
+        "raw_median_step_seconds": medians,
+        "raw_mean_step_seconds": means,
     }
+
+
+def _differences(seconds: dict[str, list[float]]) -> list[float]:
+    pairs = zip(seconds["plain"], seconds["watched"], strict=True)
+    return [1e6 * (watched - plain) for plain, watched in pairs]
+
+
+def median_interval(values: list[float]) -> list[float]:
+    """The 95 % interval of their median, by the binomial distribution of its rank."""
+    count = len(values)
+    below, rank = 0.0, 0
+    while below + math.comb(count, rank) / 2**count <= 0.025:
+        below += math.comb(count, rank) / 2**count
+        rank += 1
+    ordered = sorted(values)
+    low = max(0, rank - 1)
+    return [ordered[low], ordered[count - 1 - low]]
 
 
 def main() -> None:
     """Print what the hooks cost, by loop; `--out` keeps the raw times."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -115,7 +134,7 @@ def main() -> None:
         print(
             f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost "
             f"{found['cost_microseconds']:6.1f} us (95 % interval {low:.1f} to {high:.1f}), "
-            f"median {found['median_cost_microseconds']:.1f}"
+            f"{found['cost_of_means_microseconds']:.1f} by the means"
         )
     if arguments.out:
         facts = {
