@@ -71,7 +71,7 @@ def searched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
     before = tree_hash([project])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
-        options = Options(budget_seconds=25, out=out, trials=4)
+        options = Options(budget_seconds=35, out=out, trials=4)
         result = flow.search(project / "train.py", options=options)
     return result, out, tree_hash([project]) == before
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _NAME = "autotune"
+_FRESH = "--fresh"
 
 
 def typed(*words: str) -> str:
@@ -16,7 +17,8 @@ def typed(*words: str) -> str:
 
 
 def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -> str:
-    """A command of before once more, every flag and argument kept but what is given here.
+    """A command of before once more, every flag and argument kept but what is given here, and
+    `--fresh`: it is to go on.
 
     Args:
         command: as in `sys.argv`.
@@ -25,7 +27,7 @@ def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -
     """
     words = list(command[1:])
     own = words.index("--") if "--" in words else len(words)
-    flags, arguments = words[:own], words[own:]
+    flags, arguments = [word for word in words[:own] if word != _FRESH], words[own:]
     if as_command:
         place = next((at for at, word in enumerate(flags) if not word.startswith("-")), len(flags))
         flags[place : place + 1] = [as_command]
