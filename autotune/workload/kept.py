@@ -58,12 +58,18 @@ def kept_by(dataset: object, name: str = "dataset", without: object = None) -> d
             continue
         if not isinstance(value, _PLAIN):  # a number may be in many places
             known.add(id(value))
-        digest = _digest(value)
+        digest, inside = _looked_at(value, deeper=depth < _DEPTH)
         if digest is not None:
             found[path] = digest
-        if depth < _DEPTH:
-            waiting += [(_inside(path, part), inner, depth + 1) for part, inner in _within(value)]
+        waiting += [(_inside(path, part), inner, depth + 1) for part, inner in inside]
     return found
+
+
+def _looked_at(value: object, *, deeper: bool) -> tuple[int | None, list[tuple[str, object]]]:
+    try:
+        return _digest(value), list(_within(value)) if deeper else []
+    except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
+        return None, []
 
 
 def _inside(path: str, name: str) -> str:
@@ -118,6 +124,10 @@ def _digest_of_numpys(value: Any) -> int | None:
     if value.dtype.hasobject:
         return _digest_of_items(value.reshape(-1))
     step = 1 + value.nbytes // _LARGE_BYTES
+    if value.flags.f_contiguous:
+        value = value.T
+    if step > 1 and not value.flags.c_contiguous:
+        return None  # it would be copied whole
     return zlib.crc32(numpy.ascontiguousarray(value.reshape(-1)[::step]).view(numpy.uint8))
 
 

@@ -12,7 +12,7 @@ def test_workers_that_repeat_every_sample_do_not_win(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(stream("for sample in zip(X, Y):\n    time.sleep(0.002)\n    yield sample"))
     before = tree_hash([tmp_path])
-    options = Options(budget_seconds=10, trials=2, knobs={"num_workers": (0, 2), "threads": (1, 2)})
+    options = Options(budget_seconds=15, trials=2, knobs={"num_workers": (0, 2), "threads": (1, 2)})
     result = flow.search(program, options=options)
     assert result.space is not None
     refused = {each.knob: each.reason for each in result.space.skipped if each.refused}

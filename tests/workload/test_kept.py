@@ -97,6 +97,15 @@ def test_what_processes_share_is_left_out() -> None:
     assert kept_by(SimpleNamespace(shared=shared)) == {}
 
 
+def test_what_cannot_be_looked_at_is_passed_over() -> None:
+    class Unwilling:
+        @property
+        def __dict__(self) -> Any:  # type: ignore[override]
+            raise RuntimeError("no")
+
+    assert "dataset.size" in kept_by(SimpleNamespace(inner=Unwilling(), size=1))
+
+
 def test_a_dataset_that_holds_itself_comes_to_an_end() -> None:
     dataset = SimpleNamespace(size=1)
     dataset.itself = [dataset]

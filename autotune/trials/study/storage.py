@@ -7,8 +7,8 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,20 @@ class Kept:
             self._lock = None
         if isinstance(self.storage, RDBStorage):
             self.storage.engine.dispose()
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Nobody else begins a trial meanwhile. A server sees to that itself; of a file of
+        SQLite's two searches may take the same waiting trial.
+        """
+        storage = self.storage
+        url = storage.engine.url if isinstance(storage, RDBStorage) else None
+        if url is None or url.get_backend_name() != "sqlite" or not url.database:
+            yield
+            return
+        with open(f"{url.database}.beginning", "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _lock_it(self, path: Path) -> None:
         """The kernel lets go of it when this process ends, however that happens."""

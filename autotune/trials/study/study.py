@@ -199,7 +199,7 @@ class Study:
 
     def _claim(self, seconds_left: float) -> Asked | None:
         """Begin a trial of what nobody has tried or is trying, None where somebody has."""
-        with quiet():
+        with quiet(), self._kept.beginning():
             opened = self._study.ask()
         number, heartbeat = opened.number, Heartbeat(self._kept.storage, opened._trial_id)
         before = self._found
