@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # more than two processes of one program differ.
 LOST = 1 - PROCESS_SD
 FEWEST_WINDOWS = 3
+# One measurement of a program was seen to be a fifth above the next.
+NEAR = 0.8
 # A trial sees at least so many steps, however slow they are.
 FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging.
@@ -71,10 +73,23 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         best, rematch = settle(context, profiled, study.ranked)
         return Found(
             trials=tuple(study.trials) or (as_it_is,),
-            best=best or as_it_is,
+            best=_to_judge(context, best or as_it_is, study.ranked),
             ending=ending,
             rematch=rematch,
         )
+
+
+def _to_judge(context: Context, best: Trial, ranked: Sequence[Ranked]) -> Trial:
+    """What takes turns with the program as it is: where that is itself the best, and there is time,
+    the next best, unless it is far behind. The program as it is was measured once, perhaps in a
+    lucky moment.
+    """
+    if best.config or time.monotonic() > context.trials_deadline:
+        return best
+    floor = NEAR * getattr(best.outcome, "samples_per_second", 0.0)
+    others = (each.trial for each in ranked if each.trial.config)
+    near = (each for each in others if getattr(each.outcome, "samples_per_second", 0.0) > floor)
+    return next(near, best)
 
 
 def _try_all(

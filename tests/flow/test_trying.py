@@ -1,0 +1,37 @@
+"""What takes turns with the program as it is, after the trials."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune.flow.trying import _to_judge
+from autotune.trials.planner import Ranked
+from tests import builders
+
+AS_IT_IS = builders.trial(0, {}, 100.0)
+NEAR = builders.trial(1, {"threads": 1}, 90.0)
+FAR = builders.trial(2, {"num_workers": 2}, 60.0)
+IN_TIME: Any = SimpleNamespace(trials_deadline=math.inf)
+TOO_LATE: Any = SimpleNamespace(trials_deadline=-math.inf)
+
+
+def ranked(*trials: Any) -> list[Ranked]:
+    return [Ranked(trial=each, mean=0.0, sd=0.1) for each in trials]
+
+
+@pytest.mark.parametrize(
+    ("context", "best", "others", "judged"),
+    [
+        (IN_TIME, AS_IT_IS, (FAR, NEAR), NEAR),
+        (IN_TIME, AS_IT_IS, (FAR,), AS_IT_IS),
+        (TOO_LATE, AS_IT_IS, (NEAR,), AS_IT_IS),
+        (IN_TIME, FAR, (FAR, NEAR), FAR),
+    ],
+    ids=["the next best", "none that is far behind", "none without time", "the best itself"],
+)
+def test_a_lucky_moment_of_the_program_as_it_is_is_looked_at_again(
+    context: Any, best: Any, others: Any, judged: Any
+) -> None:
+    assert _to_judge(context, best, ranked(AS_IT_IS, *others)) is judged
