@@ -130,6 +130,8 @@ def _how(result: Result, settings: Config) -> str:
         return "as it is: no settings have been searched yet"
     if result.verdict.outcome == "failed":
         return "as it is: its search came to no answer"
+    if result.verdict.is_undecided:
+        return "as it is: its search could not tell whether anything is faster"
     return "as it is: there was nothing to gain"
 
 

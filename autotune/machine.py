@@ -14,9 +14,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from autotune.errors import UsageError
+from autotune.nvml import Gpu, describe_gpu
 
 CPU, CUDA = "cpu", "cuda"
 # Capability from which a GPU multiplies bfloat16 in hardware (CUDA C++ Programming Guide, compute
@@ -66,16 +66,6 @@ class Ability:
     name: str
     can: bool
     note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gpu:
-    """The first GPU that this process may use."""
-
-    name: str
-    memory_bytes: int
-    capability: tuple[int, int]
-    driver: str
 
 
 def detect(device: str | None = None) -> Machine:
@@ -197,40 +187,9 @@ def _quota(group: Path) -> tuple[float, float]:
     return (-1.0 if words[0] == "max" else float(words[0])), float(words[1])
 
 
-def _gpu() -> _Gpu | None:
+def _gpu() -> Gpu | None:
     """The GPU that torch would use first; None without one, or if torch is built without CUDA."""
-    if not _torch_cuda_version():
-        return None
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        handle = _first_visible(pynvml)
-        if handle is None:
-            return None
-        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-        return _Gpu(
-            name=str(pynvml.nvmlDeviceGetName(handle)),
-            memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-            capability=(int(major), int(minor)),
-            driver=str(pynvml.nvmlSystemGetDriverVersion()),
-        )
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _first_visible(nvml: ModuleType) -> object | None:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    if visible.isdigit():
-        return nvml.nvmlDeviceGetHandleByIndex(int(visible))  # type: ignore[no-any-return]
-    if visible.startswith(("GPU-", "MIG-")):
-        return nvml.nvmlDeviceGetHandleByUUID(visible)  # type: ignore[no-any-return]
-    return None
+    return describe_gpu() if _torch_cuda_version() else None
 
 
 def _why_no_gpu() -> str:
@@ -241,7 +200,7 @@ def _why_no_gpu() -> str:
     return "the NVIDIA driver shows none"
 
 
-def _versions(gpu: _Gpu | None) -> dict[str, str]:
+def _versions(gpu: Gpu | None) -> dict[str, str]:
     found = {
         "python": platform.python_version(),
         "torch": _installed("torch"),

@@ -16,13 +16,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the search itself cost; `break_even_steps` of training pay for it, None where nothing
-    was gained.
+    """What the search itself cost, and by how much each later start of the tuned program is slower
+    (it compiles, it starts workers): `break_even_steps` of training pay for the search and a start,
+    None where nothing was gained.
     """
 
     seconds: float
     trials: int
     break_even_steps: int | None
+    start_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,25 @@
-"""Tests that need a device or a browser are skipped where there is none, saying so."""
+"""What tests share: one warm process that runs are forked from, and how often a property is tried.
+
+Tests that need a device or a browser are skipped where there is none, saying so.
+"""
 
 import shutil
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from autotune.measurement.forks import Zygote
+    from autotune.measurement.process import ProcessRun
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+GONE_WITHIN_SECONDS = 10.0
+
+settings.register_profile("here", max_examples=25, deadline=None)
+settings.load_profile("here")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -18,3 +33,49 @@ def has_cuda() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Zygote"]:
+    """The warm process: it takes as long to get warm as ten short runs, and serves all tests."""
+    from autotune.measurement.forks import Zygote
+    from autotune.measurement.sandbox import environment, quiet_environment
+
+    scratch = tmp_path_factory.mktemp("caches")
+    with Zygote({**environment(scratch), **quiet_environment(scratch)}) as warm:
+        yield warm
+
+
+@pytest.fixture
+def lent_zygote(zygote: "Zygote", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every workbench forks from the warm process of all tests, instead of warming its own."""
+    monkeypatch.setattr("autotune.measurement.workbench.Zygote", lambda _: Lent(zygote))
+
+
+@pytest.fixture
+def brief(lent_zygote: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search begins with a profile of a second: for tests of what it says, not of its figures."""
+    monkeypatch.setattr("autotune.flow.profiling.PROFILE_SECONDS", (1.0, 1.0))
+    monkeypatch.setattr("autotune.flow.context.WARM_SECONDS", (0.5, 0.5))
+
+
+class Lent:
+    """A warm process that outlives whoever has borrowed it; the borrower's runs do not."""
+
+    def __init__(self, zygote: "Zygote") -> None:
+        self._zygote = zygote
+        self._runs: list[ProcessRun] = []
+        self.call, self.exit_status = zygote.call, zygote.exit_status
+
+    def start(self, job: Any, *, limit_seconds: float) -> "ProcessRun":
+        self._runs.append(self._zygote.start(job, limit_seconds=limit_seconds))
+        return self._runs[-1]
+
+    def close(self) -> None:
+        ends = time.monotonic() + GONE_WITHIN_SECONDS
+        for run in self._runs:
+            run.kill()
+        for run in self._runs:
+            while self.exit_status(run.pid) is None:
+                assert time.monotonic() < ends, f"run {run.pid} is not gone"
+                time.sleep(0.01)

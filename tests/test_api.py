@@ -46,6 +46,7 @@ print("fine")
 """
 
 
+@pytest.mark.slow
 def test_objects_of_the_main_module_are_tuned_and_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "notebook.py").write_text(NOTEBOOK)
     command = [sys.executable, "-W", "ignore", "notebook.py"]

@@ -116,6 +116,7 @@ def test_what_is_handed_back_applies_and_runs_without_autotune(
     assert "<html" in (out / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_program_whose_knobs_are_all_set_has_nothing_to_gain(tmp_path: Path) -> None:
     text = SLOW_READS.replace("        time.sleep(0.004)\n", "").replace("range(3)", "range(9000)")
     (tmp_path / "train.py").write_text(text)
@@ -126,6 +127,7 @@ def test_a_program_whose_knobs_are_all_set_has_nothing_to_gain(tmp_path: Path) -
     assert result.space is not None and len(result.space.skipped) == len(KNOBS)
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [

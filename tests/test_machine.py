@@ -139,8 +139,11 @@ class FakeNvml(types.ModuleType):
             raise self.NVMLError
         return index
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> int:  # noqa: N802
-        return int(uuid.removeprefix("GPU-"))
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return 2
+
+    def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
+        return f"GPU-{handle}1c9b74e"
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: int) -> tuple[int, int]:  # noqa: N802
         return (7, 5) if handle else (9, 0)
@@ -157,7 +160,16 @@ class FakeNvml(types.ModuleType):
 
 @pytest.mark.parametrize(
     ("visible", "name"),
-    [(None, "GPU 0"), ("1", "GPU 1"), ("1,0", "GPU 1"), ("GPU-1", "GPU 1"), ("", ""), ("7", "")],
+    [
+        (None, "GPU 0"),
+        ("1", "GPU 1"),
+        ("1,0", "GPU 1"),
+        ("GPU-1", "GPU 1"),
+        ("GPU-11c9b74e", "GPU 1"),
+        ("GPU-7", ""),
+        ("", ""),
+        ("7", ""),
+    ],
 )
 def test_the_first_visible_gpu_is_taken(
     monkeypatch: pytest.MonkeyPatch, visible: str | None, name: str

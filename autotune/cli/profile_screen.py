@@ -6,11 +6,13 @@ from autotune.cli.console import Console, Line
 from autotune.cli.typed import retyped, shown_path
 from autotune.machine import CPU, Machine
 from autotune.outputs import wording
-from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Memory, Profile
+from autotune.outputs.device import device_rows
+from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, ROOFLINE, Memory, Profile
 from autotune.result import Result
 from autotune.workload.window import PHASES
 
 _FREE = {
+    ROOFLINE: "with the device at its published peak",
     "host": "with data for free",
     "compute": "with data and copies for free",
     "data": "with training for free",
@@ -28,6 +30,10 @@ def show_profile(console: Console, result: Result, folder: Path, *, brief: bool 
     console.say(first.evidence)
     _show_step(console, profile)
     _show_ceilings(console, profile)
+    if profile.gpu is not None:
+        console.heading("The device")
+        rows = device_rows(profile.gpu)
+        console.rows([[(name, "quiet"), text] for name, text in rows.items()])
     console.gap()
     show_facts(console, profile, result.protection)
     if result.diagnosis[1:]:
@@ -133,6 +139,7 @@ def _memory(memory: Memory) -> str:
         "gradients": memory.gradient_bytes,
         "optimizer": memory.optimizer_bytes,
         "activations": memory.activation_bytes,
+        "workspace": memory.workspace_bytes,
     }
     known = ", ".join(f"{name} {wording.size(count)}" for name, count in parts.items() if count)
     return (

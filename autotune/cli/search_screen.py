@@ -13,10 +13,10 @@ from autotune.source.edits import EditOutcome
 from autotune.verdict import Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
-# A gain of less is not worth another search. Fewer trials than these were cut off by the budget: a
-# search that ends by itself has tried more in vain.
-_WORTH_MORE_TIME = 1.05
+# Fewer trials than these were cut off by the budget: a search that ends by itself has tried more in
+# vain.
 _FEW_TRIALS = 5
+_SLOW_START_SECONDS = 1.0
 _TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
@@ -49,6 +49,8 @@ def banner(verdict: Verdict) -> Line:
     """The answer in one sentence."""
     if verdict.outcome == "failed":
         return [("No answer. ", "bad"), verdict.reason]
+    if verdict.is_undecided:
+        return [("Undecided. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
         return [("Nothing to gain. ", "strong"), verdict.reason]
     speedup = verdict.speedup
@@ -178,7 +180,10 @@ def _cost(result: Result) -> str:
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
     if cost.break_even_steps is None:
         return said
-    return f"{said}; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
+    said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
+    if cost.start_seconds < _SLOW_START_SECONDS:
+        return said
+    return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"
 
 
 def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path) -> None:
@@ -216,10 +221,9 @@ def _was_busy(result: Result, verdict: Verdict) -> bool:
 
 def _open_question(result: Result, verdict: Verdict) -> str:
     """Why more time might still find a gain; "" where the answer stands."""
-    speedup = verdict.speedup
-    if speedup is not None:
-        is_open = speedup.low <= 1 and speedup.high > _WORTH_MORE_TIME
-        return f"a gain of up to {wording.ratio(speedup.high)} is not excluded" if is_open else ""
+    if verdict.speedup is not None:
+        most = wording.ratio(verdict.speedup.high)
+        return f"a gain of up to {most} is not excluded" if verdict.is_open else ""
     tried = sum(bool(trial.config) for trial in result.trials)
     others = result.space.size - 1 if result.space else 0
     chosen = any(word.startswith("--trials") for word in result.command)

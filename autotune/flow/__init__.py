@@ -105,7 +105,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         verdict=verdict,
         edits=emission.edits,
         patch=emission.patch,
-        cost=_cost(context, profiled, len(found.trials), verdict),
+        cost=_cost(context, profiled, found, verdict),
     )
     return result, emission
 
@@ -190,10 +190,16 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
     )
 
 
-def _cost(context: Context, profiled: Profile, trials: int, verdict: Verdict) -> Cost:
+def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -> Cost:
     seconds = context.spent_seconds
-    steps = None
+    steps, start_seconds = None, 0.0
     if verdict.outcome == "faster" and verdict.speedup:
+        start_seconds = found.start_seconds
         saved = profiled.step_seconds * (1 - 1 / verdict.speedup.estimate)
-        steps = round(seconds / saved) if saved > 0 else None
-    return Cost(seconds=seconds, trials=trials, break_even_steps=steps)
+        steps = round((seconds + start_seconds) / saved) if saved > 0 else None
+    return Cost(
+        seconds=seconds,
+        trials=len(found.trials),
+        break_even_steps=steps,
+        start_seconds=start_seconds,
+    )

@@ -12,13 +12,10 @@ from autotune.measurement.process import RunEnded
 from autotune.outputs.document import read_document
 from autotune.result import Result
 from autotune.trials.trial import FINAL
-from autotune.verdict import Verdict
 from autotune.workload.seen import Seen
 from autotune.workload.target import OBJECTS
 
 STEPS = 2  # that show a program's data
-# Where no difference was found but a gain of more is not excluded, the answer is not kept.
-UNSETTLED = 1.05
 
 
 def kept_answer(context: Context) -> Result | None:
@@ -44,13 +41,6 @@ def trials_key(context: Context) -> str:
     """
     kept = _kept(context) if context.options.fresh else None
     return f"{study_key(context)}{f'-after-{kept.started_at}' if kept else ''}"
-
-
-def _is_settled(verdict: Verdict) -> bool:
-    """Whether measuring once more could hardly say anything else."""
-    speedup = verdict.speedup
-    is_open = speedup is not None and speedup.low <= 1 and speedup.high > UNSETTLED
-    return verdict.outcome == "faster" or (verdict.outcome == "no_gain" and not is_open)
 
 
 def _seen(context: Context) -> Seen | None:
@@ -80,7 +70,8 @@ def _kept(context: Context) -> Result | None:
     search, verdict = kept.search, kept.verdict
     if search is None or search.ending is None or verdict is None:
         return None
-    is_final = search.ending.why in FINAL and _is_settled(verdict)
+    is_settled = verdict.outcome != "failed" and not verdict.is_open
+    is_final = search.ending.why in FINAL and is_settled
     is_whole = verdict.outcome != "faster" or (options.out / "tuned.toml").exists()
     enough = kept.profile.budget_seconds >= options.budget_seconds
     same = search.key.startswith(f"{study_key(context)}-")

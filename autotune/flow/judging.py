@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
+from autotune.flow.emitting import tried_out
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
-from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
-from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
-from autotune.outputs.patch import Emission, emit
+from autotune.measurement.ratios import LOOKS
+from autotune.measurement.turns import TURN_SECONDS, LossSeconds, Turns, take_turns
+from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -22,6 +22,10 @@ from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
 STEPS_PER_TURN = 2.5
+# How long each contestant may run on for losses to compare: a share of the budget, within limits in
+# seconds; for the fewest that say anything, and for more.
+LOSSES_NEEDED = 0.08, (3.0, 10.0)
+LOSSES_WANTED = 0.02, (1.0, 4.0)
 # A budget is advised in whole tens of seconds.
 BUDGET_STEP_SECONDS = 10
 
@@ -36,7 +40,7 @@ def judge(
     best = found.best
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
-        emission, whole = _tried_out(context, best.config, profiled)
+        emission, whole = tried_out(context, best.config, profiled.seen)
     turns = Turns()
     if best.config:
         turns = _take_turns(context, profiled, best.config, emission, whole=whole)
@@ -72,7 +76,10 @@ def _why_unknown(trials: Sequence[Trial]) -> str:
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
     if not tried or len(failures) < len(tried):
         return ""
-    return f"None of the {len(tried)} settings tried could be measured: {failures[0].reason}"
+    reasons = " ".join(dict.fromkeys(failure.reason for failure in failures))
+    if len(tried) == 1:
+        return f"The one setting tried could not be measured: {reasons}"
+    return f"None of the {len(tried)} settings tried could be measured: {reasons}"
 
 
 def _take_turns(
@@ -93,32 +100,15 @@ def _take_turns(
     turns = take_turns(
         contestants,
         rounds=LOOKS[-1],
-        turns_per_round=TURNS_PER_PROCESS,
         deadline=context.deadline,
         turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
         warm_seconds=context.warm_seconds,
+        losses=LossSeconds(
+            needed=context.seconds(*LOSSES_NEEDED), wanted=context.seconds(*LOSSES_WANTED)
+        ),
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
     if whole and TUNED in turns.seen:
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]
     return turns
-
-
-def _tried_out(context: Context, config: Config, profiled: Profile) -> tuple[Emission, bool]:
-    """The source with `config`, and whether it is seen to have every setting; a patch with which
-    the program fails is withdrawn.
-    """
-    emission = emit(context.target, config, profiled.seen)
-    if not emission.sources:
-        return emission, False
-    run = context.bench.start(sources=emission.sources)
-    try:
-        run.window(0.0, steps=2)
-        return emission, not emission.refused and not unobserved(config, run.seen())
-    except RunEnded as end:
-        if end.failure.kind == "ended":  # it is too short to be looked at
-            return emission, False
-        return emission.withdrawn(f"the program failed with the patch: {end.failure.reason}"), False
-    finally:
-        run.kill()

@@ -11,12 +11,15 @@ from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
 from autotune.flow.mending import cure
 from autotune.listener import Listener
 from autotune.measurement.ablation import Ablation, ablate
-from autotune.measurement.doubts import doubts_of, starved
+from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import NOT_WATCHED, RunEnded
 from autotune.measurement.statistics import throughput
-from autotune.profiling.build import build_profile
+from autotune.measurement.telemetry import trains_on_gpu
+from autotune.measurement.watching import look
+from autotune.profiling.build import build_profile, with_gpu
 from autotune.profiling.course import doubts_of_course
+from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.workload.target import Target
@@ -50,9 +53,12 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
     )
+    if trains_on_gpu(ablation.seen):
+        profiled = with_gpu(profiled, _look(context, ablation), ablation.telemetry)
     baseline = _as_measurement(ablation, profiled, windows[AS_IS])
     doubts = (
         *_doubts(windows, baseline.losses, cores),
+        *doubts_of_device(ablation.telemetry),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
     )
     profiled = replace(profiled, doubts=doubts)
@@ -71,6 +77,16 @@ def _ablate(context: Context) -> Ablation:
         )
     except RunEnded as end:
         raise _why_nothing(context.target, end.failure) from None
+
+
+def _look(context: Context, ablation: Ablation) -> Looks:
+    """What is found out on a GPU in steps that are not timed."""
+    context.listener.stage("looking at what the device waits for")
+    return look(
+        context.bench.start,
+        compiled=any(model.compiled != "off" for model in ablation.seen.models),
+        deadline=context.trials_deadline,
+    )
 
 
 class Waiting:
@@ -96,7 +112,7 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
             f"Arguments for your program go after --: autotune profile {Path(name).name} -- ARGS",
             output=failure.output,
         )
-    if failure.kind in ("crashed", "out_of_memory", "killed"):
+    if failure.kind in ("crashed", "out_of_memory", "killed", "device_error", "device_lost"):
         return ProgramError(
             f"{name} failed: {failure.reason}",
             cure(failure.reason),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from autotune.flow.context import VERDICT_SHARE, Context
 from autotune.measurement.doubts import starved
-from autotune.measurement.statistics import TURNS_PER_PROCESS, ratio_in_turns, timed
+from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
+from autotune.measurement.statistics import timed
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.profile import Profile
 from autotune.result import Rematch
@@ -31,7 +32,7 @@ def settle(
     if len(ranked) < 2 or not _is_open(ranked[0], ranked[1]):
         return best, None
     second = ranked[1].trial
-    seconds = best.seconds + second.seconds + 2 * TURNS_PER_PROCESS * _turn_seconds(profiled)
+    seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * _turn_seconds(profiled)
     if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
         return best, None
     context.listener.stage("measuring the two best once more, in turns")
@@ -42,11 +43,9 @@ def settle(
                 SECOND: lambda: context.bench.start(second.config),
             },
             rounds=1,
-            turns_per_round=TURNS_PER_PROCESS,
-            deadline=context.deadline,
+            deadline=context.deadline - _judging_seconds(context),
             turn_seconds=_turn_seconds(profiled),
             warm_seconds=context.warm_seconds,
-            compare_losses=False,
             after_round=lambda _: True,
         )
     return _winner(turns, best, second, context.machine.cores)

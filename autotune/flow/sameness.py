@@ -10,12 +10,15 @@ from typing import Any
 
 from autotune.errors import UsageError
 from autotune.flow.context import Context
+from autotune.source.script import parse
 from autotune.workload.script import import_root
 from autotune.workload.seen import Seen
 from autotune.workload.target import Target, read_source
 
-# A file that is named by an argument counts by its text, unless it is data rather than settings.
+# A file that an argument or the program's text names counts by its text, unless it is data rather
+# than settings.
 MOST_SETTINGS_BYTES = 1 << 20
+_SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
 
 
 def study_key(context: Context) -> str:
@@ -53,21 +56,37 @@ def _digest(facts: dict[str, Any]) -> str:
 
 def _argument(target: Target, argument: str) -> str:
     named = Path(target.directory, argument.partition("=")[2] or argument)
+    return f"{argument} {_settings_hash(named)}".rstrip()
+
+
+def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]]:
+    """The files of settings that `text`, in `file`, names: each with its hash."""
+    for node in ast.walk(_parsed(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for folder in (target.directory, file.parent):
+                if Path(node.value).suffix in _SETTINGS:
+                    named = Path(folder, node.value)
+                    yield str(named), _settings_hash(named)
+
+
+def _settings_hash(named: Path) -> str:
+    """The hash of a file that may hold settings; "" where there is none, or it is data."""
     with suppress(OSError, ValueError):
         if named.is_file() and named.stat().st_size <= MOST_SETTINGS_BYTES:
-            return f"{argument} {hashlib.sha256(named.read_bytes()).hexdigest()}"
-    return argument
+            return hashlib.sha256(named.read_bytes()).hexdigest()
+    return ""
 
 
 def _sources(target: Target) -> list[str]:
-    """Hashes of the program's file, and of the project's modules that it imports, one by the
-    other.
+    """Hashes of the program's file, of the project's modules that it imports, one by the other, and
+    of the settings that they name.
     """
     hashes = {target.path: target.source_sha256}
     waiting = [(Path(target.path), target.source)] if target.path else []
     folders = (Path(import_root(target.path, target.module)),) if target.path else ()
     while waiting:
         file, text = waiting.pop()
+        hashes.update(_settings(target, file, text))
         for module in _imported(file, text, folders):
             if str(module) not in hashes:
                 with suppress(UsageError):  # it cannot be read: the program fails with it
@@ -79,11 +98,7 @@ def _sources(target: Target) -> list[str]:
 
 def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
     """Files below `folders` that `text` may import."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 for folder in folders:
@@ -96,6 +111,14 @@ def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path
             for folder in above:
                 for alias in node.names:
                     yield from _files(folder, [*names, alias.name])
+
+
+def _parsed(text: str) -> ast.Module:
+    """The tree of `text`; an empty one where it is not Python."""
+    try:
+        return parse(text)
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
 
 
 def _files(folder: Path, names: list[str]) -> Iterator[Path]:

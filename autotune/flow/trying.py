@@ -46,6 +46,14 @@ class Found:
     ending: Ending
     rematch: Rematch | None = None
 
+    @property
+    def start_seconds(self) -> float:
+        """By how much the best starts slower than what started fastest."""
+        outcomes = [trial.outcome for trial in (*self.trials, self.best)]
+        starts = [each.startup_seconds for each in outcomes if isinstance(each, Measurement)]
+        best = self.best.outcome
+        return best.startup_seconds - min(starts) if isinstance(best, Measurement) else 0.0
+
 
 def try_configs(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> Found:
     """Trials until the plan, the patience, their number or the budget's share is used up; then the

@@ -7,6 +7,7 @@ from autotune.knobs.channels_last import ChannelsLast
 from autotune.knobs.checkpointing import Checkpointing
 from autotune.knobs.compile import Compile
 from autotune.knobs.cudnn_benchmark import CudnnBenchmark
+from autotune.knobs.expandable_segments import ExpandableSegments
 from autotune.knobs.knob import Config, Knob, Value
 from autotune.knobs.micro_batches import MicroBatches
 from autotune.knobs.non_blocking import NonBlocking
@@ -26,6 +27,7 @@ from autotune.workload.setup import Setup
 KNOBS: tuple[Knob, ...] = (
     Threads(),
     CudnnBenchmark(),
+    ExpandableSegments(),
     NumWorkers(),
     PrefetchFactor(),
     PersistentWorkers(),

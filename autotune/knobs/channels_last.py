@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+# What torch says where a model's own `.view(...)` needs the usual order.
+_NOT_TO_BE_VIEWED = "view size is not compatible with input tensor's size and stride"
+
+
 class ChannelsLast(Knob):
     name = "channels_last"
     relieves = frozenset({Bottleneck.COMPUTE})
@@ -40,6 +44,9 @@ class ChannelsLast(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         if not any(model.convolutions for model in profile.seen.models):
             return Skip(reason="the model has no 2-D convolutions", impossible=True)
+        if all(model.channels_last is None for model in profile.seen.models):
+            reason = "the weights of its convolutions are the same in both orders"
+            return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")
         if reason := little_from_computing(profile):
@@ -50,9 +57,12 @@ class ChannelsLast(Knob):
         # Convolutional networks ran 1.24x to 1.36x as fast on CPUs.
         return Expectation(phase="compute", log_mean=-0.2 if value else 0.0, sd=0.15)
 
+    def is_to_blame(self, reason: str) -> bool:
+        return _NOT_TO_BE_VIEWED in reason
+
     def read(self, seen: Seen) -> Value:
-        convolutional = [model for model in seen.models if model.convolutions]
-        return bool(convolutional) and all(model.channels_last for model in convolutional)
+        told = [each.channels_last for each in seen.models if each.channels_last is not None]
+        return bool(told) and all(told)
 
     def apply(self, setup: Setup, value: Value) -> None:
         def convert(model: "nn.Module") -> None:

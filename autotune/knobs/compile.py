@@ -2,7 +2,7 @@
 
 What it does
     Calls `model.compile()` in place; `reduce-overhead` also records each step's kernels as one CUDA
-    graph.
+    graph, and `max-autotune` besides times several kernels for each matrix product.
 
 When it helps
     For models of many small operations, whose launching or memory traffic takes the time, when
@@ -10,7 +10,8 @@ When it helps
 
 What it costs
     21 to 68 s of compiling where it was measured, for 0.68x to 1.30x on a CPU; more on every new
-    input shape. `reduce-overhead` also keeps memory for its graphs.
+    input shape; `max-autotune` takes minutes. Graphs keep memory of their own, and are replayed for
+    the shape that they were recorded with: they are not offered where shapes change.
 
 What it changes
     Rounding, and the random numbers of dropout.
@@ -33,16 +34,23 @@ if TYPE_CHECKING:
 # Seconds of compiling with empty caches: 21 to 68 on two CPU cores, for models from an MLP to a
 # small GPT.
 _COLD_COMPILE_SECONDS = (21, 68)
+# 60 to 212 on an A100, for the models that pytorch-autotune was measured on (its `tuner.py`).
+_MAX_AUTOTUNE_SECONDS = (60, 212)
+# Modes that record CUDA graphs.
+_GRAPHS = ("reduce-overhead", "max-autotune")
 # Distinct input shapes: the batch and an incomplete last one. Every other shape would be compiled
 # anew.
 _MOST_SHAPES = 2
+
+# How the names of exceptions begin that compiling raises.
+_COMPILERS = ("torch._dynamo.", "torch._inductor.")
 
 
 class Compile(Knob):
     name = "compile"
     relieves = frozenset({Bottleneck.COMPUTE, Bottleneck.OVERHEAD})
     semantics = Semantics.EQUIVALENT
-    admits = ("off", "default", "reduce-overhead")
+    admits = ("off", "default", *_GRAPHS)
 
     def domain(self, profile: Profile) -> Choices | Skip:
         seen = profile.seen
@@ -54,8 +62,9 @@ class Compile(Knob):
             )
         if seen.models[0].of_torch:
             return Skip(
-                reason=f"the model is a {seen.models[0].name} of torch's own, which compiling in "
-                "place passes over: in a class of its own it would be compiled",
+                reason=f"what training calls is a {seen.models[0].name} of torch's own, which "
+                "compiling in place passes over: a class of its own, called as model(x) and not as "
+                "model.forward(x), would be compiled",
                 impossible=True,
             )
         if not on_cuda(profile) and not profile.machine.compiler:
@@ -67,9 +76,8 @@ class Compile(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         # CUDA graphs are all that reduce-overhead adds: on a CPU it is the same as default.
-        return Choices(
-            own="off", values=("off", "default", "reduce-overhead")[: 3 if on_cuda(profile) else 2]
-        )
+        graphs = _GRAPHS if on_cuda(profile) and _keeps_to_a_shape(seen) else ()
+        return Choices(own="off", values=("off", "default", *graphs))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         # 0.68x to 1.30x on CPUs; on a GPU it fuses what would be launched one by one.
@@ -77,7 +85,12 @@ class Compile(Knob):
         return Expectation(phase="compute", log_mean=-gain, sd=0.2)
 
     def delay_seconds(self, value: Value, profile: Profile) -> float:
-        return fmean(_COLD_COMPILE_SECONDS) if value != "off" else 0.0
+        if value == "off":
+            return 0.0
+        return fmean(_MAX_AUTOTUNE_SECONDS if value == "max-autotune" else _COLD_COMPILE_SECONDS)
+
+    def is_to_blame(self, reason: str) -> bool:
+        return reason.startswith(_COMPILERS)
 
     def read(self, seen: Seen) -> Value:
         return seen.models[0].compiled if seen.models else "off"
@@ -95,3 +108,13 @@ class Compile(Knob):
         mode = "" if value == "default" else f'mode="{value}"'
         of = seen.models[0].name if seen.models else ""
         return (ModelStatement(code=f"{{model}}.compile({mode})", of=of),)
+
+
+def _keeps_to_a_shape(seen: Seen) -> bool:
+    """Whether every batch has the same shape, but for an incomplete last one."""
+    if seen.shapes == 1:
+        return True
+    loader = seen.loader
+    if loader is None or loader.drop_last or not loader.batch_size or not loader.dataset_length:
+        return False
+    return seen.shapes == _MOST_SHAPES and loader.dataset_length % loader.batch_size != 0

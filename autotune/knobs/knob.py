@@ -98,6 +98,10 @@ class Knob(Protocol):
         """By how much a run with `value` comes later to its usual pace: what a trial costs more."""
         return 0.0
 
+    def is_to_blame(self, reason: str) -> bool:
+        """Whether the `reason` for which a run failed says that it was this setting's doing."""
+        return False
+
     def read(self, seen: Seen) -> Value:
         """The value that an observed run really had."""
 

@@ -38,6 +38,9 @@ _AMPERE = (8, 0)
 # Volta, the first with tensor cores for fp16.
 _VOLTA = (7, 0)
 
+# What torch's messages call the shorter formats, where one meets an operation without it.
+_SHORT = ("BFloat16", "Half")
+
 
 class Precision(Knob):
     name = "precision"
@@ -82,6 +85,9 @@ class Precision(Knob):
             return Expectation(phase="compute", log_mean=-math.log(speedup), sd=0.3)
         gains = {"fp32": 0.0, "tf32": 0.3, "bf16": 0.5, "fp16": 0.5}
         return Expectation(phase="compute", log_mean=-gains[str(value)], sd=0.4)
+
+    def is_to_blame(self, reason: str) -> bool:
+        return any(name in reason for name in _SHORT)
 
     def read(self, seen: Seen) -> Value:
         if seen.autocast:

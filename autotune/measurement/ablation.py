@@ -14,6 +14,8 @@ from autotune.measurement.benchmark import (
 from autotune.measurement.doubts import starved
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.telemetry import Sampled, sampled
+from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -26,7 +28,10 @@ STARTS = 4
 
 @dataclass(slots=True, kw_only=True)
 class Ablation:
-    """The windows of each mode, and why a mode has none; `ended` says that the program finished."""
+    """The windows of each mode, and why a mode has none; `ended` says that the program finished.
+
+    `telemetry` is what the device said of itself while the program ran as it is.
+    """
 
     seen: Seen
     warm: list[Window]
@@ -34,6 +39,7 @@ class Ablation:
     windows: dict[str, list[Window]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     ended: bool = False
+    telemetry: Telemetry | None = None
 
 
 def ablate(
@@ -106,7 +112,15 @@ def _time_undisturbed(
 ) -> None:
     """Time a mode, again where other work took the processors in most of its windows."""
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
-        _time(ablation, run, mode, seconds)
+        if mode == AS_IS:
+            device = Sampled()
+            try:
+                with sampled(ablation.seen, run.pid) as device:
+                    _time(ablation, run, mode, seconds)
+            finally:
+                ablation.telemetry = device.telemetry
+        else:
+            _time(ablation, run, mode, seconds)
         windows = ablation.windows.get(mode, [])
         fair = 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows)
         if fair or time.monotonic() + seconds > deadline:

@@ -3,12 +3,14 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 
-from autotune.measurement.doubts import doubts_of, starved
+from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import stable, throughput
+from autotune.measurement.telemetry import Sampled, sampled
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
@@ -89,22 +91,28 @@ def _time_once(
 ) -> Measurement | Failure:
     warm: list[Window] = []
     timed: list[Window] = []
+    device = Sampled()
     try:
         run.await_first_step()
         seen = run.seen()
         warm = warm_up(run, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
         seen = run.seen()
         ends, burst = time.monotonic() + seconds, fetched_ahead(seen)
-        while time.monotonic() < ends:
-            if enough and sum(window.steps for window in timed) >= burst and enough(timed):
-                break
-            timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
+        with sampled(seen, run.pid) as device:
+            while time.monotonic() < ends:
+                if enough and sum(window.steps for window in timed) >= burst and enough(timed):
+                    break
+                timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
     except RunEnded as end:
         timed += [end.window] if end.window else []
         timed = timed or warm[-1:]
         if end.failure.kind != "ended" or not timed:
             return end.failure
-    return _measurement(run, seen, warm, timed, cores)
+    outcome = _measurement(run, seen, warm, timed, cores)
+    if isinstance(outcome, Measurement):
+        doubts = (*outcome.doubts, *doubts_of_device(device.telemetry))
+        return replace(outcome, doubts=doubts)
+    return outcome
 
 
 def _measurement(

@@ -12,20 +12,18 @@ from statistics import NormalDist, fmean, stdev
 
 from autotune.errors import MeasurementError
 from autotune.measurement.doubts import starved
-from autotune.measurement.statistics import (
+from autotune.measurement.ratios import (
     LOOKS,
     PAIR_SCATTER,
     PAIR_SCATTER_WEIGHT,
-    TURNS_PER_PROCESS,
     Pair,
     Ratio,
     confidence_per_look,
     log_ratio,
     ratio_in_turns,
-    student_t,
-    timed,
     variance_within,
 )
+from autotune.measurement.statistics import student_t, timed
 from autotune.measurement.turns import Turns, take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.workload.target import load_target
@@ -123,7 +121,6 @@ def calibrate(
             turns = take_turns(
                 {"one": bench.start, "other": bench.start},
                 rounds=MOST_ROUNDS,
-                turns_per_round=TURNS_PER_PROCESS,
                 deadline=math.inf,
                 warm_seconds=WARM_SECONDS,
                 after_round=enough,

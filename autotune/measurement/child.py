@@ -10,20 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-import torch
-
 from autotune.knobs import setup_for
+from autotune.measurement.causes import kind_of, likely_cause
 from autotune.measurement.jobs import Call, Job
 from autotune.measurement.sandbox import Layer, enter
 from autotune.workload.conversation import Answer, Command, Crashed, Halted, Report
 from autotune.workload.intercept import intercepted
 from autotune.workload.script import run_script, seed_everything
 
-# Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
-# allocator.
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
 _IN_A_WORKER = "in DataLoader worker process"
-_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 
 # Where less is free, what went wrong is that nothing more could be written.
 _FULL_BYTES = 1 << 20
@@ -131,7 +127,9 @@ def _crashed(error: BaseException) -> Crashed:
     if _WORKER_KILLED in trace:
         message = f"{_WORKER_LOST} ({message})"
         return Crashed(kind="killed", message=message, trace=trace)
-    return Crashed(kind=_kind(error), message=message, trace=trace)
+    kind = kind_of(error)
+    cause = likely_cause(kind)
+    return Crashed(kind=kind, message=f"{message}; {cause}" if cause else message, trace=trace)
 
 
 def _said(error: BaseException) -> str:
@@ -150,12 +148,6 @@ def _said(error: BaseException) -> str:
     if lines[0].endswith(":") and len(lines) > 1:
         return f"{lines[0]} {lines[1].strip()}"
     return lines[0]
-
-
-def _kind(error: BaseException) -> str:
-    said = str(error) if isinstance(error, RuntimeError) else ""
-    memory = isinstance(error, (MemoryError, torch.OutOfMemoryError))
-    return "out_of_memory" if memory or any(sign in said for sign in _OUT_OF_MEMORY) else "crashed"
 
 
 def _is_full(layer: Layer) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from autotune.measurement.statistics import rate, throughput, timed
+from autotune.nvml import SLOWED
 from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
+from autotune.profiling.telemetry import Telemetry
 from autotune.workload.window import Window
 
 # A window is starved when the run was kept from a quarter of the processor time that it was ready
@@ -29,6 +31,11 @@ COLD_CACHE_RISE = 1.3  # last third over first third; steady windows scatter by 
 FEWEST_STEPS = 10
 BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same of single steps)
 FEWEST_BURSTS = 10
+
+# What a device is not slowed by when all is well. Its power cap is no sign of trouble: large
+# devices reach it whenever they are busy. At a tenth of the readings it is no blip.
+_TROUBLES = frozenset(SLOWED.values()) - {"power cap"}
+SLOWED_SHARE = 0.10
 
 
 def processors(window: Window) -> tuple[float, float]:
@@ -65,6 +72,36 @@ def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
     if not any(found):
         found.append(_unstable(sound))
     return tuple(doubt for doubt in found if doubt is not None)
+
+
+def doubts_of_device(telemetry: Telemetry | None) -> tuple[Doubt, ...]:
+    """What speaks against trusting a run by what its GPU said of itself; what it does not say is no
+    reason.
+    """
+    found = []
+    if telemetry is not None and telemetry.other_processes:
+        count = telemetry.other_processes
+        found.append(
+            Doubt(
+                name="device shared",
+                evidence=f"{count} other process{'es' * (count > 1)} computed on the device.",
+                advice="Stop what else runs on the device and measure again.",
+            )
+        )
+    causes = (telemetry.slowed or {}) if telemetry is not None else {}
+    held = {name: share for name, share in causes.items() if name in _TROUBLES}
+    if held and max(held.values()) >= SLOWED_SHARE:
+        name, share = max(held.items(), key=lambda each: each[1])
+        found.append(
+            Doubt(
+                name="device slowed",
+                evidence=f"In {100 * share:.0f} % of the readings the device kept its clocks down: "
+                f"{name}.",
+                advice="See to its cooling and power, and measure again: what ran later ran slower "
+                "for no reason of its own.",
+            )
+        )
+    return tuple(found)
 
 
 def _processors_taken(windows: Sequence[Window], cores: int) -> Doubt | None:

@@ -27,10 +27,10 @@ class Measurement:
 class Failure:
     """A run that gave no measurement. `kind` is one of the names below, `reason` one sentence.
 
-    "out_of_memory", "crashed", "hung", "not_finite", "void" (a setting was asked for and not
-    observed), "killed", "ended" (the program finished before anything could be measured), "busy"
-    (the machine did not give it its processors whenever it was run), "no_space" (what it wrote
-    filled the disk).
+    "out_of_memory", "device_error" (a kernel failed), "device_lost", "crashed", "hung",
+    "not_finite", "void" (a setting was asked for and not observed), "killed", "ended" (the program
+    finished before anything could be measured), "busy" (the machine did not give it its processors
+    whenever it was run), "no_space" (what it wrote filled the disk).
     """
 
     kind: str

@@ -20,6 +20,7 @@ from autotune.workload.conversation import (
     RunWindow,
     Tell,
     Unsupported,
+    Watched,
 )
 from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
@@ -27,6 +28,9 @@ from autotune.workload.window import AS_IS, Window
 
 _OUTPUT_KEPT_BYTES = 4000
 _REAPED_WITHIN_SECONDS = 2.0
+
+# Steps that are looked into take longer: a profiler notes every call, and writes a file.
+WATCHED_STEPS_TAKE_AT_MOST = 10.0
 
 # What is added where nothing was seen to train, and the program has started processes.
 NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
@@ -79,6 +83,8 @@ class ProcessRun:
         # How long any one step may take before the run counts as hung.
         self.step_limit_seconds = limit_seconds
         self.startup_seconds = 0.0
+        # What most likely keeps it from its first step, should that not come.
+        self.slow_because = ""
 
     def await_first_step(self, waited: Callable[[float], None] | None = None) -> None:
         """Wait until the first optimizer step is done; `waited` is told for how many seconds so
@@ -119,6 +125,22 @@ class ProcessRun:
             raise NotPossible(report.reason)
         assert isinstance(report, Window), report
         return report
+
+    def watch(self, mode: str, *, steps: int) -> object:
+        """What is found out in `steps` steps of `mode`, which are not timed.
+
+        Raises:
+            RunEnded: the program ended, crashed, hung or was killed.
+            NotPossible: this torch or this device does not offer it.
+        """
+        self.await_first_step()
+        limit = WATCHED_STEPS_TAKE_AT_MOST * (steps + 1) * self.step_limit_seconds
+        command = RunWindow(seconds=0.0, steps=steps, mode=mode)
+        report = self._say(command, limit, "what was looked for")
+        if isinstance(report, Unsupported):
+            raise NotPossible(report.reason)
+        assert isinstance(report, Watched), report
+        return report.found
 
     def draw(self, command: Draw) -> Delivery:
         """What the training loader delivers, drawn beside the training.
@@ -196,9 +218,7 @@ class ProcessRun:
             if status is not None and not self._line.poll(0):
                 self._fail(_cause_of(status, self.output()))
             if spent > limit_seconds:
-                reason = f"no sign of {awaited} within {limit_seconds:.0f} s"
-                if not self._ready and _has_children(self.pid):
-                    reason = f"{reason}; {NOT_WATCHED}"
+                reason = f"no sign of {awaited} within {limit_seconds:.0f} s{self._why_late()}"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
             report = self._line.recv()
@@ -213,6 +233,11 @@ class ProcessRun:
                 )
             )
         return report
+
+    def _why_late(self) -> str:
+        """What may keep it from its first step; "" where nothing is known."""
+        because = self.slow_because or (NOT_WATCHED if _has_children(self.pid) else "")
+        return f"; {because}" if because and not self._ready else ""
 
     def _last_status(self) -> int:
         """How the process exited; it has hung up already, and is about to be reaped."""
@@ -241,6 +266,8 @@ def _has_children(pid: int) -> bool:
 def _ending(report: Ended, output: str) -> Failure:
     steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
     reason = f"the program came to its end after {steps}" if report.steps else _UNTRAINED
+    if report.another_loop:
+        reason = f"its first training loop was over after {steps}; only that one is measured"
     return Failure(kind="ended", reason=reason, output=output)
 
 

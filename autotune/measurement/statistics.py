@@ -1,4 +1,4 @@
-"""What may be said from timed windows: a throughput, whether it is steady, a ratio of two programs.
+"""What may be said from the timed windows of one run: a throughput, and whether it is steady.
 
 Every interval is two-sided. Throughput is always samples over wall, never a typical step: where
 batches arrive in bursts the median step overstates the speed many times over.
@@ -6,7 +6,6 @@ batches arrive in bursts the median step overstates the speed many times over.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist, fmean, variance
 
@@ -31,43 +30,8 @@ STEADY_WINDOWS = 3
 STEADY_SPAN = 0.10
 STEADY_TREND = 0.05
 
-# Two fresh processes of one program differ for as long as they live (where their memory lies, which
-# cores they are on). Scatter of the log-ratio of two such processes (0.06 to 0.09 among busy
-# neighbours, from 6 to 8 pairs each of four small trainings; a quiet machine has half of that), and
-# for how many process pairs' worth of evidence it counts.
-PAIR_SCATTER = 0.05
-PAIR_SCATTER_WEIGHT = 3
-
-# Correlation of neighbouring turns is estimated, but never beyond this: from few turns it is mostly
-# noise.
-MOST_CORRELATION = 0.6
-
-# The plan of turns: each of a pair of fresh processes takes this many, and the ratio is looked at
-# after so many pairs. By tests/bench/simulation.py, in the usual noise (5 % a turn, 2.5 % a
-# process): two identical programs are told apart in 1 search of 100 (3 of 100 where processes
-# differ by 5 %, 5 where neighbouring turns are much alike); a difference of 10 % is found in 87 of
-# 100, of 20 % in all. Looks after 1, 3 and 6 pairs find 10 % in 76 of 100. With turns of 0.4 s that
-# is 32 s of timing at the most. More turns of the same processes say little: those differ for good.
-TURNS_PER_PROCESS = 5
-LOOKS = (1, 4, 8)
-
-# Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977,
-# Biometrika 64).
-_POCOCK_ERROR = {1: 0.05, 2: 0.0294, 3: 0.0221, 4: 0.0182, 5: 0.0158}
-
-# Samples and seconds of one contestant's turn, and the turns of two contestants next to each other.
+# Samples and seconds of one stretch.
 Timed = tuple[int, float]
-Pair = tuple[Timed, Timed]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
-    """An estimated ratio with its interval; `confidence` is the interval's level."""
-
-    estimate: float
-    low: float
-    high: float
-    confidence: float = CONFIDENCE
 
 
 def timed(window: Window) -> Timed:
@@ -118,17 +82,6 @@ def _hill(tails: float, degrees: int) -> float:
         tail = 1 / (((degrees + 6) / (degrees * y) - 0.089 * d - 0.822) * (degrees + 2) * 3)
         y = ((tail + 0.5 / (degrees + 4)) * y - 1) * (degrees + 1) / (degrees + 2) + 1 / y
     return math.sqrt(degrees * y)
-
-
-def confidence_per_look(looks: int) -> float:
-    """Level at which each of `looks` planned looks must be taken so that together they have 95 %.
-
-    Raises:
-        ValueError: more looks than the table has, or none.
-    """
-    if looks not in _POCOCK_ERROR:
-        raise ValueError(f"{looks} looks: plan between 1 and {max(_POCOCK_ERROR)}")
-    return 1 - _POCOCK_ERROR[looks]
 
 
 def merged(windows: Sequence[Window], least_steps: int = 1) -> tuple[Timed, ...]:
@@ -185,7 +138,7 @@ def throughput(windows: Sequence[Window]) -> tuple[float, tuple[float, float]]:
     if len(batches) < 2:
         factor = math.exp(student_t(CONFIDENCE, 1000) * SCATTER_OF_ONE_TIMING)
         return estimate, (estimate / factor, estimate * factor)
-    error = math.sqrt(variance(_deviations(batches), 0.0) / len(batches))
+    error = math.sqrt(variance(deviations(batches), 0.0) / len(batches))
     reach = student_t(CONFIDENCE, len(batches) - 1) * error
     return estimate, (estimate * max(0.0, 1 - reach), estimate * (1 + reach))
 
@@ -224,74 +177,8 @@ def _batches(pieces: Sequence[Timed]) -> list[Timed]:
     ]
 
 
-def _deviations(turns: Sequence[Timed]) -> list[float]:
+def deviations(turns: Sequence[Timed]) -> list[float]:
     """By how much each turn moves the rate of all, as a share of it (linearised)."""
     mean_rate = rate(turns)
     mean_samples = mean_rate * fmean(seconds for _, seconds in turns)
     return [(samples - mean_rate * seconds) / mean_samples for samples, seconds in turns]
-
-
-def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = CONFIDENCE) -> Ratio:
-    """How much faster the second contestant is than the first, from turns taken next to each other.
-
-    The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals,
-    so it is what a stopwatch would show). Its variance is that of the process pairs' own
-    log-ratios, moderated: with few pairs their scatter is barely known, so it is pooled with what
-    was assumed (`PAIR_SCATTER`, plus the scatter of turns within a process, inflated for the
-    likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs (Smyth
-    2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the
-    assumption.
-
-    Args:
-        processes: for each pair of live processes its turns, each as (samples, seconds) of the
-            first and of the second.
-        confidence: level of the interval; `confidence_per_look` where the caller looks repeatedly.
-
-    Raises:
-        ValueError: there is no turn, or a contestant trained on nothing in all of its turns.
-    """
-    pairs = [list(turns) for turns in processes if turns]
-    if not pairs:
-        raise ValueError("a ratio needs at least one turn of each contestant")
-    logs = [log_ratio(turns) for turns in pairs]
-    estimate = fmean(logs)
-    assumed = PAIR_SCATTER**2 + variance_within(pairs)
-    seen = math.fsum((log - estimate) ** 2 for log in logs)
-    degrees = PAIR_SCATTER_WEIGHT + len(pairs) - 1
-    error = math.sqrt((PAIR_SCATTER_WEIGHT * assumed + seen) / degrees / len(pairs))
-    reach = student_t(confidence, degrees) * error
-    low, high = (math.exp(estimate + side * reach) for side in (-1, 1))
-    return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
-
-
-def log_ratio(turns: Sequence[Pair]) -> float:
-    """Logarithm of how much faster the second contestant was, over all of `turns`.
-
-    Raises:
-        ValueError: a contestant trained on nothing.
-    """
-    first, second = rate([a for a, _ in turns]), rate([b for _, b in turns])
-    if first <= 0 or second <= 0:
-        raise ValueError("a contestant trained on nothing in all of its turns")
-    return math.log(second / first)
-
-
-def variance_within(pairs: Sequence[Sequence[Pair]]) -> float:
-    """Variance of one process pair's log-ratio that comes from its turns alone."""
-    squares = products = 0.0
-    degrees = turns_seen = 0
-    for turns in pairs:
-        firsts, seconds = _deviations([a for a, _ in turns]), _deviations([b for _, b in turns])
-        moves = [b - a for a, b in zip(firsts, seconds, strict=True)]
-        squares += math.fsum(move * move for move in moves)
-        products += math.fsum(a * b for a, b in pairwise(moves))
-        degrees += len(turns) - 1
-        turns_seen += len(turns)
-    if degrees == 0:
-        return 2 * SCATTER_OF_ONE_TIMING**2
-    scatter = squares / degrees
-    # The lag-1 correlation of n deviations from their own mean is too low by about 1/n.
-    likeness = (products / squares if squares else 0.0) + len(pairs) / turns_seen
-    likeness = min(max(likeness, 0.0), MOST_CORRELATION)
-    per_process = fmean(1 / len(turns) for turns in pairs)
-    return scatter * (1 + likeness) / (1 - likeness) * per_process

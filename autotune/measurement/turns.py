@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, warm_up
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.ratios import (
+    FEWEST_TURNS_PER_PROCESS,
+    MOST_TURNS_PER_PROCESS,
+    are_enough_turns,
+)
+from autotune.measurement.statistics import timed
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, PHASES, Window
 
@@ -18,12 +24,20 @@ TURN_STEPS = 2
 BURSTS_PER_TURN = 3
 LONGEST_TURN_SECONDS = 2.0
 # Losses of few steps say little of a training: what the turns did not give is run on, not timed.
-# At least so many, whatever they take, and more of them where they take little; in seconds each.
-LOSSES_NEEDED, NEEDED_SECONDS = 40, 10.0
-LOSSES_WANTED, WANTED_SECONDS = 200, 4.0
+LOSSES_NEEDED, LOSSES_WANTED = 40, 200
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 
 Start = Callable[[], ProcessRun]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossSeconds:
+    """How long each contestant may run on for losses to compare: for as many as it takes to say
+    anything, and for more of them.
+    """
+
+    needed: float = 10.0
+    wanted: float = 4.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,39 +63,43 @@ def take_turns(
     contestants: Mapping[str, Start],
     *,
     rounds: int,
-    turns_per_round: int,
     deadline: float,
     turn_seconds: float = TURN_SECONDS,
     warm_seconds: float = WARM_LIMIT_SECONDS,
-    compare_losses: bool = True,
+    losses: LossSeconds | None = None,
     after_round: Callable[[Turns], bool],
 ) -> Turns:
     """Run the contestants in turns, in fresh processes each round.
 
-    A program that comes to its end before its turns are over is started again in the next round;
-    one that ends before its first turn is timed from its start to its end.
+    A round has as many turns as its processes scatter, within limits and the time that there is. A
+    program that comes to its end before its turns are over is started again in the next round; one
+    that ends before its first turn is timed from its start to its end.
 
     Args:
         contestants: starts a fresh process, by name; the first is the baseline.
         rounds: sets of processes; two identical processes differ lastingly by a few percent.
-        turns_per_round: turns that each takes in a round.
         deadline: `time.monotonic()` after which no further round is begun.
         turn_seconds: least length of one turn, in seconds.
         warm_seconds: limit of each warm-up, in seconds.
-        compare_losses: run on, in the first round, until there are losses enough to compare.
+        losses: how long to run on, in the first round, for losses to compare; None keeps none.
         after_round: is shown what there is after each round; true ends it.
     """
     turns = Turns(
         windows={name: [] for name in contestants}, losses={name: [] for name in contestants}
     )
-    began = time.monotonic()
+    timing = 0.0  # seconds, of all rounds so far, without what only losses were wanted for
     for number in range(rounds):
-        mean_seconds = (time.monotonic() - began) / number if number else 0.0
-        if number and time.monotonic() + mean_seconds > deadline:
+        if number and time.monotonic() + timing / number > deadline:
             break
-        _Round(
-            turns, turn_seconds, warm_seconds, deadline, losses=compare_losses and not number
-        ).take(contestants, turns_per_round)
+        one = _Round(
+            turns,
+            turn_seconds=turn_seconds,
+            warm_seconds=warm_seconds,
+            deadline=deadline,
+            losses=None if number else losses,
+            may_be_only=number == 0 and rounds > 1,
+        )
+        timing += one.take(contestants)
         if after_round(turns):
             break
     return turns
@@ -93,37 +111,59 @@ class _Round:
     def __init__(
         self,
         turns: Turns,
+        *,
         turn_seconds: float,
         warm_seconds: float,
         deadline: float,
-        *,
-        losses: bool,
+        losses: LossSeconds | None,
+        may_be_only: bool,
     ) -> None:
         self._turns = turns
         self._turn_seconds = turn_seconds
         self._warm_seconds = warm_seconds
         self._deadline = deadline
-        self._with_losses = losses
+        self._losses = losses
+        self._may_be_only = may_be_only
         self._runs: dict[str, ProcessRun] = {}
         self._warm: dict[str, list[Window]] = {}
         self._lengths: dict[str, float] = {}
 
-    def take(self, contestants: Mapping[str, Start], count: int) -> None:
+    def take(self, contestants: Mapping[str, Start]) -> float:
+        """All of it; the seconds that timing took, from the first start on."""
+        began = time.monotonic()
         for name in contestants:
             self._turns.windows[name].append([])
         try:
             for name, start in contestants.items():
                 if name not in self._turns.failures:
                     self._enter(name, start)
-            for turn in range(count):
-                late = time.monotonic() > self._deadline and turn >= FEWEST_TURNS
-                if late or not self._take_turn(turn):
-                    break
+            turn = 0
+            while not self._has_enough(turn, began) and self._take_turn(turn):
+                turn += 1
             self._count_whole_runs()
+            seconds = time.monotonic() - began
             self._complete_losses()
+            return seconds
         finally:
             for run in self._runs.values():
                 run.kill()
+
+    def _has_enough(self, turn: int, began: float) -> bool:
+        """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.
+
+        A second set of processes says more than many turns of the first: time for it is left.
+        """
+        now = time.monotonic()
+        if turn < FEWEST_TURNS_PER_PROCESS:
+            return turn >= FEWEST_TURNS and now > self._deadline
+        next_round = now - began if self._may_be_only else 0.0
+        if turn >= MOST_TURNS_PER_PROCESS or now + next_round > self._deadline:
+            return True
+        first, *others = (
+            [timed(window) for window in rounds[-1]] for rounds in self._turns.windows.values()
+        )
+        there = (list(zip(first, other, strict=True)) for other in others if other)
+        return all(map(are_enough_turns, there))
 
     def _enter(self, name: str, start: Start) -> None:
         """Start and warm up one contestant, then pause it."""
@@ -177,11 +217,13 @@ class _Round:
 
     def _complete_losses(self) -> None:
         """Run on, without timing, until there are losses enough to compare the trainings."""
-        if not self._with_losses:
+        if self._losses is None:
             return
         for name, run in tuple(self._runs.items()):
             began = time.monotonic()
-            while _wants_losses(len(self._turns.losses[name]), time.monotonic() - began):
+            while _wants_more(
+                len(self._turns.losses[name]), self._losses, time.monotonic() - began
+            ):
                 try:
                     self._keep_losses(name, [run.window(0.0)])
                 except RunEnded as end:
@@ -190,7 +232,7 @@ class _Round:
             run.pause()
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        if self._with_losses:
+        if self._losses is not None:
             self._turns.losses[name] += [loss for window in windows for loss in window.losses]
 
 
@@ -201,9 +243,9 @@ def _bursts_seconds(seen: Seen, recent: Window) -> float:
     return min(seconds, LONGEST_TURN_SECONDS)
 
 
-def _wants_losses(count: int, seconds: float) -> bool:
-    needed = count < LOSSES_NEEDED and seconds < NEEDED_SECONDS
-    return needed or (count < LOSSES_WANTED and seconds < WANTED_SECONDS)
+def _wants_more(count: int, losses: LossSeconds, seconds: float) -> bool:
+    needed = count < LOSSES_NEEDED and seconds < losses.needed
+    return needed or (count < LOSSES_WANTED and seconds < losses.wanted)
 
 
 def merged(windows: Sequence[Window]) -> Window:

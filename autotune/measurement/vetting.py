@@ -223,8 +223,15 @@ class _Workers:
 
     def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
         if workers > 1:
-            draw = Draw(batches=2 * workers, seconds=self._seconds, still=True)
-            if same_from_each(run.draw(draw), workers):
+            # However slow the stream is: one batch from each is the least that tells.
+            draw = Draw(batches=2 * workers, seconds=self._patience_seconds, still=True)
+            drawn = run.draw(draw)
+            if len(drawn.batches) < workers and not drawn.ended:
+                return Comparison(
+                    difference="whether the workers share the samples out could not be seen within "
+                    f"{self._patience_seconds:.0f} s"
+                )
+            if same_from_each(drawn, workers):
                 return Comparison(
                     difference=f"every sample comes {workers} times, since the dataset does not "
                     "share its samples out among the workers (torch.utils.data.get_worker_info "

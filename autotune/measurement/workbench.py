@@ -126,6 +126,8 @@ class Workbench:
         run = self._zygote.start(
             replace(job, layer=layer), limit_seconds=self._limit_seconds(job.config)
         )
+        if _compiles(job.config):
+            run.slow_because = "torch.compile was most likely still at work"
         self._layers[run.pid] = layer
         return run
 
@@ -161,7 +163,7 @@ class Workbench:
         if self._longest_start_seconds is None:
             return self._first_start_limit_seconds
         limit = max(LIMIT_FLOOR_SECONDS, LATER_STARTS_TAKE_AT_MOST * self._longest_start_seconds)
-        return limit + (COMPILING_LIMIT_SECONDS if config.get("compile", "off") != "off" else 0.0)
+        return limit + (COMPILING_LIMIT_SECONDS if _compiles(config) else 0.0)
 
     def _discard_old(self) -> None:
         """Throw away what runs that have ended wrote, so that a long search does not fill the
@@ -169,6 +171,10 @@ class Workbench:
         """
         for pid in [pid for pid in self._layers if self._zygote.exit_status(pid) is not None]:
             self._sandbox.discard(self._layers.pop(pid))
+
+
+def _compiles(config: Config) -> bool:
+    return config.get("compile", "off") != "off"
 
 
 def _failure_at_start(run: ProcessRun) -> Failure | None:

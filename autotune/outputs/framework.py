@@ -59,6 +59,7 @@ _TRANSFORMERS = {
     "compile=default": "TrainingArguments(torch_compile=True)",
     "compile=reduce-overhead": "TrainingArguments(torch_compile=True, "
     'torch_compile_mode="{value}")',
+    "compile=max-autotune": 'TrainingArguments(torch_compile=True, torch_compile_mode="{value}")',
     "micro_batches": "TrainingArguments(gradient_accumulation_steps={value}), and a "
     "per_device_train_batch_size {value} times smaller",
     "optimizer=fused": 'TrainingArguments(optim="adamw_torch_fused"), of AdamW',

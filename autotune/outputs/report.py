@@ -16,8 +16,9 @@ from autotune.measurement.statistics import throughput
 from autotune.outputs import wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
+from autotune.outputs.device import device_rows
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import Memory
+from autotune.profiling.profile import ROOFLINE, Memory
 from autotune.result import Result
 from autotune.verdict import Verdict
 from autotune.workload.window import AS_IS, PHASES, Window
@@ -32,6 +33,7 @@ _PHASES_OF = {
     Bottleneck.COMPUTE: ("forward", "backward"),
     Bottleneck.OPTIMIZER: ("optimizer",),
     Bottleneck.HOST: (OTHER,),
+    Bottleneck.SYNC: (OTHER,),
 }
 # What would be reached if that bottleneck were gone.
 _CEILING_OF = {Bottleneck.DATA: "compute", Bottleneck.COPY: "compute"}
@@ -39,6 +41,7 @@ _CEILINGS = {
     "host": "Batches always ready on the host",
     "compute": "Batches always ready on the device",
     "data": "The loader alone, no training",
+    ROOFLINE: "The device at its published peak",
 }
 _CONTESTANTS = {
     "baseline": "As it is",
@@ -65,6 +68,7 @@ def render(result: Result) -> str:
         steps=_steps(result),
         ceilings=_ceilings(result),
         memory=_memory(result.profile.memory),
+        device=device_rows(result.profile.gpu) if result.profile.gpu else {},
         trials=trial_chart(result.trials) if result.trials else None,
         losses=loss_chart(parity) if parity else None,
         contestants=_CONTESTANTS,
@@ -161,11 +165,13 @@ def _ceilings(result: Result) -> BarChart | None:
 
 
 def _memory(memory: Memory) -> BarChart:
+    workspace = memory.workspace_bytes
     known = {
         "Parameters": memory.parameter_bytes,
         "Gradients": memory.gradient_bytes,
         "Optimizer state": memory.optimizer_bytes,
         "Activations": memory.activation_bytes,
+        **({"Workspace and rest": workspace} if workspace is not None else {}),
         "Peak": memory.peak_bytes,
     }
     return bar_chart(

@@ -1,9 +1,13 @@
 """From the windows of an observed run to its Profile: shares, ceilings, memory."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from autotune.machine import Machine
+from autotune.machine import CPU, Machine
+from autotune.profiling.gpu import Looks, build_gpu
 from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.profiling.roofline import roofline
+from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -64,6 +68,28 @@ def build_profile(
         ended_early=ended_early,
         probes=dict(probes),
         budget_seconds=budget_seconds,
+    )
+
+
+def with_gpu(profile: Profile, looks: Looks, telemetry: Telemetry | None) -> Profile:
+    """`profile` with what only a GPU's has.
+
+    Args:
+        profile: of a run on a GPU.
+        looks: what was found out in steps that were not timed.
+        telemetry: what the device said of itself during the timing.
+    """
+    machine, seen = profile.machine, profile.seen
+    as_is = [window for window in profile.windows if window.mode == AS_IS]
+    gpu = build_gpu(machine=machine, seen=seen, looks=looks, telemetry=telemetry, windows=as_is)
+    ceiling = roofline(seen, gpu, machine, profile.samples_per_second)
+    memory = _split(profile.memory, seen, looks)
+    reserved = gpu.allocator.reserved_peak_bytes if gpu.allocator else None
+    return replace(
+        profile,
+        gpu=gpu,
+        ceilings=(*profile.ceilings, ceiling),
+        memory=replace(memory, reserved_bytes=reserved),
     )
 
 
@@ -132,7 +158,7 @@ def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
     )
     activations = None
     if (
-        machine.device != "cpu" and peak is not None
+        machine.device != CPU and peak is not None
     ):  # on a CPU the peak is the whole process's, libraries included
         activations = max(0, peak - 2 * parameters - optimizer)
     return Memory(
@@ -142,4 +168,19 @@ def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
         optimizer_bytes=optimizer,
         activation_bytes=activations,
         capacity_bytes=machine.device_memory_bytes,
+    )
+
+
+def _split(memory: Memory, seen: Seen, looks: Looks) -> Memory:
+    """`memory` by what was seen to hold it, where that was looked at."""
+    activations, gradients = looks.activation_bytes, looks.gradient_bytes
+    if memory.peak_bytes is None or activations is None or gradients is None:
+        return memory
+    buffers = sum(model.buffer_bytes for model in seen.models)
+    held = memory.parameter_bytes + buffers + memory.optimizer_bytes + gradients + activations
+    return replace(
+        memory,
+        gradient_bytes=gradients,
+        activation_bytes=activations,
+        workspace_bytes=max(0, memory.peak_bytes - held),
     )

@@ -16,8 +16,9 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         found.append(
             Doubt(
                 name="short run",
-                evidence="The program came to its own end while it was profiled: it may not have "
-                "run long enough for a steady speed, and was started again for what was missing.",
+                evidence="The program or its first training loop ended while it was profiled: it "
+                "may not have run long enough for a steady speed, and was started again for what "
+                "was missing.",
                 advice="Let it train longer, with more epochs or more data.",
             )
         )

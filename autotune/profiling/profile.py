@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autotune.machine import Machine
+from autotune.profiling.gpu import GpuProfile
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
+
+# The ceiling that no measurement gives, but the device's own limits.
+ROOFLINE = "roofline"
 
 # Doubts that are said before any figure: other programs had the processors, and what was timed is
 # no training.
@@ -27,7 +31,8 @@ class Ceiling:
 
     `name` is "compute" (a batch replayed on the device: data and copies are free), "host" (a batch
     on the host, copied each step: only data is free) or "data" (the loader drained with no model:
-    training is free). `samples_per_second` and `max_gain` (its ratio to the program as it is) are
+    training is free); or it is "roofline", the device at its published peak.
+    `samples_per_second` and `max_gain` (its ratio to the program as it is) are
     None where it was not measured, and `reason` says why.
     """
 
@@ -39,7 +44,13 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes at the peak, by what holds them; None is "not measured"."""
+    """Bytes at the peak, by what holds them; None is "not measured".
+
+    Gradients and activations are each counted where there are most of them, which need not be at
+    the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,
+    results that are soon given up), `reserved_bytes` the most that the allocator took from the
+    device.
+    """
 
     peak_bytes: int | None
     parameter_bytes: int
@@ -47,6 +58,8 @@ class Memory:
     optimizer_bytes: int
     activation_bytes: int | None
     capacity_bytes: int
+    workspace_bytes: int | None = None
+    reserved_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +72,7 @@ class Profile:
         step_seconds: mean wall of one optimizer step.
         phases: share of the step by phase name, "other" included; they sum to 1.
         not_measured: phase or figure that was not seen, with the reason.
-        ceilings: the three ablations.
+        ceilings: the three ablations; on a GPU, its roofline too.
         data_processor_share: processor seconds per wall second of the drained loader in the process
             that runs it: near 1 decoding keeps a core busy, near 0 it waits (disk, network); None
             without a loader.
@@ -71,6 +84,7 @@ class Profile:
         ended_early: the program came to its own end while it was profiled.
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2).
         doubts: reasons not to trust these figures.
+        gpu: what only a GPU's profile has; None on a CPU.
     """
 
     machine: Machine
@@ -92,6 +106,7 @@ class Profile:
     probes: Mapping[str, float] = field(default_factory=dict)
     budget_seconds: float = 300.0
     doubts: tuple[Doubt, ...] = ()
+    gpu: GpuProfile | None = None
 
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""

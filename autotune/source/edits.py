@@ -21,9 +21,12 @@ class OptimizerArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStatement:
-    """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`)."""
+    """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`), with
+    the imports that it needs besides torch's.
+    """
 
     code: str
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

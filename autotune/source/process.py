@@ -40,7 +40,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     script = program.scripts[program.main]
     if any(_same_switch(script, statement, wanted) for statement in script.tree.body):
         return program
-    return program.changed(_inserted(script, edit.code))
+    return program.changed(_inserted(script, edit))
 
 
 def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
@@ -77,9 +77,9 @@ def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) ->
     return [Change(path=script.path, start=start, end=end, text=text)]
 
 
-def _inserted(script: Script, code: str) -> list[Change]:
-    own = snippet(script, code)
-    changes = imports_added(script, own.imports)
+def _inserted(script: Script, edit: ProcessStatement) -> list[Change]:
+    own = snippet(script, edit.code)
+    changes = imports_added(script, [*edit.imports, *own.imports])
     line = import_line(script)
     switches = [at for at in script.tree.body if _switch(at, script.imports)]
     following = [at for at in script.tree.body if script.first_line(at) > line]

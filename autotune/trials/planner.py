@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs import KNOBS
+from autotune.knobs import KNOBS, by_name
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.trials.costs import TrialCosts
@@ -215,11 +215,15 @@ class Planner:
         return self._neighbours(best.config if best else {})
 
     def _closed(self, trials: Sequence[Trial]) -> Callable[[Key], bool]:
-        """Which candidates are out, by what was tried: what failed fails with more on top of it,
+        """Which candidates are out, by what was tried: what a failure is blamed on fails again,
         what needed too much memory needs it unless more is saved, and batches that come fast enough
         need not come faster.
         """
-        failed = [_key(trial.config) for trial in trials if isinstance(trial.outcome, Failure)]
+        failed = [
+            _key(_blamed(trial.config, trial.outcome.reason))
+            for trial in trials
+            if isinstance(trial.outcome, Failure)
+        ]
         large = [
             _key(trial.config)
             for trial in trials
@@ -260,6 +264,13 @@ def _measured(trial: Trial, place: int) -> Measured | None:
         log_rate=math.log(trial.outcome.samples_per_second),
         sd=math.hypot(scatter, PROCESS_SD),
     )
+
+
+def _blamed(config: Config, reason: str) -> Config:
+    """The settings of `config` whose doing its failure is; all of them where that is not said."""
+    return {
+        name: value for name, value in config.items() if by_name(name).is_to_blame(reason)
+    } or config
 
 
 def _speed(trial: Trial) -> float:

@@ -129,8 +129,26 @@ def build_space(
             skipped.append(SkippedKnob(knob=knob.name, reason=domain.reason))
         else:
             choices[knob.name], own[knob.name] = domain.values, domain.own
+    for name in _idle(choices, read_all(profile.seen)):
+        del choices[name], own[name]
+        skipped.append(SkippedKnob(knob=name, reason="it means nothing beside what is left to try"))
     fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
     return Space(choices=choices, own=own, skipped=tuple(skipped), fixed=fixed)
+
+
+def _idle(choices: Mapping[str, Sequence[Value]], own: Config) -> list[str]:
+    """The knobs among `choices` that none of the others' values makes mean anything."""
+    return [
+        knob.name
+        for knob in KNOBS
+        if knob.name in choices
+        and not knob.active(own)
+        and not any(
+            knob.active({**own, name: value})
+            for name, values in choices.items()
+            for value in values
+        )
+    ]
 
 
 def _domain(

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.doubts import starved
-from autotune.measurement.statistics import (
-    LOOKS,
-    Ratio,
-    Timed,
-    confidence_per_look,
-    rate,
-    ratio_in_turns,
-    timed,
-)
+from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
+from autotune.measurement.statistics import Timed, rate, timed
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
 from autotune.verdict.parity import Parity, parity
@@ -37,6 +30,9 @@ BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
 
 # Less is not worth a change to a program: it is the difference between two starts of the same one.
 MINIMUM_GAIN = 1.02
+
+# A gain of less is not worth another search.
+WORTH_MORE_TIME = 1.05
 
 # With more of the turns spoilt than this, those that are left were picked by the neighbours.
 MOST_LEFT_OUT = 0.5
@@ -82,6 +78,18 @@ class Verdict:
     turns: Mapping[str, tuple[tuple[int, float], ...]]
     rounds: tuple[int, ...] = ()
     left_out: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no difference was found where a gain worth having is not excluded."""
+        speedup = self.speedup
+        between = speedup is not None and speedup.low <= 1 and speedup.high > WORTH_MORE_TIME
+        return self.outcome == "no_gain" and between
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a gain worth having is open and also what was seen, though it may be chance."""
+        return self.is_open and self.speedup is not None and self.speedup.estimate > WORTH_MORE_TIME
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
@@ -250,10 +258,8 @@ def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> 
     if speedup.high < 1:
         return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
     if speedup.low <= 1:
-        return (
-            "no_gain",
-            f"Timed in turns, the best settings came out {found}: no difference was found.",
-        )
+        chance = "it may be chance" if speedup.estimate > WORTH_MORE_TIME else "no difference"
+        return "no_gain", f"Timed in turns, the best settings came out {found}: {chance}."
     if speedup.estimate < MINIMUM_GAIN:
         return "no_gain", f"The best settings came out {found}: too little to change a program for."
     if same is not None and same.same_training is False:

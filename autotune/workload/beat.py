@@ -39,6 +39,9 @@ class Beat(Protocol):
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end."""
 
+    def end_loop(self) -> None:
+        """The program has gone on to another training loop."""
+
 
 class Steps:
     """Steps of a run that nobody times.
@@ -77,3 +80,6 @@ class Steps:
 
     def end(self, exit_code: int = 0) -> None:
         """Nobody waits for it."""
+
+    def end_loop(self) -> None:
+        """Nobody compares the two."""

@@ -56,6 +56,14 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Report: what was looked for in a window that is not timed (`workload.watches`)."""
+
+    window: Window
+    found: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
     """Report: this program cannot be run in the mode that was asked for, and why."""
 
@@ -65,12 +73,13 @@ class Unsupported:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Report: the program came to its own end after `steps` steps, with the window that was open,
-    if any.
+    if any; or its training loop did, and `another_loop` has begun.
     """
 
     steps: int
     window: Window | None
     exit_code: int = 0
+    another_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +101,7 @@ class Answer:
 
 
 Command = RunWindow | Draw | Tell | Halt
-Report = Ready | Window | Seen | Delivery | Unsupported | Ended | Crashed | Answer
+Report = Ready | Window | Watched | Seen | Delivery | Unsupported | Ended | Crashed | Answer
 
 
 class Halted(BaseException):

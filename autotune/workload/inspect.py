@@ -149,17 +149,18 @@ def _mode(compiled: Any) -> str:
     return _MODES[bool(settings.get("triton.cudagraphs")), bool(settings.get("max_autotune"))]
 
 
-def _is_channels_last(modules: list[nn.Module]) -> bool:
-    """Whether every convolution's weight lies channels last; a 1x1 kernel lies both ways and cannot
-    tell.
+def _is_channels_last(modules: list[nn.Module]) -> bool | None:
+    """Whether every convolution's weight lies channels last, None where none can tell: a 1x1 kernel
+    and one for a single channel lie both ways.
     """
     weights = [each.weight for each in modules if isinstance(each, nn.Conv2d)]
     lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
-    tells = [
-        not (last and weight.is_contiguous())
+    told = [
+        last
         for weight, last in zip(weights, lies_last, strict=True)
+        if not (last and weight.is_contiguous())
     ]
-    return any(tells) and all(last for last, tell in zip(lies_last, tells, strict=True) if tell)
+    return all(told) if told else None
 
 
 def _count(modules: list[nn.Module], kind: type[nn.Module]) -> int:

@@ -14,6 +14,7 @@ from autotune.workload.pace import Pace
 from autotune.workload.seams import backward, copies, loader, model, optimizer
 from autotune.workload.seen import LoaderKey
 from autotune.workload.setup import Setup
+from autotune.workload.watches import watch_for
 
 
 @contextmanager
@@ -40,6 +41,7 @@ def intercepted(
         drain=lambda seconds: loader.drain(live, seconds),
         deliver=lambda command: deliver(live, command),
         workers=lambda: loader.worker_ids(live),
+        watch=lambda mode: watch_for(live, mode),
         on_device=on_device,
     )
     for seam in (loader, model, backward, optimizer, *([copies] if on_device else [])):

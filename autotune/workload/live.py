@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost
 # most are gone.
 DISCOVERY_STEPS = 2
+# So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
+# so of one for each of the other.
+OTHERS_IN_A_ROW = 20
 _STANDARD = os.path.dirname(os.__file__)  # the standard library
 _NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
 
@@ -56,6 +59,7 @@ class Live:
     training_loader: LoaderKey | None = None
     elsewhere: bool = False  # in a fork of the process that trains: a loader's worker
     discovering: bool = True  # call sites and new modules are still being noted
+    discovered_at: int = DISCOVERY_STEPS  # the step with which that ends
     clock: Clock = field(init=False)
     pace: Beat = field(init=False)
 
@@ -81,12 +85,15 @@ class Live:
         default_factory=list
     )  # that were trained, the outermost ones
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
-    shapes: set[tuple[int, ...]] = field(default_factory=set)
+    shapes: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)  # by the module's id
+    forward_begun: bool = False  # a module was called since the last backward
     forward_samples: int = 0  # of the last training forward, for programs without a loader
     autocast: str = ""
     open_autocast: Any = None
 
     leader: "weakref.ref[torch.optim.Optimizer] | None" = None
+    leader_place: Place | None = None  # where it was built
+    others: int = 0  # steps of other optimizers since its last
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
     backwards: int = 0
@@ -130,14 +137,37 @@ class Live:
         """The first optimizer that steps sets the beat."""
         if self.leader is None:
             self.leader = weakref.ref(optimizer)
+            self.leader_place = getattr(optimizer, "_autotune_place", None)
             self.closure = closure
         if self.discovering:
             self.note_place("step")
 
+    def leads_now(self, optimizer: torch.optim.Optimizer) -> bool:
+        """An optimizer has stepped that is not the leading one: in turns with it, or after it.
+
+        One that was built at the same place (for the next fold) leads from then on, and the modules
+        that it trains are looked for; any other is of another loop.
+        """
+        self.others += 1
+        if self.others < OTHERS_IN_A_ROW:
+            return False
+        if getattr(optimizer, "_autotune_place", None) != self.leader_place:
+            self.pace.end_loop()
+            return False
+        self.leader = weakref.ref(optimizer)
+        self.discovered_at = self.pace.steps + 1 + DISCOVERY_STEPS
+        return True
+
+    @property
+    def beginning(self) -> bool:
+        """Whether these are the first steps of all."""
+        return self.discovering and self.discovered_at == DISCOVERY_STEPS
+
     def end_step(self) -> None:
         """An optimizer step is complete."""
         self.draw_began = None
-        self.discovering = self.pace.steps + 1 < DISCOVERY_STEPS
+        self.others = 0
+        self.discovering = self.pace.steps + 1 < self.discovered_at
         self.pace.step()
 
     def device(self) -> torch.device:

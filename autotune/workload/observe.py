@@ -1,5 +1,6 @@
 """What a live run has been made of so far, as plain data."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ def observe(live: Live) -> Seen:
         samples_per_step=live.pace.samples / steps,
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
-        shapes=max(len(live.shapes), 1),
+        shapes=max(Counter(module for module, _ in live.shapes).values(), default=1),
         autocast=live.autocast,
         scaler=live.scaler_seen,
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
@@ -37,12 +38,40 @@ def observe(live: Live) -> Seen:
         set_to_none=live.set_to_none,
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
-        matmul_precision=torch.get_float32_matmul_precision(),
+        matmul_precision=_matmul_precision(),
         cudnn_benchmark=torch.backends.cudnn.benchmark,
-        cudnn_tf32=torch.backends.cudnn.allow_tf32,
+        cudnn_tf32=_allows_cudnn_tf32(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
+        expandable_segments=_has_expandable_segments(),
         places=_places(live),
     )
+
+
+# Torch 2.9 and later refuse to say the two that follow where the program has used their newer
+# switches, `fp32_precision`; which then say it.
+
+
+def _matmul_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return "high" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "highest"
+
+
+def _allows_cudnn_tf32() -> bool:
+    try:
+        return torch.backends.cudnn.allow_tf32
+    except RuntimeError:
+        cudnn: Any = torch.backends.cudnn
+        return bool(cudnn.conv.fp32_precision == "tf32")
+
+
+def _has_expandable_segments() -> bool:
+    """As the allocator itself says, whatever the environment asks for."""
+    if not torch.cuda.is_initialized():
+        return False
+    settings = torch.cuda.memory._snapshot().get("allocator_settings", {})
+    return bool(settings.get("expandable_segments"))
 
 
 def _training_loader(live: Live) -> SeenLoader | None:

@@ -2,11 +2,8 @@
 what comes next.
 """
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TypedDict
 
 import torch
 
@@ -21,12 +18,13 @@ from autotune.workload.conversation import (
     RunWindow,
     Tell,
     Unsupported,
+    Watched,
 )
 from autotune.workload.delivery import Delivery
+from autotune.workload.processor import Processor, read_text
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, DRAIN, Window
-
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+from autotune.workload.watches import Watch
+from autotune.workload.window import AS_IS, DRAIN, Allocator, Window
 
 
 class Pace:
@@ -41,6 +39,7 @@ class Pace:
             reason why not.
         deliver: what the training loader delivers, drawn beside the training.
         workers: process ids of the loader's workers.
+        watch: what looks on in a window of a mode that is not timed; None in others.
         on_device: the device is a GPU: drain it at the edges and read its memory.
     """
 
@@ -54,6 +53,7 @@ class Pace:
         drain: Callable[[float], tuple[int, int] | str],
         deliver: Callable[[Draw], Delivery | Unsupported],
         workers: Callable[[], list[int]],
+        watch: Callable[[str], Watch | None],
         on_device: bool,
     ) -> None:
         self._conversation = conversation
@@ -63,6 +63,8 @@ class Pace:
         self._drain = drain
         self._deliver = deliver
         self._workers = workers
+        self._watch_for = watch
+        self._watch: Watch | None = None
         self._on_device = on_device
         self._started = time.perf_counter()
         self._command: RunWindow | None = None
@@ -71,7 +73,7 @@ class Pace:
         self._left_at = 0.0
         self._losses: list[torch.Tensor | float] = []
         self._loss: torch.Tensor | float | None = None
-        self._processor = _Processor(workers)
+        self._processor = Processor(workers)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
         self._reset()
@@ -120,7 +122,8 @@ class Pace:
         """Count `loss` towards the current step's; one on another device stays there and is read at
         the window's edge.
         """
-        part = loss.item() if loss.is_cpu else loss.detach().float()
+        # A copy: what a CUDA graph gives is overwritten by its next replay.
+        part = loss.item() if loss.is_cpu else loss.detach().to(torch.float32, copy=True)
         if weight != 1.0:
             part *= weight
         self._loss = part if self._loss is None else self._loss + part
@@ -147,14 +150,24 @@ class Pace:
             self._conversation.say(Ready(startup_seconds=now - self._started))
         elif len(self._step_seconds) < self._command.steps or self._spent < self._command.seconds:
             return
-        else:
+        elif self._watch is None:
             self._conversation.say(self._close())
+        else:
+            found = self._watch.end()
+            self._conversation.say(Watched(window=self._close(), found=found))
         self._obey()
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
         window = self._close() if self._command and self._step_seconds else None
         self._conversation.say(Ended(steps=self.steps, window=window, exit_code=exit_code))
+
+    def end_loop(self) -> None:
+        """The program has gone on to another training loop: figures of the two cannot be mixed, and
+        the window that is open has some of both.
+        """
+        self._conversation.say(Ended(steps=self.steps, window=None, another_loop=True))
+        raise Halted
 
     def _close(self) -> Window:
         phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
@@ -175,6 +188,7 @@ class Pace:
             phases=phases,
             losses=losses,
             peak_bytes=self._peak_bytes(),
+            allocator=_allocator() if self._on_device else None,
             **self._processor.spent(),
         )
 
@@ -190,7 +204,7 @@ class Pace:
                 self._conversation.say(self._deliver(command))
             elif command.mode == DRAIN:
                 self._conversation.say(self._drained(command))
-            elif reason := self._feed(command.mode):
+            elif reason := self._feed(command.mode) or self._look_on(command.mode):
                 self._conversation.say(Unsupported(reason=reason))
             else:
                 break
@@ -199,6 +213,18 @@ class Pace:
         self._clock.drain()
         self._processor.spent()
         self._mark = time.perf_counter()
+
+    def _look_on(self, mode: str) -> str:
+        """Begin to look on in a mode that is not timed; a reason why that is impossible, or ""."""
+        self._watch = self._watch_for(mode)
+        if self._watch is not None:
+            self._clock.drain()
+            try:
+                self._watch.begin()
+            except (RuntimeError, AssertionError) as error:  # torch asserts that it has CUDA
+                self._watch = None
+                return str(error).partition("\n")[0] or type(error).__name__
+        return ""
 
     def _drained(self, command: RunWindow) -> Window | Unsupported:
         self._processor.spent()
@@ -215,68 +241,19 @@ class Pace:
     def _peak_bytes(self) -> int | None:
         if self._on_device:
             return int(torch.cuda.max_memory_allocated())
-        for line in _read("/proc/self/status").splitlines():
+        for line in read_text("/proc/self/status").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
         return None
 
 
-class _Spent(TypedDict):
-    """The fields of a Window that say what the processors did."""
-
-    cpu_seconds: float
-    worker_cpu_seconds: float
-    delayed_seconds: float
-
-
-class _Processor:
-    """Processor time spent and waited for since it was last asked, by this process and its loader's
-    workers.
-    """
-
-    def __init__(self, workers: Callable[[], list[int]]) -> None:
-        self._workers = workers
-        self._own = time.process_time()
-        self._delayed = _delayed_seconds()
-        self._by_worker: dict[int, float] = {}
-
-    def spent(self) -> _Spent:
-        own, delayed = time.process_time(), _delayed_seconds()
-        by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
-        spent: _Spent = {
-            "cpu_seconds": own - self._own,
-            "delayed_seconds": max(0.0, delayed - self._delayed),
-            "worker_cpu_seconds": sum(
-                max(0.0, seconds - self._by_worker.get(pid, 0.0))
-                for pid, seconds in by_worker.items()
-            ),
-        }
-        self._own, self._delayed, self._by_worker = own, delayed, by_worker
-        return spent
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _processor_seconds(pid: int) -> float:
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND if len(fields) > 12 else 0.0
-
-
-def _delayed_seconds() -> float:
-    """Time that this process's threads were ready to run and waited for a processor (Linux
-    schedstat).
-    """
-    total = 0
-    try:
-        threads = os.listdir("/proc/self/task")
-    except OSError:
-        return 0.0
-    for thread in threads:
-        fields = _read(f"/proc/self/task/{thread}/schedstat").split()
-        total += int(fields[1]) if len(fields) > 1 else 0
-    return total / 1e9
+def _allocator() -> Allocator:
+    known = torch.cuda.memory_stats()
+    return Allocator(
+        reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
+        reserved_bytes=known.get("reserved_bytes.all.current"),
+        allocated_bytes=known.get("allocated_bytes.all.current"),
+        inactive_split_bytes=known.get("inactive_split_bytes.all.current"),
+        retries=known.get("num_alloc_retries"),
+        out_of_memories=known.get("num_ooms"),
+    )

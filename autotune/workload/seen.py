@@ -58,7 +58,7 @@ class SeenModel:
     convolutions: int  # Conv2d modules: what channels_last and cudnn.benchmark act on
     batch_norms: int
     dropouts: int
-    channels_last: bool
+    channels_last: bool | None  # None where its weights are the same in both orders
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: bool
     blocks: tuple[
@@ -103,7 +103,7 @@ class Seen:
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
     batch_bytes: int = 0
-    shapes: int = 1  # distinct shapes of what the outermost module was called with
+    shapes: int = 1  # the most distinct shapes that an outermost module was called with
     autocast: str = ""
     scaler: bool = False
     micro_batches: int = 1
@@ -119,6 +119,7 @@ class Seen:
     cudnn_benchmark: bool = False
     cudnn_tf32: bool = True
     deterministic: bool = False
+    expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
     places: Places = field(default_factory=Places)
 
     def training_loader(self) -> LoaderKey | None:

@@ -13,9 +13,31 @@ from autotune.workload.seen import Seen
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
 REHEARSE = "rehearse"
 
+# What is looked for in a few steps that are not timed, since looking slows them down: the device's
+# time line, the lines that wait for the device, floating point operations, and what is kept for the
+# backward pass.
+TRACE, SYNCS, FLOPS, SAVED = "trace", "syncs", "flops", "saved"
+
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.
 PHASES = ("data", "copy", "forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocator:
+    """What torch's allocator of the device says since the run began; None where it does not
+    (`torch.cuda.memory_stats`; another allocator counts less).
+
+    `inactive_split_bytes` lie free between blocks in use. `retries` counts how often it had to give
+    its cache back to the driver and try again, for which the device is waited for.
+    """
+
+    reserved_peak_bytes: int | None = None
+    reserved_bytes: int | None = None
+    allocated_bytes: int | None = None
+    inactive_split_bytes: int | None = None
+    retries: int | None = None
+    out_of_memories: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +58,7 @@ class Window:
         losses: each optimizer step's loss since the window before; nan where it is not a number.
         peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
             not measured.
+        allocator: of the device, at the window's end; None on a CPU.
     """
 
     mode: str
@@ -50,6 +73,7 @@ class Window:
     delayed_seconds: float = 0.0
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
+    allocator: Allocator | None = None
 
     @property
     def samples_per_second(self) -> float:
@@ -71,3 +95,11 @@ class LiveRun(Protocol):
 
     def seen(self) -> Seen:
         """What the run has been made of so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """Bytes that lie between forward and backward at the most, and gradients after a step."""
+
+    activation_bytes: int
+    gradient_bytes: int

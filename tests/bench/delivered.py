@@ -165,7 +165,7 @@ def take_turns(
 ) -> dict[str, list[Timing]]:
     """Whole runs of `programs` in turns, the order moved on by one each round."""
     empty = work / "empty"
-    empty.mkdir()
+    empty.mkdir(exist_ok=True)
     timings: dict[str, list[Timing]] = {name: [] for name in programs}
     names = list(programs)
     for number in range(rounds):

@@ -32,7 +32,7 @@ from typing import Any
 
 from autotune.flow import Options, search
 from autotune.machine import detect, usable_cores
-from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS
+from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.verdict import BASELINE, TUNED, Verdict, decide, is_decided
@@ -131,7 +131,6 @@ def compare(bench: Workbench, path: Path, case: Case, cores: int) -> Verdict:
             TUNED: lambda: bench.start(sources={str(path): after}),
         },
         rounds=LOOKS[-1],
-        turns_per_round=TURNS_PER_PROCESS,
         deadline=math.inf,
         turn_seconds=TURN_SECONDS,
         warm_seconds=WARM_SECONDS,

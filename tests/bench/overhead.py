@@ -75,13 +75,13 @@ def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torc
         yield from loader
 
 
-def _watched() -> AbstractContextManager[object]:
+def watched() -> AbstractContextManager[object]:
     return intercepted(Setup(), Rehearsed(RunWindow(seconds=math.inf)))
 
 
 def cost(loop: Loop, rounds: int) -> dict[str, object]:
     """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
-    contexts: tuple[Callable[[], AbstractContextManager[object]], ...] = (nullcontext, _watched)
+    contexts: tuple[Callable[[], AbstractContextManager[object]], ...] = (nullcontext, watched)
     medians: dict[str, list[float]] = {"plain": [], "watched": []}
     means: dict[str, list[float]] = {"plain": [], "watched": []}
     for number in range(rounds):

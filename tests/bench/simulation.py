@@ -18,15 +18,17 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from autotune.measurement.statistics import (
+from autotune.measurement.ratios import (
+    FEWEST_TURNS_PER_PROCESS,
     LOOKS,
-    TURNS_PER_PROCESS,
+    MOST_TURNS_PER_PROCESS,
     Pair,
     Ratio,
-    Timed,
+    are_enough_turns,
     confidence_per_look,
     ratio_in_turns,
 )
+from autotune.measurement.statistics import Timed
 from autotune.verdict import MINIMUM_GAIN, PRECISE
 
 TURN_SECONDS = 0.4
@@ -52,11 +54,11 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How many pairs of fresh processes, how many turns each, and after how many pairs each look is
-    taken.
+    """The fewest and the most turns that a pair of fresh processes takes, and after how many pairs
+    each look is taken; the last is also taken where the time for more has run out.
     """
 
-    turns: int
+    turns: tuple[int, int]
     looks: tuple[int, ...]
 
 
@@ -89,8 +91,13 @@ def machine(noise: Noise, chance: random.Random) -> Iterator[float]:
         slow = chance.random() > ends if slow else chance.random() < begins
 
 
-def process_pair(speedup: float, turns: int, noise: Noise, chance: random.Random) -> list[Pair]:
-    """The turns of a fresh process of each contestant, who goes first changing turn by turn."""
+def process_pair(
+    speedup: float, turns: tuple[int, int], noise: Noise, chance: random.Random
+) -> list[Pair]:
+    """The turns of a fresh process of each contestant, who goes first changing turn by turn: the
+    fewest of `turns`, and up to the most of them where they scatter.
+    """
+    fewest, most = turns
     first, second = process(1000.0, noise, chance), process(1000.0 * speedup, noise, chance)
     around = machine(noise, chance)
 
@@ -98,12 +105,14 @@ def process_pair(speedup: float, turns: int, noise: Noise, chance: random.Random
         return round(next(contestant) * next(around) * TURN_SECONDS), TURN_SECONDS
 
     pairs: list[Pair] = []
-    for turn in range(turns):
+    for turn in range(most):
         if turn % 2 == 0:
             one, other = timed(first), timed(second)
         else:
             other, one = timed(second), timed(first)
         pairs.append((one, other))
+        if turn + 1 >= fewest and are_enough_turns(pairs):
+            break
     return pairs
 
 
@@ -182,13 +191,14 @@ NOISES = {
     "long bursts": Noise(bursts=0.3, burst_turns=8.0),
     "slowing down": Noise(drift=0.02),
 }
-DEFAULT_PLAN = Plan(turns=TURNS_PER_PROCESS, looks=LOOKS)
+DEFAULT_PLAN = Plan(turns=(FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS), looks=LOOKS)
 PLANS = (
     DEFAULT_PLAN,
-    Plan(turns=8, looks=(4,)),
-    Plan(turns=8, looks=(2, 4, 6)),
-    Plan(turns=8, looks=(1, 3, 6)),
-    Plan(turns=5, looks=(1, 4, 8)),
+    Plan(turns=(5, 5), looks=(1, 4, 8)),
+    Plan(turns=(5, 15), looks=(1, 2)),  # a budget of a minute ends it
+    Plan(turns=(5, 15), looks=(1, 2, 4, 8)),
+    Plan(turns=(5, 15), looks=(1, 3, 6)),
+    Plan(turns=(8, 8), looks=(2, 4, 6)),
 )
 SPEEDUPS = (1.05, 1.1, 1.2)
 
@@ -212,8 +222,8 @@ def _show(plan: Plan, draw: Draw, begin: Callable[[], None], rounds: int) -> Non
             f"{fmean(ratio.estimate for ratio in found) / speedup - 1:+6.1%}" if found else "     -"
         )
     print(
-        f"  {plan.turns:2} turns, looks {plan.looks}: false {false:5.1%}   5/10/20 % found "
-        f"{'  '.join(shares)}, their figure off by {'  '.join(excess)}"
+        f"  {plan.turns[0]}-{plan.turns[1]} turns, looks {plan.looks}: false {false:5.1%}   "
+        f"5/10/20 % found {'  '.join(shares)}, their figure off by {'  '.join(excess)}"
     )
 
 

@@ -42,7 +42,9 @@ def test_a_planted_speedup_is_put_on_what_was_recorded(tmp_path):
 
 @pytest.mark.parametrize("name", ["alike turns", "short bursts", "long bursts", "slowing down"])
 def test_identical_programs_are_hardly_ever_told_apart_in(name):
-    draw = partial(process_pair, turns=5, noise=NOISES[name], chance=random.Random(0))
+    draw = partial(
+        process_pair, turns=DEFAULT_PLAN.turns, noise=NOISES[name], chance=random.Random(0)
+    )
     claims = [judged(1.0, DEFAULT_PLAN, draw)[0] for _ in range(300)]
     assert sum(claim != "" for claim in claims) / 300 <= 0.08
 
@@ -55,6 +57,6 @@ def test_bursts_take_their_share_of_the_time():
 
 def test_a_machine_that_slows_down_favours_nobody():
     noise = Noise(turn=0.0, process=0.0, stalls=0.0, drift=0.02)
-    pairs = process_pair(1.0, 5, noise, random.Random(0))
+    pairs = process_pair(1.0, (5, 5), noise, random.Random(0))
     first, second = (sum(pair[who][0] for pair in pairs) for who in (0, 1))
     assert second / first == pytest.approx(1.0, abs=0.01)

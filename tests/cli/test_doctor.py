@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibration:
     """What a calibration gives in this test."""
     chance = random.Random(1)
-    rounds = [process_pair(1.0, 5, Noise(stalls=0.0), chance) for _ in range(9)]
+    rounds = [process_pair(1.0, (5, 5), Noise(stalls=0.0), chance) for _ in range(9)]
     found = conclude(rounds, 2, seconds=56.0)
     monkeypatch.setattr(calibration, "calibrate", lambda *_, **__: found)
     return found

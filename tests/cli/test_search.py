@@ -5,6 +5,7 @@ import pytest
 
 from autotune.knobs.knob import Semantics
 from autotune.outputs.document import from_document
+from autotune.outputs.report import render
 from autotune.result import SearchFacts
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
@@ -60,6 +61,21 @@ def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow)
 
     assert lines[-2].startswith("Next: give it more time, a gain of up to 1.20× is not excluded")
     assert lines[-1] == "  autotune search photos.py --budget 3m -- --epochs 3"
+
+
+def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain",
+        reason="It came out 1.36x.",
+        speedup=Ratio(estimate=1.36, low=0.5, high=4.1),
+        config={},
+    )
+    made_up.result = builders.no_gain_result(verdict=verdict)
+
+    said = run("search", "photos.py").stdout
+
+    assert "Undecided. It came out 1.36x." in said and "Nothing" not in said
+    assert "<b>Undecided</b>" in render(made_up.result)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from autotune import flow
 from autotune.flow import Options
 from autotune.flow.profiling import FIRST_SAID_SECONDS, Waiting
@@ -19,6 +21,7 @@ class Told(Listener):
         self.stages.append(name)
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_budget_that_is_far_too_small_is_said_with_one_that_would_do(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     result = flow.search(tmp_path / "train.py", options=Options(budget_seconds=0.5))

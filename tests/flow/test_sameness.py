@@ -56,6 +56,17 @@ def test_a_change_in_the_settings_that_an_argument_names_makes_another(project: 
     assert study_key(context("settings.toml")) != before[1]
 
 
+def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
+    project: Path,
+) -> None:
+    (project / "model.py").write_text('NAMED = "settings.toml", "notes.py", "missing.json"\n')
+    before = study_key(context("--lr", "1"))
+    (project / "notes.py").write_text("changed = True\n")
+    assert study_key(context("--lr", "1")) == before
+    (project / "settings.toml").write_text("lr = 0.2\n")
+    assert study_key(context("--lr", "1")) != before
+
+
 def test_other_arguments_and_another_machine_make_another(project: Path) -> None:
     other = context()
     other.machine = replace(other.machine, cores=3)

@@ -1,13 +1,15 @@
 """What takes turns with the program as it is, after the trials."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from autotune.flow.trying import _to_judge
+from autotune.flow.trying import Found, _to_judge
 from autotune.trials.planner import Ranked
+from autotune.trials.trial import NOTHING, Ending
 from tests import builders
 
 AS_IT_IS = builders.trial(0, {}, 100.0)
@@ -35,3 +37,13 @@ def test_a_lucky_moment_of_the_program_as_it_is_is_looked_at_again(
     context: Any, best: Any, others: Any, judged: Any
 ) -> None:
     assert _to_judge(context, best, ranked(AS_IT_IS, *others)) is judged
+
+
+def test_what_compiling_costs_at_each_start_is_known() -> None:
+    compiled = builders.trial(3, {"compile": "default"}, 140.0)
+    compiled = replace(compiled, outcome=replace(compiled.outcome, startup_seconds=21.0))
+    usual = replace(AS_IT_IS, outcome=replace(AS_IT_IS.outcome, startup_seconds=1.0))
+    ending = Ending(why=NOTHING, reason="")
+
+    assert Found(trials=(usual, compiled), best=compiled, ending=ending).start_seconds == 20.0
+    assert Found(trials=(usual, compiled), best=usual, ending=ending).start_seconds == 0.0

@@ -29,10 +29,11 @@ def train():
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
-    print(
-        "workers", loader.num_workers, "threads", torch.get_num_threads(),
-        "fused", optimizer.defaults["fused"], flush=True,
+    sys.stdout.write(  # at once: another process may be saying the same
+        f"workers {loader.num_workers} threads {torch.get_num_threads()} "
+        f"fused {optimizer.defaults['fused']}\\n"
     )
+    sys.stdout.flush()
 
 
 """
@@ -45,6 +46,7 @@ WITH_TUNED = "workers 1 threads 1 fused True\n"
 
 def searched(script: Path, text: str, config: Config) -> Path:
     """A folder beside `script`, whose text becomes `text`, with a search that found `config`."""
+    script.parent.mkdir(exist_ok=True)
     script.write_text(text)
     target = load_target(script)
     facts = builders.target(

@@ -62,6 +62,7 @@ def test_children_that_train_get_the_settings_however_they_are_started(tmp_path:
     assert ran.stdout == 2 * WITH_TUNED, ran.stderr
 
 
+@pytest.mark.slow
 def test_processes_that_train_together_get_the_settings(tmp_path: Path) -> None:
     wrapped = "    model = nn.parallel.DistributedDataParallel(model)\n    optimizer ="
     text = TRAIN.replace("    optimizer =", wrapped) + (
@@ -92,8 +93,11 @@ def test_a_setting_that_does_not_take_effect_is_named(tmp_path: Path) -> None:
     assert ran.stdout == WITH_TUNED.replace("workers 1", "workers 0")
 
 
+@pytest.mark.slow
 def test_what_only_the_first_look_needed_is_gone_after_it(tmp_path: Path) -> None:
-    text = TRAIN.replace("    print(", "    print(hooks(model, optimizer))\n    print(") + (
+    text = TRAIN.replace(
+        "    sys.stdout", "    print(hooks(model, optimizer))\n    sys.stdout", 1
+    ) + (
         "def hooks(model, optimizer):\n"
         "    found = {\n"
         "        'call': nn.Module.__call__, 'model': vars(model).get('_compiled_call_impl'),\n"
@@ -106,8 +110,11 @@ def test_what_only_the_first_look_needed_is_gone_after_it(tmp_path: Path) -> Non
     )
     text = text.replace("each.__module__", "getattr(each, '__module__', '')")
 
-    few = autotune_run(searched(tmp_path / "few.py", text, {"num_workers": 1}))
-    split = autotune_run(searched(tmp_path / "split.py", text, {"micro_batches": 2}))
+    outs = (
+        searched(tmp_path / "few" / "train.py", text, {"num_workers": 1}),
+        searched(tmp_path / "split" / "train.py", text, {"micro_batches": 2}),
+    )
+    few, split = map(autotune_run, outs)
 
     assert few.stdout.splitlines()[0] == "['build']", few.stderr
     assert {"model", "backward", "step", "zero_grad"} <= set(eval(split.stdout.splitlines()[0]))

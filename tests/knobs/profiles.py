@@ -114,6 +114,12 @@ def short_of_memory(given: Profile) -> Profile:
     return with_model(full, batch_norms=0)
 
 
+def with_gaps_in_memory() -> Profile:
+    """A GPU that is full of what its allocator keeps, a third of which the program does not use."""
+    used = memory(0.65, 40 * GIB)
+    return on_a_gpu(memory=replace(used, reserved_bytes=39 * GIB))
+
+
 def without_a_loader() -> Profile:
     """A program that makes its own batches."""
     return with_seen(on_a_cpu(ceilings=()), loader=None, batch_bytes=0)
@@ -145,6 +151,7 @@ PROFILES = {
     "on a CPU with bf16": on_a_cpu(probes={"bf16_speedup": 3.1}),
     "short of memory on a CPU": short_of_memory(on_a_cpu()),
     "short of memory on a GPU": short_of_memory(on_a_gpu()),
+    "with gaps in memory": with_gaps_in_memory(),
     "without a loader": without_a_loader(),
     "iterable": iterable(),
     "settled": settled(),

@@ -1,14 +1,17 @@
 """What each knob offers, and why it does not, on profiles that differ in one thing."""
 
+import os
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from autotune.knobs import by_name
+from autotune.knobs import by_name, setup_for
 from autotune.knobs.knob import Choices, Skip, Value
+from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place, Places
+from tests.builders import GIB
 from tests.knobs.profiles import (
     ceilings,
     iterable,
@@ -210,6 +213,8 @@ class TestModel:
             "channels_last", with_model(on_a_cpu(), convolutions=0)
         )
         assert "already" in reason("channels_last", settled())
+        alike = with_model(on_a_cpu(), channels_last=None)
+        assert "the same in both orders" in reason("channels_last", alike)
 
     def test_computing_is_left_alone_where_only_loading_counts(self) -> None:
         bound = with_loader(
@@ -230,7 +235,22 @@ class TestModel:
         assert knob.delay_seconds("off", on_a_cpu()) == 0
 
     def test_cuda_graphs_are_a_gpus(self) -> None:
-        assert offered("compile", on_a_gpu()) == ("off", "default", "reduce-overhead")
+        graphs = ("off", "default", "reduce-overhead", "max-autotune")
+        assert offered("compile", on_a_gpu()) == graphs
+        knob = by_name("compile")
+        assert knob.delay_seconds("max-autotune", on_a_gpu()) > knob.delay_seconds(
+            "default", on_a_gpu()
+        )
+
+    def test_cuda_graphs_are_refused_for_changing_shapes(self) -> None:
+        changing = with_loader(with_seen(on_a_gpu(), shapes=2), drop_last=True)
+        assert offered("compile", changing) == ("off", "default")
+
+    def test_an_incomplete_last_batch_is_no_change_of_shape(self) -> None:
+        last = with_loader(with_seen(on_a_gpu(), shapes=2), dataset_length=2001)
+        assert "reduce-overhead" in offered("compile", last)
+        even = with_loader(last, dataset_length=32 * 60)
+        assert "reduce-overhead" not in offered("compile", even)
 
     @pytest.mark.parametrize(
         ("profile", "why"),
@@ -265,6 +285,36 @@ class TestModel:
 
     def test_cudnn_stays_deterministic(self) -> None:
         assert skip("cudnn_benchmark", with_seen(on_a_gpu(), deterministic=True)).impossible
+
+
+class TestExpandableSegments:
+    def keeping(self, kept: float, used: float, retries: int = 0) -> Profile:
+        """A GPU whose allocator keeps a share of its memory, and a program that uses a share."""
+        capacity = 40 * GIB
+        full = replace(memory(used, capacity), reserved_bytes=int(kept * capacity))
+        return on_a_gpu(memory=full, gpu=GpuProfile(allocator_retries=retries))
+
+    def test_are_for_gaps_in_full_memory(self) -> None:
+        assert offered("expandable_segments", self.keeping(0.98, 0.7)) == (False, True)
+        assert "no gaps to close" in reason("expandable_segments", self.keeping(0.98, 0.95))
+
+    def test_are_for_an_allocator_that_had_to_ask_again(self) -> None:
+        assert offered("expandable_segments", self.keeping(0.5, 0.5, retries=3)) == (False, True)
+
+    def test_are_left_out_where_nothing_says_that_they_help(self) -> None:
+        assert "there is room" in reason("expandable_segments", self.keeping(0.5, 0.3))
+        assert "not measured" in reason("expandable_segments", on_a_gpu())
+        own = with_seen(self.keeping(0.98, 0.7), expandable_segments=True)
+        assert "already" in reason("expandable_segments", own)
+
+    def test_stand_beside_what_the_variable_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:128")
+        for _ in range(2):
+            for switch in setup_for({"expandable_segments": True}).process:
+                switch()
+        assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == (
+            "max_split_size_mb:128,expandable_segments:True"
+        )
 
 
 class TestMicroBatches:

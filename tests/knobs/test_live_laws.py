@@ -27,7 +27,11 @@ BESIDE: dict[str, Config] = {
     "prefetch_factor": {"num_workers": 2},
     "persistent_workers": {"num_workers": 2},
 }
-NEEDS_A_GPU = {("non_blocking", True), ("precision", "tf32")}
+NEEDS_A_GPU = {
+    ("non_blocking", True),
+    ("precision", "tf32"),
+    ("expandable_segments", True),
+}
 TRIED: dict[str, tuple[Value, ...]] = {
     "num_workers": (0, 2),
     "prefetch_factor": (2, 3),
@@ -84,9 +88,8 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with Zygote() as zygote:
-        yield Bench(zygote=zygote, folder=tmp_path_factory.mktemp("programs"))
+def bench(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(zygote=zygote, folder=tmp_path_factory.mktemp("programs"))
 
 
 def values_of(knob: Knob) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""One warm process for all tests that fork runs."""
+"""Runs of scripts given as text, forked from the warm process of all tests."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,12 +12,6 @@ from autotune.measurement.process import ProcessRun
 from autotune.workload.script import Program
 
 Start = Callable[..., ProcessRun]
-
-
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as warm:
-        yield warm
 
 
 @pytest.fixture

@@ -1,12 +1,17 @@
 """A run is timed again where other programs had the processors, as long as there is time for it."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from autotune.measurement import benchmark
 from autotune.measurement.benchmark import ATTEMPTS_ON_A_BUSY_MACHINE, time_run
-from autotune.measurement.measurement import Failure
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.telemetry import Sampled
+from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 from tests import builders
@@ -16,6 +21,7 @@ class Starved:
     """A live run that waits for a processor all the time."""
 
     startup_seconds = 0.1
+    pid = 4711
 
     def await_first_step(self) -> None: ...
 
@@ -74,3 +80,23 @@ def test_a_run_is_not_ended_before_a_whole_burst_of_its_loader_was_timed() -> No
         enough=enough,
     )
     assert asked == [8]
+
+
+def test_a_device_that_others_use_makes_its_measurement_doubtful(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @contextmanager
+    def shared(seen: Seen, run_pid: int) -> Iterator[Sampled]:
+        found = Sampled()
+        yield found
+        found.telemetry = Telemetry(seconds=1.0, readings=9, other_processes=1)
+
+    monkeypatch.setattr(benchmark, "sampled", shared)
+    outcome = time_run(
+        Loaded,  # type: ignore[arg-type]
+        seconds=0.01,
+        cores=2,
+        warm_seconds=0.0,
+    )
+    assert isinstance(outcome, Measurement)
+    assert "device shared" in [doubt.name for doubt in outcome.doubts]

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.errors import MeasurementError
 from autotune.measurement.calibration import conclude
-from autotune.measurement.statistics import LOOKS, confidence_per_look, ratio_in_turns
+from autotune.measurement.ratios import LOOKS, confidence_per_look, ratio_in_turns
 from tests.bench.simulation import Noise, process_pair
 
 QUIET = Noise(turn=0.02, process=0.01, stalls=0.0)
@@ -13,7 +13,7 @@ ROUGH = Noise(turn=0.12, process=0.06, stalls=0.0)
 
 def rounds_in(noise: Noise, count: int = 9):
     chance = random.Random(7)
-    return [process_pair(1.0, 5, noise, chance) for _ in range(count)]
+    return [process_pair(1.0, (5, 5), noise, chance) for _ in range(count)]
 
 
 def test_a_larger_gain_is_told_sooner():
@@ -47,7 +47,9 @@ def test_the_gain_that_it_promises_is_found_as_often_as_it_says():
     found = conclude(rounds_in(QUIET, 200), 0, seconds=1200.0)
     chance, told = random.Random(3), 0
     for _ in range(200):
-        pairs = [process_pair(1 + found.smallest_gain, 5, QUIET, chance) for _ in range(LOOKS[-1])]
+        pairs = [
+            process_pair(1 + found.smallest_gain, (5, 5), QUIET, chance) for _ in range(LOOKS[-1])
+        ]
         told += ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS))).low > 1
     assert 0.7 < told / 200 < 0.95
 

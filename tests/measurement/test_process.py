@@ -125,7 +125,7 @@ def test_a_program_that_waits_for_a_process_of_its_own_says_what_is_not_watched(
 ) -> None:
     text = "import subprocess\nsubprocess.Popen(['sleep', '60']).wait()\n"
     with pytest.raises(RunEnded) as ended:
-        start(text, limit_seconds=3).await_first_step()
+        start(text, limit_seconds=1).await_first_step()
     assert ended.value.failure.kind == "hung"
     assert NOT_WATCHED in ended.value.failure.reason
 

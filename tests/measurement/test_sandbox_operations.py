@@ -38,7 +38,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Arena]:
         yield built
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(steps=operations)
 def test_operations_do_what_they_do_unprotected(place: Arena, steps: list[Operation]) -> None:
     project = place.project

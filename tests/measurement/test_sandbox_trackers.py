@@ -79,6 +79,7 @@ socket.socket.connect = socket.getaddrinfo = recorded
 """
 
 
+@pytest.mark.usefixtures("lent_zygote")
 @pytest.mark.parametrize(
     ("library", "start", "log"),
     [

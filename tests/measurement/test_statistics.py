@@ -5,16 +5,8 @@ import random
 
 import pytest
 
-from autotune.measurement.statistics import (
-    LOOKS,
-    confidence_per_look,
-    merged,
-    rate,
-    ratio_in_turns,
-    stable,
-    student_t,
-    throughput,
-)
+from autotune.measurement.ratios import LOOKS, confidence_per_look, ratio_in_turns
+from autotune.measurement.statistics import merged, rate, stable, student_t, throughput
 from autotune.workload.window import Window
 from tests.bench.simulation import DEFAULT_PLAN, Noise, claim_shares, process_pair
 
@@ -146,7 +138,7 @@ def test_one_pair_of_processes_does_not_prove_ten_percent_however_long_it_runs()
 
 
 def test_an_eightfold_gain_is_plain_at_the_first_look():
-    turns = process_pair(8.0, 5, Noise(), random.Random(3))
+    turns = process_pair(8.0, (5, 5), Noise(), random.Random(3))
     assert ratio_in_turns([turns], confidence=confidence_per_look(len(LOOKS))).low > 5
 
 
@@ -205,6 +197,8 @@ def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says():
     chance = random.Random(5)
     held = 0
     for _ in range(300):
-        found = ratio_in_turns([process_pair(1.5, 5, Noise(stalls=0), chance) for _ in range(4)])
+        found = ratio_in_turns(
+            [process_pair(1.5, (5, 5), Noise(stalls=0), chance) for _ in range(4)]
+        )
         held += found.low <= 1.5 <= found.high
     assert held / 300 >= 0.95

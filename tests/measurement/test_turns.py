@@ -6,10 +6,12 @@ from typing import cast
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
 from autotune.measurement.turns import (
     LONGEST_TURN_SECONDS,
     LOSSES_NEEDED,
     TURN_SECONDS,
+    LossSeconds,
     Turns,
     take_turns,
 )
@@ -20,9 +22,12 @@ from tests.builders import seen
 
 @dataclass
 class FakeRun:
-    """Trains at `rate` samples/s, a step a batch of 10, until `ends_after` windows."""
+    """Trains at `rate` samples/s, a step a batch of 10, until `ends_after` windows; slower by
+    `scatter` in some of them.
+    """
 
     rate: float = 1000.0
+    scatter: float = 0.0
     workers: int = 0
     ends_after: int = 10**6
     ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
@@ -35,7 +40,8 @@ class FakeRun:
         if len(self.asked) > self.ends_after:
             raise RunEnded(self.ending)
         count = max(steps, math.ceil(seconds * self.rate / 10))
-        spent = count * 10 / self.rate
+        slowed = self.scatter * (len(self.asked) % 3) if seconds == TURN_SECONDS else 0.0
+        spent = count * 10 / self.rate * (1 + slowed)
         return Window(
             mode=mode, steps=count, samples=10 * count, seconds=spent, losses=(1.0,) * count
         )
@@ -61,8 +67,8 @@ def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
     return take_turns(
         contestants,
         rounds=rounds,
-        turns_per_round=4,
         deadline=deadline,
+        losses=LossSeconds(),
         after_round=lambda _: False,
     )
 
@@ -71,8 +77,8 @@ def test_each_takes_as_many_turns_and_is_paused_and_killed():
     runs = FakeRun(), FakeRun(rate=2000)
     turns = taken(*runs)
     assert {name: len(rounds[0]) for name, rounds in turns.windows.items()} == {
-        "baseline": 4,
-        "tuned": 4,
+        "baseline": FEWEST_TURNS_PER_PROCESS,
+        "tuned": FEWEST_TURNS_PER_PROCESS,
     }
     for run in runs:
         assert run.log[-1] == "kill"
@@ -96,7 +102,7 @@ def test_bursts_do_not_make_a_turn_endless():
 def test_a_turn_that_one_cannot_finish_is_nobodys():
     turns = taken(FakeRun(), FakeRun(ends_after=5))
     baseline, tuned = (rounds[0] for rounds in turns.windows.values())
-    assert len(baseline) == len(tuned) < 4
+    assert len(baseline) == len(tuned) < FEWEST_TURNS_PER_PROCESS
     assert not turns.failures
 
 
@@ -106,6 +112,12 @@ def test_a_contestant_that_fails_is_named_and_not_started_again():
     turns = taken(FakeRun(), run, rounds=3)
     assert turns.failures == {"tuned": failure}
     assert run.log.count("window") == 1
+
+
+def test_turns_that_scatter_are_more():
+    turns = taken(FakeRun(), FakeRun(scatter=0.5))
+    assert len(turns.windows["tuned"][0]) == MOST_TURNS_PER_PROCESS
+    assert len(turns.windows["baseline"][0]) == MOST_TURNS_PER_PROCESS
 
 
 def test_no_round_is_begun_after_the_deadline():

@@ -14,6 +14,8 @@ from autotune.measurement.workbench import Workbench
 from autotune.workload.target import load_target
 from tests.workload.programs import PLAIN
 
+pytestmark = pytest.mark.usefixtures("lent_zygote")
+
 ENDLESS = PLAIN.replace("range(50)", "range(50000)")
 MNT_DETACH = 2
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError, UsageError
@@ -211,7 +211,6 @@ LINES = st.lists(
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
 
 
-@settings(deadline=None)
 @given(before=TEXTS, after=TEXTS)
 def test_any_text_becomes_any_other_and_back(before: str, after: str) -> None:
     project = Path(tempfile.mkdtemp())

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.diagnosis import Finding
@@ -26,7 +26,6 @@ def there_and_back(kind, value):
     [Machine, Seen, Window, Finding, Ceiling, Memory, Space, Verdict],
     ids=lambda k: k.__name__,
 )
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_value_comes_back_equal(kind, data):
     value = data.draw(st.from_type(kind))

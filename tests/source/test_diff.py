@@ -63,9 +63,7 @@ def test_several_files_a_new_one_and_names_with_spaces(tmp_path: Path, tool: str
     )
 
 
-@settings(
-    max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["a\n", "b\r\n", "\n", "c\n"]), max_size=9),
     st.lists(st.sampled_from(["a\n", "b\r\n", "\n", "d"]), min_size=1, max_size=9),

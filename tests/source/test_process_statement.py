@@ -7,6 +7,10 @@ from autotune.source.rewrite import rewrite
 from tests.source.programs import PATH, check, rewritten
 
 THREADS = ProcessStatement(code="torch.set_num_threads(1)")
+ALLOCATOR = ProcessStatement(
+    code='os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")',
+    imports=("import os",),
+)
 BENCHMARK = ProcessStatement(code="torch.backends.cudnn.benchmark = True")
 
 CASES = {
@@ -167,3 +171,12 @@ def test_a_file_that_calls_something_else_torch_is_refused() -> None:
     outcome = rewritten("torch = 1\n", THREADS)
     assert outcome.statuses == ["refused"]
     assert "for something else" in outcome.reason
+
+
+def test_a_statement_brings_the_imports_that_it_needs() -> None:
+    check(
+        "import torch\n\nx = 1\n",
+        "import torch\nimport os\n\n"
+        'os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")\n\nx = 1\n',
+        ALLOCATOR,
+    )

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.source.edits import (
@@ -157,7 +157,6 @@ def test_a_loader_of_which_too_little_is_known_is_not_given_micro_batches() -> N
     assert refused == [EDITS[8]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.permutations(EDITS), st.integers(0, len(EDITS)), st.sampled_from(sorted(PROGRAMS)))
 def test_any_edits_in_any_order_are_made_once(order: list[Edit], count: int, name: str) -> None:
     edits = order[:count]
@@ -167,7 +166,6 @@ def test_any_edits_in_any_order_are_made_once(order: list[Edit], count: int, nam
     assert "done" not in again.statuses
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.permutations(EDITS), st.sampled_from(sorted(PROGRAMS)))
 def test_comments_and_line_ends_survive(order: list[Edit], name: str) -> None:
     text = PROGRAMS[name]

@@ -44,12 +44,6 @@ class Bench:
             run.kill()
 
 
-@pytest.fixture(scope="package")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as warm:
-        yield warm
-
-
 @pytest.fixture
 def bench(zygote: Zygote, tmp_path: Path) -> Iterator[Callable[[str], Bench]]:
     """Makes a bench of a program given as text."""
@@ -74,7 +68,7 @@ def workers(bench: Callable[[str], Bench]) -> Vet:
         made = bench(text)
         loader = made.observe().loader
         assert loader is not None
-        return vet_workers(made.start, loader, values, seconds=1.5)
+        return vet_workers(made.start, loader, values, seconds=1.0)
 
     return vet
 

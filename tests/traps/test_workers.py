@@ -1,8 +1,11 @@
 """Workers are offered where they deliver what the program is given without them, and only there."""
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.traps.conftest import Vet
+from autotune.measurement.vetting import vet_workers
+from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
 
 PLAIN = "return X[index], Y[index]"
@@ -25,6 +28,14 @@ class TestStreams:
             "    yield X[index] + torch.rand(4), Y[index]"
         )
         vetted = workers(stream(body), (0, 2))
+        assert vetted.values == (0,)
+        assert "every sample comes 2 times" in vetted.reason
+
+    def test_a_slow_one_is_waited_for(self, bench: Callable[[str], Bench]) -> None:
+        made = bench(stream("yield from zip(X, Y)"))
+        loader = made.observe().loader
+        assert loader is not None
+        vetted = vet_workers(made.start, loader, (0, 2), seconds=0.0)  # time for one batch
         assert vetted.values == (0,)
         assert "every sample comes 2 times" in vetted.reason
 
@@ -162,7 +173,7 @@ class TestTables:
     def test_threads_that_workers_do_not_have_hang_and_are_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 3.0)
+        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 2.0)
         prepare = "self.pool = ThreadPoolExecutor(1)\nself.pool.submit(int).result()"
         item = "return self.pool.submit(X.__getitem__, index).result(), Y[index]"
         vetted = workers(table(item, prepare), (0, 1))
@@ -173,7 +184,7 @@ class TestTables:
     def test_a_lock_that_is_held_as_workers_start_is_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 3.0)
+        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 2.0)
         prepare = "self.lock = threading.Lock()\nself.main = os.getpid()\nself.lock.acquire()"
         item = "if os.getpid() != self.main:\n    self.lock.acquire()\nreturn X[index], Y[index]"
         vetted = workers(table(item, prepare), (0, 1))

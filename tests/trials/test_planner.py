@@ -98,6 +98,19 @@ def test_what_failed_is_not_tried_with_more_on_top_of_it() -> None:
     assert len(trials) == 2 + len(WORKERS) - 1
 
 
+def test_what_a_failure_is_blamed_on_is_not_tried_again() -> None:
+    profile = program(data=0.5, waiting=True)
+    planner = planner_for(space(num_workers=WORKERS, channels_last=(False, True)), profile)
+    why = "RuntimeError: view size is not compatible with input tensor's size and stride"
+    both: Config = {"num_workers": 2, "channels_last": True}
+    failed = Trial(number=1, config=both, outcome=Failure(kind="crashed", reason=why), seconds=1.0)
+    trials = [trial(0, {}, 100), failed]
+    while (proposal := planner.propose(trials)) is not None:
+        assert "channels_last" not in proposal.config
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert {"num_workers": 2} in [each.config for each in trials]
+
+
 def test_every_configuration_is_proposed_once_and_then_none() -> None:
     profile = program(data=0.5, waiting=True)
     searched = space(num_workers=(0, 1, 2), threads=(2, 1), channels_last=(False, True))

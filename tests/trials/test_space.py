@@ -32,6 +32,14 @@ def test_the_users_word_on_a_knob_is_the_last() -> None:
         build_space(profile, given={"numworkers": (1,)})
 
 
+def test_a_knob_that_means_nothing_beside_the_others_is_left_out() -> None:
+    given = {"num_workers": None, "persistent_workers": (False, True)}
+    space = build_space(builders.profile(), given=given)
+    assert "persistent_workers" not in space.choices
+    reasons = {each.knob: each.reason for each in space.skipped}
+    assert reasons["persistent_workers"] == "it means nothing beside what is left to try"
+
+
 def test_a_config_is_what_differs_and_means_something() -> None:
     space = build_space(
         builders.profile(),

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.statistics import LOOKS, TURNS_PER_PROCESS, confidence_per_look
+from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, LOOKS, confidence_per_look
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
@@ -39,7 +39,7 @@ def turns(*, rounds=LOOKS[-1], noise=0.02, starved=0, losses=None, **rates):
                 rates[name] * chance.lognormvariate(0, noise),
                 starved=turn < starved and name == list(rates)[-1],
             )
-            for turn in range(TURNS_PER_PROCESS)
+            for turn in range(FEWEST_TURNS_PER_PROCESS)
         ]
 
     return Turns(
@@ -69,7 +69,15 @@ def test_two_identical_programs_gain_nothing():
     found = judged(turns(baseline=1000, tuned=1000))
     assert found.outcome == "no_gain"
     assert found.config == {}
-    assert "no difference was found" in found.reason
+    assert "no difference" in found.reason
+    assert not found.is_undecided
+
+
+def test_a_gain_that_may_be_chance_is_undecided():
+    found = judged(turns(rounds=1, noise=0.3, baseline=1000, tuned=1300))
+    assert found.speedup.low < 1 and found.speedup.estimate > 1.05
+    assert found.outcome == "no_gain" and found.is_undecided
+    assert "it may be chance" in found.reason
 
 
 def test_a_slower_candidate_is_said_to_be_slower():
@@ -153,7 +161,7 @@ def test_an_emitted_program_that_fails_says_how():
 
 def test_a_starved_turn_counts_for_nobody():
     found = judged(turns(starved=2, baseline=1000, tuned=2000))
-    kept = LOOKS[-1] * (TURNS_PER_PROCESS - 2)
+    kept = LOOKS[-1] * (FEWEST_TURNS_PER_PROCESS - 2)
     assert found.left_out == LOOKS[-1] * 2
     assert [len(each) for each in found.turns.values()] == [kept, kept]
     assert sum(found.rounds) == kept
@@ -183,7 +191,9 @@ def test_no_settings_are_no_gain():
 
 
 def test_an_emitted_program_whose_turns_were_all_spoilt_says_so():
-    found = judged(turns(baseline=1000, tuned=2000, delivered=1950, starved=TURNS_PER_PROCESS))
+    found = judged(
+        turns(baseline=1000, tuned=2000, delivered=1950, starved=FEWEST_TURNS_PER_PROCESS)
+    )
     assert found.delivered.speedup is None
     assert found.delivered.settings_observed
     assert found.delivered.reason.startswith("Too few turns of the emitted program")
@@ -220,4 +230,4 @@ def test_nothing_is_decided_between_the_planned_looks():
 def test_a_round_that_nobody_took_counts_for_nothing():
     taken = turns(rounds=1, baseline=1000, tuned=2000)
     taken.windows = {name: [*rounds, []] for name, rounds in taken.windows.items()}
-    assert judged(taken).rounds == (TURNS_PER_PROCESS,)
+    assert judged(taken).rounds == (FEWEST_TURNS_PER_PROCESS,)

@@ -83,6 +83,15 @@ def test_places_and_parts_of_the_program_are_seen(tmp_path: Path) -> None:
         assert lines[place.line - 1].strip().startswith(code), role
 
 
+def test_forward_begins_with_the_first_of_several_models(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "loss = criterion(model(x), y)",
+        "h = model[0](x)\n        h = model[1](h)\n        loss = criterion(model[2](h), y)",
+    )
+    place = observe(text, tmp_path).places.forward
+    assert place is not None and "model[0]" in text.splitlines()[place.line - 1]
+
+
 def test_a_program_that_ends_reports_what_was_measured_until_then(tmp_path: Path) -> None:
     end = run(PLAIN.replace("range(50)", "range(1)"), steps(100), folder=tmp_path)[-1]
     assert isinstance(end, Ended)
@@ -278,7 +287,62 @@ def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) 
         """)
     seen = observe(gan, tmp_path)
     assert seen.optimizers == 2 and 1.5 < seen.backwards_per_step <= 2 and len(seen.models) == 2
+    assert seen.shapes == 1
     assert seen.samples_per_step == 20
+
+
+def test_a_loader_made_anew_for_every_step_is_the_training_loader(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for x, y in loader:", "for x, y in [next(iter(DataLoader(dataset, 20)))]:"
+    )
+    assert window_of(run(text, steps(10), folder=tmp_path)).samples == 200
+
+
+FOLD = """
+def fold(rate):
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    for epoch in range(4):
+        for x, y in DataLoader(dataset, batch_size=20):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+"""
+
+
+def test_the_next_fold_s_optimizer_and_model_are_found(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + FOLD
+        + textwrap.dedent("""
+        for rate in range(1, 4):
+            model = nn.Sequential(nn.Linear(8, 2))
+            fold(rate)
+        """)
+    )
+    reports = run(text, steps(39), steps(20), folder=tmp_path)
+    assert window_of(reports).steps == 20
+    assert "forward" in window_of(reports).phases
+    # Nineteen steps go by until it is clear that the first one is over.
+    assert window_of(reports).samples == (20 + 19) * 20
+
+
+def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) -> None:
+    text = HEAD + FOLD + "fold(1)\n" + PLAIN.removeprefix(HEAD)
+    reports = run(text, steps(30), steps(100), folder=tmp_path)
+    assert window_of(reports).steps == 30
+    assert reports[-1] == Ended(steps=40, window=None, another_loop=True)
+
+
+def test_a_step_without_a_module_counts_as_a_sample(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        weight = nn.Parameter(torch.zeros(8))
+        optimizer = torch.optim.SGD([weight], lr=1e-2)
+        while True:
+            optimizer.zero_grad()
+            (inputs @ weight - targets).square().mean().backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(10), folder=tmp_path)).samples == 10
 
 
 def test_the_users_own_scaler_does_not_scale_the_losses_that_are_kept(tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ CHANGE_DIRECTORY = sum(1 << bit for bit in range(4, 13))
 MOVE_BETWEEN_DIRECTORIES = 1 << 13
 FIRST_WITH_MOVE, FIRST_WITH_TRUNCATE = 2, 3
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
 
 def version() -> int:
     """The version of Landlock that the kernel has; 0 without it."""
-    answer = int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_QUERY))
+    answer = int(_LIBC.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_QUERY))
     return max(0, answer)
 
 
@@ -52,7 +54,7 @@ def forbid_writes(territory: Territory, allowed: Iterable[str]) -> None:
     try:
         for directory in {*allowed, *_open_directories("/", territory)}:
             _allow(rules, rights, directory)
-        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        if _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl")
         _call(RESTRICT_SELF, rules, 0)
     finally:
@@ -88,7 +90,7 @@ def _is_below(path: str, top: str) -> bool:
 
 def _call(number: int, *arguments: int | bytes) -> int:
     passed = [ctypes.c_size_t(value) if isinstance(value, int) else value for value in arguments]
-    answer = int(ctypes.CDLL(None, use_errno=True).syscall(number, *passed))
+    answer = int(_LIBC.syscall(number, *passed))
     if answer < 0:
         raise OSError(ctypes.get_errno(), f"landlock: {os.strerror(ctypes.get_errno())}")
     return answer

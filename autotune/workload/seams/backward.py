@@ -49,12 +49,14 @@ def install(live: Live) -> None:
 
 
 def _note(live: Live, tensors: Any) -> None:
+    live.forward_begun = False
     if live.discovering:
         live.note_place("backward")
     if live.drawn:
         loader.note_training(live)
     elif live.leading_loader is None:
-        live.pace.pending_samples += live.forward_samples
+        # Without a module to call, a step counts as one sample.
+        live.pace.pending_samples += live.forward_samples or int(not live.models)
         live.forward_samples = 0
     live.backwards += 1
     loss = tensors

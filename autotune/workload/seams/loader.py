@@ -139,9 +139,10 @@ def note_training(live: Live) -> None:
     The first steps decide anew each time: a loader that was read once before training is no
     training loader.
     """
-    if live.discovering:
+    if live.beginning:
+        live.training_iterator = None  # the loader that was made for the last step alone is gone
         for known in live.loaders:
-            known.trains = False
+            known.trains = known.trains and known.loader() is None
         live.leading_loader = live.drawn[-1][0]
         _note_ahead(live, live.leading_loader.place)
     for built, iterator, samples in live.drawn:

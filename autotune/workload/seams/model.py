@@ -121,12 +121,14 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
     if found is not None:
         shape = found.shape
         live.forward_samples = shape[0] if shape else 1
-        if shape not in live.shapes and len(live.shapes) < _SHAPES:
-            live.shapes.add(tuple(shape))
+        if (id(module), shape) not in live.shapes and len(live.shapes) < _SHAPES:
+            live.shapes.add((id(module), tuple(shape)))
     if live.setup.precision is not None and live.open_autocast is None:
         _open_autocast(live, live.setup.precision)
     if live.discovering:
-        live.note_place("forward")
+        if not live.forward_begun:
+            live.note_place("forward")
+            live.forward_begun = True
         live.note_model(module)
         _note_autocast(live)
 

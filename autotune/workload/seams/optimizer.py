@@ -12,6 +12,7 @@ from torch import nn
 from autotune.workload.framework import is_installed
 from autotune.workload.live import Live, calling_place, users_place
 from autotune.workload.optimizer import set_implementation
+from autotune.workload.seams import model
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
@@ -83,6 +84,9 @@ def _timed_step(live: Live, original: Any) -> Any:
         live.holding = False
         self._autotune_stepped = True
         if live.leader is not None and live.leader() is self:
+            live.end_step()
+        elif live.leads_now(self):
+            model.install(live)
             live.end_step()
         return outcome
 

@@ -1,12 +1,32 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
 import math
-from dataclasses import dataclass
-from enum import StrEnum
 from statistics import fmean, stdev
 
-from autotune.profiling.profile import Ceiling, Profile
+from autotune.diagnosis.device import (
+    allocator_of_device,
+    copy_evidence,
+    exposed_copies,
+    launches_of_device,
+    peak_evidence,
+    syncs_of_device,
+)
+from autotune.diagnosis.finding import (
+    NO_GAIN,
+    Bottleneck,
+    Finding,
+    can_gain,
+    milliseconds,
+    most_gain,
+    percent,
+    rate,
+    severity,
+    times,
+)
+from autotune.profiling.profile import Profile
 from autotune.workload.window import AS_IS
+
+__all__ = ["Bottleneck", "Finding", "diagnose"]
 
 # Shares of a step from which a phase is worth a warning, and critical. Data, copies and time that
 # no phase accounts for: TraceML's 10 and 20 %, which the other tools' values lie around.
@@ -27,43 +47,18 @@ MOSTLY = 0.5
 WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
 ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
 
-# A ceiling this close to the program as it is says that the class of changes gains nothing.
-NO_GAIN = 1.05
 STANDARD_ERRORS = 2.0  # about 95 %
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 GIB = 1 << 30
 
 
-class Bottleneck(StrEnum):
-    """The closed list of what can hold a training step back."""
-
-    DATA = "data"  # the device waits for the loader
-    COPY = "copy"  # the device waits for batches to arrive in its memory
-    OVERHEAD = "overhead"  # the host cannot launch work fast enough: many tiny operations
-    COMPUTE = "compute"  # the device computes all the time
-    OPTIMIZER = "optimizer"  # the optimizer's own step takes a large share
-    MEMORY = "memory"  # what is close to the device's memory
-    HOST = "host"  # the program's own Python between the phases
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One bottleneck.
-
-    `severity` is "info", "warning" or "critical"; `max_gain` a ratio, None where unknown.
-    """
-
-    bottleneck: Bottleneck
-    severity: str
-    evidence: str
-    max_gain: float | None
-    headline: str
-
-
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
-    looks = (_data, _copy, _host, _optimizer, _overhead, _memory, _compute)
+    looks = (
+        *(_data, _copy, syncs_of_device, _host, _optimizer, _overhead),
+        *(_memory, allocator_of_device, _compute),
+    )
     found = [finding for look in looks if (finding := look(profile)) is not None]
     found.sort(key=lambda each: (RANKS[each.severity], -_weight(profile, each.bottleneck)))
     return tuple(found)
@@ -71,6 +66,8 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
 
 def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
     """The share of a step that `bottleneck` is about; memory takes no time."""
+    if bottleneck is Bottleneck.SYNC:
+        return profile.gpu.idle.get("sync", 0.0) if profile.gpu else 0.0
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),
@@ -84,80 +81,84 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
 
 
 def _data(profile: Profile) -> Finding | None:
-    severity = _severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
-    if not severity:
+    grade = severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
+    if not grade:
         return None
     share = profile.phases["data"]
-    gain = _gain(share, profile.ceiling("host"), profile.ceiling("compute"))
+    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
     return Finding(
         bottleneck=Bottleneck.DATA,
-        severity=severity if gain >= NO_GAIN else "info",
+        severity=grade if gain >= NO_GAIN else "info",
         evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile)))),
         max_gain=gain,
-        headline=f"Waits for data {_percent(share)} of each step; "
-        f"loading faster {_can_gain(gain)}.",
+        headline=f"Waits for data {percent(share)} of each step; loading faster {can_gain(gain)}.",
     )
 
 
 def _copy(profile: Profile) -> Finding | None:
-    severity = _severity(_surely(profile, "copy"), WAIT_WARNING, WAIT_CRITICAL)
-    if not severity:
+    exposed = exposed_copies(profile)
+    grade = severity(max(_surely(profile, "copy"), exposed), WAIT_WARNING, WAIT_CRITICAL)
+    if not grade:
         return None
-    seen, share, gain = profile.seen, profile.phases["copy"], _gain(profile.phases["copy"])
+    seen, share = profile.seen, max(profile.phases.get("copy", 0.0), exposed)
+    gain = most_gain(share)
     compute = profile.ceiling("compute")
     if compute and compute.max_gain is not None:
         gain = max(1.0, min(gain, compute.max_gain))
     memory = "pinned" if seen.loader and seen.loader.pin_memory else "pageable"
     return Finding(
         bottleneck=Bottleneck.COPY,
-        severity=severity if gain >= NO_GAIN else "info",
-        evidence=f"Each batch of {seen.batch_bytes / 1e6:.1f} MB is copied from {memory} memory, "
+        severity=grade if gain >= NO_GAIN else "info",
+        evidence=copy_evidence(profile)
+        or f"Each batch of {seen.batch_bytes / 1e6:.1f} MB is copied from {memory} memory, "
         f"{'non-blocking' if seen.non_blocking else 'and the program waits for it'}.",
         max_gain=gain,
-        headline=f"Copies batches to the device {_percent(share)} of each step; "
-        f"hiding that {_can_gain(gain)}.",
+        headline=f"Copies batches to the device {percent(share)} of each step; "
+        f"hiding that {can_gain(gain)}.",
     )
 
 
 def _host(profile: Profile) -> Finding | None:
     share = profile.phases.get("other", 0.0)
-    severity = _severity(share, WAIT_WARNING, WAIT_CRITICAL)
-    if not severity:
+    grade = severity(share, WAIT_WARNING, WAIT_CRITICAL)
+    if not grade:
         return None
     if profile.seen.loader is None:
-        what = f"Prepares batches itself or runs other Python {_percent(share)} of each step"
+        what = f"Prepares batches itself or runs other Python {percent(share)} of each step"
         evidence = "The program draws no batches from a DataLoader; this is the time outside "
     else:
-        what = f"Runs its own Python {_percent(share)} of each step"
+        what = f"Runs its own Python {percent(share)} of each step"
         evidence = "Logging, metrics, schedulers and the like: the time outside loading, copies, "
     return Finding(
         bottleneck=Bottleneck.HOST,
-        severity=severity,
+        severity=grade,
         evidence=f"{evidence}forward, backward and the optimizer.",
-        max_gain=_gain(share),
-        headline=f"{what}; without that it {_can_gain(_gain(share))}.",
+        max_gain=most_gain(share),
+        headline=f"{what}; without that it {can_gain(most_gain(share))}.",
     )
 
 
 def _optimizer(profile: Profile) -> Finding | None:
     share = profile.phases.get("optimizer", 0.0)
-    severity = _severity(share, OPTIMIZER_WARNING, OPTIMIZER_CRITICAL)
+    grade = severity(share, OPTIMIZER_WARNING, OPTIMIZER_CRITICAL)
     optimizer = profile.seen.optimizer
-    if not severity or optimizer is None:
+    if not grade or optimizer is None:
         return None
     way = "fused" if optimizer.fused else "foreach" if optimizer.foreach else "torch's default"
     return Finding(
         bottleneck=Bottleneck.OPTIMIZER,
-        severity=severity,
+        severity=grade,
         evidence=f"{optimizer.name} ({way}) updates {_parameters(profile):,} parameters in "
-        f"{_milliseconds(share * profile.step_seconds)} a step.",
-        max_gain=_gain(share),
-        headline=f"Updates weights {_percent(share)} of each step; "
-        f"a faster optimizer step {_can_gain(_gain(share))}.",
+        f"{milliseconds(share * profile.step_seconds)} a step.",
+        max_gain=most_gain(share),
+        headline=f"Updates weights {percent(share)} of each step; "
+        f"a faster optimizer step {can_gain(most_gain(share))}.",
     )
 
 
 def _overhead(profile: Profile) -> Finding | None:
+    if profile.gpu is not None and profile.gpu.trace is not None:
+        return launches_of_device(profile)
     share = _weight(profile, Bottleneck.COMPUTE)
     if profile.step_seconds >= TINY_STEP_SECONDS or share < MOSTLY:
         return None
@@ -165,11 +166,11 @@ def _overhead(profile: Profile) -> Finding | None:
     least_rate = 6 * _parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
     if profile.machine.device == "cpu" and least_rate > WORKING_RATE * profile.machine.cores:
         return None
-    step = _milliseconds(profile.step_seconds)
+    step = milliseconds(profile.step_seconds)
     return Finding(
         bottleneck=Bottleneck.OVERHEAD,
         severity="warning",
-        evidence=f"{_percent(share)} of a step of {step} is computing, on {_parameters(profile):,} "
+        evidence=f"{percent(share)} of a step of {step} is computing, on {_parameters(profile):,} "
         f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}.",
         max_gain=None,
         headline=f"Takes {step} a step: small operations, most of whose time is spent on starting "
@@ -182,37 +183,38 @@ def _memory(profile: Profile) -> Finding | None:
     if memory.peak_bytes is None or memory.capacity_bytes <= 0:
         return None
     share = memory.peak_bytes / memory.capacity_bytes
-    severity = _severity(share, MEMORY_WARNING, MEMORY_CRITICAL)
-    if not severity:
+    grade = severity(share, MEMORY_WARNING, MEMORY_CRITICAL)
+    if not grade:
         return None
     sizes = f"{memory.peak_bytes / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
     return Finding(
         bottleneck=Bottleneck.MEMORY,
-        severity=severity,
+        severity=grade,
         evidence=f"Peak {sizes}; parameters {memory.parameter_bytes / GIB:.1f} GiB, "
         f"optimizer state {memory.optimizer_bytes / GIB:.1f} GiB.",
         max_gain=None,
-        headline=f"Fills {_percent(share)} of the device's memory at its peak ({sizes}).",
+        headline=f"Fills {percent(share)} of the device's memory at its peak ({sizes}).",
     )
 
 
 def _compute(profile: Profile) -> Finding:
     """Always found, so that a healthy program hears that it is."""
     share = _weight(profile, Bottleneck.COMPUTE)
-    loader, gain, in_time, feeds = profile.ceiling("data"), _gain(share), "", ""
+    loader, gain, in_time, feeds = profile.ceiling("data"), most_gain(share), "", ""
     if loader and loader.max_gain is not None:
         gain = max(1.0, min(gain, loader.max_gain))
         if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
             in_time = "; its data arrives in time"
-            feeds = f" The loader alone delivers {_times(loader.max_gain)} what training takes."
+            feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
     named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
-    phases = ", ".join(f"{name} {_percent(part)}" for name, part in named).capitalize()
+    phases = ", ".join(f"{name} {percent(part)}" for name, part in named).capitalize()
     return Finding(
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
-        evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}.{feeds}",
+        evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
+        f"{peak_evidence(profile)}{feeds}",
         max_gain=gain,
-        headline=f"Computes {_percent(share)} of each step{in_time}.",
+        headline=f"Computes {percent(share)} of each step{in_time}.",
     )
 
 
@@ -237,18 +239,6 @@ def _surely(profile: Profile, phase: str) -> float:
     return min(share, fmean(shares) - STANDARD_ERRORS * stdev(shares) / math.sqrt(len(shares)))
 
 
-def _severity(share: float, warning: float, critical: float) -> str:
-    return "critical" if share >= critical else "warning" if share >= warning else ""
-
-
-def _gain(share: float, *ceilings: Ceiling | None) -> float:
-    """The most that removing `share` of a step gains: a measured ceiling, else by Amdahl."""
-    for ceiling in ceilings:
-        if ceiling and ceiling.max_gain is not None:
-            return max(1.0, ceiling.max_gain)
-    return 1 / max(1 - share, 0.001)
-
-
 def _loader_at_work(profile: Profile) -> str:
     """What the loader does while the model waits: work, or wait itself."""
     busy, cores = profile.data_processor_share, profile.machine.cores
@@ -269,31 +259,9 @@ def _rates(profile: Profile) -> str:
     """What loader and model can do, each without the other."""
     named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
     parts = [
-        f"{does} {_rate(ceiling.samples_per_second)} samples/s"
+        f"{does} {rate(ceiling.samples_per_second)} samples/s"
         for name, does in named
         if (ceiling := profile.ceiling(name)) and ceiling.samples_per_second is not None
     ]
     text = ", ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
-
-
-def _can_gain(gain: float) -> str:
-    if gain < NO_GAIN:
-        return f"can gain {_percent(gain - 1)} at most" if gain > 1.005 else "would gain nothing"
-    return f"can gain up to {_times(gain)}"
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.3g} ms"

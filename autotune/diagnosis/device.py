@@ -1,0 +1,170 @@
+"""What holds a program back on a GPU, by the device's own time line and its allocator.
+
+Each of these says only what costs something here: a wait for the device that leaves it no less
+busy, or a copy that kernels hide, is none.
+"""
+
+import os
+
+from autotune.diagnosis.finding import (
+    Bottleneck,
+    Finding,
+    can_gain,
+    most_gain,
+    percent,
+    severity,
+    times,
+)
+from autotune.profiling.profile import Profile
+from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
+
+# The share of a step in which the device is idle since the host had waited for it (Fournex).
+SYNC_WARNING, SYNC_CRITICAL = 0.10, 0.25
+# Below this the device is not busy; with kernels as short as this it waits for their launches
+# (gpu-idle), unless the loader explains half of it.
+BUSY, SHORT_KERNEL_SECONDS, EXPLAINED = 0.80, 25e-6, 0.5
+# Copies to the device of which kernels hide less are not overlapped, and smaller ones are no
+# batches (Nsight Systems' rule for synchronous copies).
+HIDDEN, NOTABLE_BYTES = 0.5, 64 * 1024
+# Memory taken from the device over memory in use, where it is a notable part of all (TraceML).
+FRAGMENTED, NOTABLE_MEMORY = 2.0, 0.30
+_PLACES_SAID = 3
+_GIB = 1 << 30
+
+
+def exposed_copies(profile: Profile) -> float:
+    """The share of a step in which the device only copied, or was idle since the host had waited
+    for a copy to it; 0 where no trace was taken.
+    """
+    gpu = profile.gpu
+    if gpu is None or gpu.trace is None or not _to_device(gpu.trace):
+        return 0.0
+    return gpu.exposed_copy_share + gpu.idle.get(COPY, 0.0)
+
+
+def copy_evidence(profile: Profile) -> str:
+    """How batches get to the device, as the trace shows it; "" without one."""
+    trace = profile.gpu.trace if profile.gpu else None
+    batches = _to_device(trace) if trace else []
+    if trace is None or not batches:
+        return ""
+    told = [
+        f"{each.bytes / trace.steps / 1e6:.1f} MB from {each.memory or 'unknown'} memory"
+        for each in batches
+    ]
+    text = f"Each step copies {' and '.join(told)} to the device"
+    if any(each.memory == PAGEABLE for each in batches):
+        text += ", which makes the program wait"
+    hidden = trace.hidden_share
+    if hidden is not None:
+        beside = f"kernels run beside {percent(hidden)} of it"
+        text += f"; {beside}: it is not overlapped" if hidden < HIDDEN else f"; {beside}"
+    return f"{text}.{_link(profile)}"
+
+
+def syncs_of_device(profile: Profile) -> Finding | None:
+    """The host waits for the device, and the device then for the host."""
+    gpu = profile.gpu
+    if gpu is None or gpu.trace is None:
+        return None
+    share = gpu.idle.get(SYNC, 0.0)
+    grade = severity(share, SYNC_WARNING, SYNC_CRITICAL)
+    if not grade:
+        return None
+    places = ", ".join(
+        f"{os.path.basename(each.path)}:{each.line} ({each.per_step:.3g} a step)"
+        for each in gpu.syncs[:_PLACES_SAID]
+    )
+    where = f": {places}" if places else "; torch did not say where"
+    return Finding(
+        bottleneck=Bottleneck.SYNC,
+        severity=grade,
+        evidence=f"The program waits for the device {gpu.trace.syncs_per_step:.3g} times a "
+        f"step{where}. Each time the device runs out of work.",
+        max_gain=most_gain(share),
+        headline=f"Lets the device run dry {percent(share)} of each step by waiting for it; "
+        f"waiting less {can_gain(most_gain(share))}.",
+    )
+
+
+def launches_of_device(profile: Profile) -> Finding | None:
+    """The host launches short kernels more slowly than the device runs them."""
+    gpu = profile.gpu
+    if gpu is None or gpu.trace is None or gpu.busy_share is None:
+        return None
+    trace, share, idle = gpu.trace, gpu.idle.get(LAUNCH, 0.0), sum(gpu.idle.values())
+    short = trace.kernel_seconds is not None and trace.kernel_seconds <= SHORT_KERNEL_SECONDS
+    if gpu.busy_share >= BUSY or not short or gpu.idle.get(DATA, 0.0) >= EXPLAINED * idle:
+        return None
+    if share < SYNC_WARNING:  # what it is idle for is something else
+        return None
+    return Finding(
+        bottleneck=Bottleneck.OVERHEAD,
+        severity="warning",
+        evidence=f"The device runs {trace.kernels / trace.steps:.0f} kernels a step, of "
+        f"{1e6 * (trace.kernel_seconds or 0.0):.3g} µs each, and is busy "
+        f"{percent(gpu.busy_share)} of the time: the host launches them more slowly.",
+        max_gain=most_gain(share),
+        headline=f"Keeps the device waiting for launches {percent(share)} of each step; fewer, "
+        f"larger kernels {can_gain(most_gain(share))}.",
+    )
+
+
+def allocator_of_device(profile: Profile) -> Finding | None:
+    """The allocator had to begin anew, or holds much more than is in use."""
+    gpu, memory = profile.gpu, profile.memory
+    if gpu is None:
+        return None
+    if gpu.allocator_retries:
+        return Finding(
+            bottleneck=Bottleneck.MEMORY,
+            severity="warning",
+            evidence=f"While it was timed, torch's allocator gave its cache back "
+            f"{gpu.allocator_retries} times to find room, for which the device is waited for.",
+            max_gain=None,
+            headline="Runs into the end of the device's memory, and goes on more slowly.",
+        )
+    reserved, peak = memory.reserved_bytes, memory.peak_bytes
+    if not reserved or not peak or reserved < NOTABLE_MEMORY * memory.capacity_bytes:
+        return None
+    if reserved < FRAGMENTED * peak:
+        return None
+    return Finding(
+        bottleneck=Bottleneck.MEMORY,
+        severity="info",
+        evidence=f"torch's allocator holds {reserved / _GIB:.1f} GiB of the device for a peak of "
+        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.",
+        max_gain=None,
+        headline=f"Takes {times(reserved / peak)} the memory that it uses at most.",
+    )
+
+
+def peak_evidence(profile: Profile) -> str:
+    """How far below its peak a device computes; "" where that is unknown."""
+    gpu = profile.gpu
+    if gpu is None or gpu.mfu is None:
+        return ""
+    return f" It reaches {percent(gpu.mfu)} of the device's peak in {gpu.precision}."
+
+
+def _to_device(trace: Trace) -> list[Copies]:
+    return [
+        each
+        for each in trace.copies
+        if each.direction == TO_DEVICE and each.largest_bytes >= NOTABLE_BYTES
+    ]
+
+
+def _link(profile: Profile) -> str:
+    """That the PCIe link is slower than it could be, where it is."""
+    telemetry = profile.gpu.telemetry if profile.gpu else None
+    if telemetry is None or telemetry.pcie_limit is None:
+        return ""
+    generation, width = telemetry.pcie_generation, telemetry.pcie_width
+    if generation is None or width is None or (generation, width) == telemetry.pcie_limit:
+        return ""
+    limit = telemetry.pcie_limit
+    return (
+        f" The PCIe link runs at generation {generation} and width {width} of {limit[0]} and "
+        f"{limit[1]}."
+    )

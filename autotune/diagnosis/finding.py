@@ -1,0 +1,76 @@
+"""What a bottleneck is, and how it is said."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autotune.profiling.profile import Ceiling
+
+# A ceiling this close to the program as it is says that the class of changes gains nothing.
+NO_GAIN = 1.05
+
+
+class Bottleneck(StrEnum):
+    """The closed list of what can hold a training step back."""
+
+    DATA = "data"  # the device waits for the loader
+    COPY = "copy"  # the device waits for batches to arrive in its memory
+    OVERHEAD = "overhead"  # the host cannot launch work fast enough: many tiny operations
+    COMPUTE = "compute"  # the device computes all the time
+    OPTIMIZER = "optimizer"  # the optimizer's own step takes a large share
+    MEMORY = "memory"  # what is close to the device's memory
+    SYNC = "sync"  # the host waits for the device, and the device then for the host
+    HOST = "host"  # the program's own Python between the phases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One bottleneck.
+
+    `severity` is "info", "warning" or "critical"; `max_gain` a ratio, None where unknown.
+    """
+
+    bottleneck: Bottleneck
+    severity: str
+    evidence: str
+    max_gain: float | None
+    headline: str
+
+
+def severity(share: float, warning: float, critical: float) -> str:
+    """The severity of a share; "" below both thresholds."""
+    return "critical" if share >= critical else "warning" if share >= warning else ""
+
+
+def most_gain(share: float, *ceilings: Ceiling | None) -> float:
+    """The most that removing `share` of a step gains: a measured ceiling, else by Amdahl."""
+    for ceiling in ceilings:
+        if ceiling and ceiling.max_gain is not None:
+            return max(1.0, ceiling.max_gain)
+    return 1 / max(1 - share, 0.001)
+
+
+def can_gain(gain: float) -> str:
+    """What a gain is in a sentence."""
+    if gain < NO_GAIN:
+        return f"can gain {percent(gain - 1)} at most" if gain > 1.005 else "would gain nothing"
+    return f"can gain up to {times(gain)}"
+
+
+def rate(value: float) -> str:
+    """Samples a second, without their unit."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio."""
+    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
+
+
+def percent(share: float) -> str:
+    """A share."""
+    return f"{100 * share:.0f} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time, in milliseconds."""
+    return f"{1000 * seconds:.3g} ms"

@@ -1,0 +1,55 @@
+"""What kind of failure an exception is that ended a run, and what it was most likely caused by.
+
+CUDA's errors are told by their text, as the CUDA runtime documents it for `cudaError_t`: torch
+raises all of them as one type, `torch.AcceleratorError` (a RuntimeError before torch 2.8).
+"""
+
+import torch
+
+# Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
+# allocator, and NVIDIA's libraries say it of their own workspace.
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "Cannot allocate memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+# Nothing that a program does: another program, the driver, or the hardware.
+_DEVICE_LOST = (
+    "CUDA-capable device(s) is/are busy or unavailable",
+    "no CUDA-capable device is detected",
+    "uncorrectable ECC error encountered",
+    "uncorrectable NVLink error detected",
+    "GPU is lost",
+    "the launch timed out and was terminated",
+)
+# A kernel went wrong. Most of these leave the process without its device for good, which is why
+# every run has a process of its own.
+_DEVICE_ERROR = ("CUDA error: ", "CUDNN_STATUS_EXECUTION_FAILED", "CUBLAS_STATUS_EXECUTION_FAILED")
+_CAUSES = {
+    "device_error": "a kernel of the program or of a setting on trial went wrong, possibly before "
+    "the line where it was noticed",
+    "device_lost": "the device or its driver is to blame, or another program that holds the device",
+}
+
+
+def kind_of(error: BaseException) -> str:
+    """The Failure's kind that `error` is."""
+    said = str(error) if isinstance(error, RuntimeError) else ""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _has(said, _OUT_OF_MEMORY):
+        return "out_of_memory"
+    if _has(said, _DEVICE_LOST):
+        return "device_lost"
+    return "device_error" if _has(said, _DEVICE_ERROR) else "crashed"
+
+
+def likely_cause(kind: str) -> str:
+    """What most likely caused a failure of this kind, to be put behind what was said; "" where
+    nothing more is known.
+    """
+    return _CAUSES.get(kind, "")
+
+
+def _has(said: str, signs: tuple[str, ...]) -> bool:
+    return any(sign in said for sign in signs)

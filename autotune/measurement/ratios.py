@@ -1,0 +1,141 @@
+"""What may be said from turns that two programs took: how much faster one is, and how sure that is.
+
+Every interval is two-sided. Two fresh processes of one program differ for as long as they live, so
+the ratio is one of process pairs, each of several turns.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from autotune.measurement.statistics import (
+    CONFIDENCE,
+    SCATTER_OF_ONE_TIMING,
+    Timed,
+    deviations,
+    rate,
+    student_t,
+)
+
+# Two fresh processes of one program differ for as long as they live (where their memory lies, which
+# cores they are on). Scatter of the log-ratio of two such processes (0.06 to 0.09 among busy
+# neighbours, from 6 to 8 pairs each of four small trainings; a quiet machine has half of that), and
+# for how many process pairs' worth of evidence it counts.
+PAIR_SCATTER = 0.05
+PAIR_SCATTER_WEIGHT = 3
+
+# Correlation of neighbouring turns is estimated, but never beyond this: from few turns it is mostly
+# noise.
+MOST_CORRELATION = 0.6
+
+# The plan of turns: each of a pair of fresh processes takes so many, more where turns scatter more
+# than processes differ, and the ratio is looked at after so many pairs. By
+# tests/bench/simulation.py, in the usual noise (5 % a turn, 2.5 % a process): two identical
+# programs are told apart in 1 search of 100 (3 of 100 where processes differ by 5 % or turns are
+# much alike); a difference of 10 % is found in 95 of 100, of 20 % in all. With 5 turns for all,
+# 10 % are found in 88 of 100; where turns scatter by 12 %, in 27 instead of 46.
+FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS = 5, 15
+LOOKS = (1, 4, 8)
+
+# Nominal two-sided error of each look, so that all looks together err 5 times in 100 (Pocock 1977,
+# Biometrika 64).
+_POCOCK_ERROR = {1: 0.05, 2: 0.0294, 3: 0.0221, 4: 0.0182, 5: 0.0158}
+
+# The turns of two contestants next to each other.
+Pair = tuple[Timed, Timed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """An estimated ratio with its interval; `confidence` is the interval's level."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float = CONFIDENCE
+
+
+def confidence_per_look(looks: int) -> float:
+    """Level at which each of `looks` planned looks must be taken so that together they have 95 %.
+
+    Raises:
+        ValueError: more looks than the table has, or none.
+    """
+    if looks not in _POCOCK_ERROR:
+        raise ValueError(f"{looks} looks: plan between 1 and {max(_POCOCK_ERROR)}")
+    return 1 - _POCOCK_ERROR[looks]
+
+
+def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = CONFIDENCE) -> Ratio:
+    """How much faster the second contestant is than the first, from turns taken next to each other.
+
+    The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals,
+    so it is what a stopwatch would show). Its variance is that of the process pairs' own
+    log-ratios, moderated: with few pairs their scatter is barely known, so it is pooled with what
+    was assumed (`PAIR_SCATTER`, plus the scatter of turns within a process, inflated for the
+    likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs (Smyth
+    2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the
+    assumption.
+
+    Args:
+        processes: for each pair of live processes its turns, each as (samples, seconds) of the
+            first and of the second.
+        confidence: level of the interval; `confidence_per_look` where the caller looks repeatedly.
+
+    Raises:
+        ValueError: there is no turn, or a contestant trained on nothing in all of its turns.
+    """
+    pairs = [list(turns) for turns in processes if turns]
+    if not pairs:
+        raise ValueError("a ratio needs at least one turn of each contestant")
+    logs = [log_ratio(turns) for turns in pairs]
+    estimate = fmean(logs)
+    assumed = PAIR_SCATTER**2 + variance_within(pairs)
+    seen = math.fsum((log - estimate) ** 2 for log in logs)
+    degrees = PAIR_SCATTER_WEIGHT + len(pairs) - 1
+    error = math.sqrt((PAIR_SCATTER_WEIGHT * assumed + seen) / degrees / len(pairs))
+    reach = student_t(confidence, degrees) * error
+    low, high = (math.exp(estimate + side * reach) for side in (-1, 1))
+    return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
+
+
+def log_ratio(turns: Sequence[Pair]) -> float:
+    """Logarithm of how much faster the second contestant was, over all of `turns`.
+
+    Raises:
+        ValueError: a contestant trained on nothing.
+    """
+    first, second = rate([a for a, _ in turns]), rate([b for _, b in turns])
+    if first <= 0 or second <= 0:
+        raise ValueError("a contestant trained on nothing in all of its turns")
+    return math.log(second / first)
+
+
+def are_enough_turns(turns: Sequence[Pair]) -> bool:
+    """Whether more turns of the same two processes would say little more: they differ by more for
+    as long as they live. Stopping by scatter alone favours neither.
+    """
+    return variance_within([turns]) <= PAIR_SCATTER**2
+
+
+def variance_within(pairs: Sequence[Sequence[Pair]]) -> float:
+    """Variance of one process pair's log-ratio that comes from its turns alone."""
+    squares = products = 0.0
+    degrees = turns_seen = 0
+    for turns in pairs:
+        firsts, seconds = deviations([a for a, _ in turns]), deviations([b for _, b in turns])
+        moves = [b - a for a, b in zip(firsts, seconds, strict=True)]
+        squares += math.fsum(move * move for move in moves)
+        products += math.fsum(a * b for a, b in pairwise(moves))
+        degrees += len(turns) - 1
+        turns_seen += len(turns)
+    if degrees == 0:
+        return 2 * SCATTER_OF_ONE_TIMING**2
+    scatter = squares / degrees
+    # The lag-1 correlation of n deviations from their own mean is too low by about 1/n.
+    likeness = (products / squares if squares else 0.0) + len(pairs) / turns_seen
+    likeness = min(max(likeness, 0.0), MOST_CORRELATION)
+    per_process = fmean(1 / len(turns) for turns in pairs)
+    return scatter * (1 + likeness) / (1 - likeness) * per_process

@@ -1,0 +1,104 @@
+"""A run of its own that is looked into and not timed: where the device's time and memory go."""
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
+from autotune.profiling.gpu import Looks, SyncPlace
+from autotune.profiling.trace import parse_trace
+from autotune.source.edits import Place
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+
+# Steps before anything is looked at (cuDNN chooses, the allocator fills its cache), and steps that
+# are: enough for a mean, few enough for a trace of some tens of megabytes.
+WARM_STEPS = 5
+STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
+# Programs that end before all has been looked at are started again so many times.
+STARTS = 3
+_NO_KERNEL = "no kernel was seen to run in the traced steps"
+_NOT_REACHED = "the program, or the time for it, was over before"
+_COMPILED = "a compiled model's operations are not counted"
+
+
+def look(start: Callable[[], ProcessRun], *, compiled: bool, deadline: float = math.inf) -> Looks:
+    """What can be found out of the program beside its speed.
+
+    Args:
+        start: starts the program; called again where it ended before all was looked at.
+        compiled: its model is compiled: what looks at single operations is left out.
+        deadline: `time.monotonic()` after which nothing more is begun.
+    """
+    modes = [mode for mode in STEPS if not (compiled and mode in (FLOPS, SAVED))]
+    found: dict[str, object] = {}
+    missing = {mode: _COMPILED for mode in STEPS if mode not in modes}
+    for _ in range(STARTS):
+        left = [mode for mode in modes if mode not in found and mode not in missing]
+        if not left or time.monotonic() > deadline:
+            break
+        _look_on(start, left, found, missing)
+    for mode in modes:
+        if mode not in found:
+            missing.setdefault(mode, _NOT_REACHED)
+    return _looks(found, missing)
+
+
+def _look_on(
+    start: Callable[[], ProcessRun],
+    modes: list[str],
+    found: dict[str, object],
+    missing: dict[str, str],
+) -> None:
+    """Start the program once, and look for what is left; why something cannot be found is said."""
+    mode = modes[0]
+    run = start()
+    try:
+        run.window(0.0, steps=WARM_STEPS)
+        for mode in modes:
+            try:
+                found[mode] = run.watch(mode, steps=STEPS[mode])
+            except NotPossible as why:
+                missing[mode] = str(why)
+    except RunEnded as end:
+        if end.failure.kind != "ended":
+            missing[mode] = end.failure.reason
+    finally:
+        run.kill()
+
+
+def _looks(found: Mapping[str, object], missing: dict[str, str]) -> Looks:
+    looks = Looks()
+    if TRACE in found:
+        trace = None
+        try:
+            packed = found[TRACE]
+            assert isinstance(packed, bytes)
+            trace = parse_trace(zlib.decompress(packed), steps=STEPS[TRACE])
+        except ValueError as error:
+            missing[TRACE] = f"torch's trace cannot be read: {error}"
+        if trace is None:
+            missing.setdefault(TRACE, _NO_KERNEL)
+        looks = replace(looks, trace=trace)
+    if SYNCS in found:
+        looks = replace(looks, syncs=_sync_places(found[SYNCS]))
+    if flops := found.get(FLOPS):
+        assert isinstance(flops, int)
+        looks = replace(looks, flops_per_step=flops / STEPS[FLOPS])
+    if isinstance(saved := found.get(SAVED), Saved):
+        looks = replace(
+            looks,
+            activation_bytes=saved.activation_bytes,
+            gradient_bytes=saved.gradient_bytes,
+        )
+    return replace(looks, missing=missing)
+
+
+def _sync_places(found: object) -> tuple[SyncPlace, ...]:
+    assert isinstance(found, tuple)
+    known: tuple[tuple[Place, int], ...] = found
+    return tuple(
+        SyncPlace(path=place.path, line=place.line, per_step=count / STEPS[SYNCS])
+        for place, count in known
+    )

@@ -1,0 +1,138 @@
+"""What only a GPU's profile has: how busy the device was, what it waited for, how far below its
+peak it ran.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from autotune.machine import Machine
+from autotune.profiling.peaks import peak_of, precision_of
+from autotune.profiling.telemetry import Telemetry
+from autotune.profiling.trace import Trace
+from autotune.workload.seen import Seen
+from autotune.workload.window import Allocator, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlace:
+    """A line of the program at which the host waits for the device."""
+
+    path: str
+    line: int
+    per_step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What was found out in steps that were not timed; None where it was not, with the reason in
+    `missing` by the mode's name.
+
+    `activation_bytes` is the most that lay between forward and backward, `gradient_bytes` what
+    gradients took after a step.
+    """
+
+    trace: Trace | None = None
+    syncs: tuple[SyncPlace, ...] = ()
+    flops_per_step: float | None = None
+    activation_bytes: int | None = None
+    gradient_bytes: int | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProfile:
+    """The device while the program ran as it is; None is "not measured".
+
+    Attributes:
+        busy_share: of a step as it was timed, the time in which some kernel ran. The time is from
+            the trace, which kernels are as long in as without it; the step's length is not.
+        idle: the share of a timed step in which the device did nothing, by cause, see `Trace.idle`.
+        exposed_copy_share: of a timed step, the time in which the device only copied.
+        precision: the fastest that the program allows: "fp32", "tf32", "bf16" or "fp16".
+        flops_per_sample: counted floating point operations of products and convolutions.
+        mfu: those a second, as a share of the device's peak in `precision`.
+        joules_per_sample: energy of the board, all of it.
+        telemetry: what the device said of itself meanwhile.
+        trace: of a few steps that were not timed.
+        syncs: lines that wait for the device, the most frequent first.
+        allocator: torch's, when the timing was over.
+        allocator_retries: how often it gave its cache back while the program was timed.
+        missing: what could not be found out, with the reason.
+    """
+
+    busy_share: float | None = None
+    idle: Mapping[str, float] = field(default_factory=dict)
+    exposed_copy_share: float = 0.0
+    precision: str = "fp32"
+    flops_per_sample: float | None = None
+    mfu: float | None = None
+    joules_per_sample: float | None = None
+    telemetry: Telemetry | None = None
+    trace: Trace | None = None
+    syncs: tuple[SyncPlace, ...] = ()
+    allocator: Allocator | None = None
+    allocator_retries: int | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def build_gpu(
+    *,
+    machine: Machine,
+    seen: Seen,
+    looks: Looks,
+    telemetry: Telemetry | None,
+    windows: Sequence[Window],
+) -> GpuProfile:
+    """The GpuProfile of a run.
+
+    Args:
+        machine: that it ran on.
+        seen: what it was made of.
+        looks: what was found out beside the timing.
+        telemetry: what the device said during the timing.
+        windows: of the program as it is.
+    """
+    seconds = sum(window.seconds for window in windows)
+    steps = sum(window.steps for window in windows)
+    samples = sum(window.samples for window in windows)
+    peak, precision = peak_of(machine.device_name), precision_of(seen, machine)
+    most = peak.flops_per_second.get(precision) if peak else None
+    flops = looks.flops_per_step * steps / samples if looks.flops_per_step and samples else None
+    missing = dict(looks.missing)
+    if most is None:
+        missing["peak"] = f"no published peak of {machine.device_name} in {precision} is known here"
+    states = [window.allocator for window in windows if window.allocator]
+    power = telemetry.power_watts if telemetry else None
+    found = GpuProfile(
+        precision=precision,
+        flops_per_sample=flops,
+        mfu=flops * samples / seconds / most if flops and most and seconds else None,
+        joules_per_sample=power * seconds / samples if power is not None and samples else None,
+        telemetry=telemetry,
+        trace=looks.trace,
+        syncs=looks.syncs,
+        allocator=states[-1] if states else None,
+        allocator_retries=_retries(states),
+        missing=missing,
+    )
+    return _with_shares(found, seconds / steps) if looks.trace and steps else found
+
+
+def _retries(states: Sequence[Allocator]) -> int | None:
+    known = [state.retries for state in states if state.retries is not None]
+    return known[-1] - known[0] if known else None
+
+
+def _with_shares(gpu: GpuProfile, step_seconds: float) -> GpuProfile:
+    """With the trace's shares as those of a step that was timed: the profiler makes the host late,
+    not the device.
+    """
+    trace = gpu.trace
+    assert trace is not None
+    scale = trace.seconds / max(trace.steps, 1) / step_seconds
+    busy = min(1.0, trace.busy_share * scale)
+    copying = min(1.0 - busy, trace.exposed_copy_share * scale)
+    traced_idle = sum(trace.idle.values())
+    left = (1.0 - busy - copying) / traced_idle if traced_idle else 0.0
+    idle = {cause: share * left for cause, share in trace.idle.items()}
+    return replace(gpu, busy_share=busy, idle=idle, exposed_copy_share=copying)

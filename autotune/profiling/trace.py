@@ -1,0 +1,230 @@
+"""What a trace of a few steps says of the device's time: busy, copying, or idle, and why.
+
+The trace is the profiler's (Kineto's) JSON, read by the standard library. Taking it slows the
+launches down: its shares say what the device waits for, never how fast a program is.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from autotune.profiling.intervals import Interval, gaps, intersection, total, union
+
+TO_DEVICE = "HtoD"
+PAGEABLE, PINNED = "pageable", "pinned"
+# What the device can be idle for.
+DATA, COPY, SYNC, LAUNCH, OTHER = "data", "copy", "sync", "launch", "other"
+
+_COPY_NAME = re.compile(r"Memcpy (\w+) \((\w+) -> (\w+)\)")
+_LOADER = "enumerate(DataLoader)"  # torch names its loaders' waits so
+_SYNCHRONISES = re.compile(
+    r"cuda(Stream|Device|Event)Synchronize|cu(Stream|Ctx|Event)Synchronize|cudaMemcpy$"
+)
+_SUBMITS = re.compile(r"(cuda|cu)(Launch|Graph|Memcpy|Memset)")
+_WORK, _COPIES = ("kernel", "gpu_memset"), ("gpu_memcpy",)
+_RUNTIME = ("cuda_runtime", "cuda_driver")
+_HOST = ("cpu_op", "user_annotation", *_RUNTIME)
+_MICROSECONDS = 1e-6
+# The host's clock and the device's are aligned to some microseconds; a launch takes about as long.
+_SKEW_MICROSECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """Copies in one direction ("HtoD", "DtoH", "DtoD"), by the host's memory that they went from or
+    to: "pageable", "pinned", or "" where there is none.
+    """
+
+    direction: str
+    memory: str
+    count: int
+    bytes: int
+    seconds: float
+    largest_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The device in a few traced steps. Shares are of the time from the first step's begin to the
+    last kernel's end.
+
+    Attributes:
+        steps: that were traced.
+        seconds: that they took under the profiler.
+        busy_share: in which some kernel ran, as the union of their intervals.
+        kernels: that ran.
+        kernel_seconds: their mean length; None without any.
+        copies: by direction and memory.
+        exposed_copy_share: in which the device did nothing but copy.
+        hidden_share: of the time of copies to the device, what kernels ran beside; None without.
+        idle: the share in which the device did nothing, by cause: "data" (the loader was waited
+            for), "copy" and "sync" (the host had waited for the device to finish a copy to it, or
+            for another reason, and could only then go on), "launch" (the host was late for no such
+            reason), "other" (the work was there in time).
+        syncs_per_step: in which the host waited for the device, copies to it left out.
+    """
+
+    steps: int
+    seconds: float
+    busy_share: float
+    kernels: int
+    kernel_seconds: float | None
+    copies: tuple[Copies, ...] = ()
+    exposed_copy_share: float = 0.0
+    hidden_share: float | None = None
+    idle: Mapping[str, float] = field(default_factory=dict)
+    syncs_per_step: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sync:
+    """A call in which the host waited for the device; `for_copy` says that it was for a copy to
+    it.
+    """
+
+    begin: float
+    end: float
+    for_copy: bool
+
+
+def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
+    """The Trace of the profiler's JSON over `steps` steps; None where no kernel ran.
+
+    Raises:
+        ValueError: it is no such trace.
+    """
+    found = json.loads(text)
+    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
+        raise ValueError("a profiler's trace has a list of traceEvents")
+    events = [each for each in found["traceEvents"] if each.get("ph") == "X" and "dur" in each]
+    events.sort(key=lambda each: float(each["ts"]))
+    work = [each for each in events if each.get("cat") in _WORK]
+    kernels = [each for each in work if each["cat"] == "kernel"]
+    if not kernels:
+        return None
+    copying = [each for each in events if each.get("cat") in _COPIES]
+    last = max(_interval(each)[1] for each in (*work, *copying))
+    hosts = (each for each in (*events,) if each.get("cat") in (*_HOST, *_WORK, *_COPIES))
+    span = (_interval(next(hosts))[0], last)
+    busy, moved = union(map(_interval, work)), union(map(_interval, copying))
+    seconds = span[1] - span[0]
+    to_device = union(
+        _interval(each) for each in copying if _way(str(each["name"]))[0] == TO_DEVICE
+    )
+    syncs = [each for each in _syncs(events) if _interval(work[0])[0] < each.end < last]
+    return Trace(
+        steps=steps,
+        seconds=seconds * _MICROSECONDS,
+        busy_share=total(busy) / seconds,
+        kernels=len(kernels),
+        kernel_seconds=fmean(each["dur"] for each in kernels) * _MICROSECONDS,
+        copies=_copies(copying),
+        exposed_copy_share=(total(moved) - total(intersection(moved, busy))) / seconds,
+        hidden_share=_hidden(to_device, busy),
+        idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds),
+        syncs_per_step=sum(not each.for_copy for each in syncs) / max(steps, 1),
+    )
+
+
+def _interval(event: Mapping[str, Any]) -> Interval:
+    begin = float(event["ts"])
+    return begin, begin + float(event["dur"])
+
+
+def _way(name: str) -> tuple[str, str]:
+    """Direction of a copy, and the kind of the host's memory."""
+    match = _COPY_NAME.match(name)
+    if match is None:
+        return "", ""
+    kinds = {match[2].lower(), match[3].lower()} & {PAGEABLE, PINNED}
+    return match[1], next(iter(kinds), "")
+
+
+def _copies(events: Sequence[Mapping[str, Any]]) -> tuple[Copies, ...]:
+    by_way: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for event in events:
+        by_way.setdefault(_way(str(event["name"])), []).append(event)
+    return tuple(
+        Copies(
+            direction=direction,
+            memory=memory,
+            count=len(those),
+            bytes=sum(map(_size, those)),
+            seconds=sum(float(each["dur"]) for each in those) * _MICROSECONDS,
+            largest_bytes=max(map(_size, those)),
+        )
+        for (direction, memory), those in sorted(by_way.items())
+    )
+
+
+def _size(event: Mapping[str, Any]) -> int:
+    return int(event.get("args", {}).get("bytes", 0))
+
+
+def _hidden(copies: Sequence[Interval], busy: Sequence[Interval]) -> float | None:
+    return total(intersection(copies, busy)) / total(copies) if copies else None
+
+
+def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
+    """The host's waits, each with what its thread had last given the device to do."""
+    events = list(events)
+    to_device = {
+        _correlation(each)
+        for each in events
+        if each.get("cat") in _COPIES and _way(str(each["name"]))[0] == TO_DEVICE
+    }
+    last_was_copy: dict[Any, bool] = {}
+    found = []
+    for event in events:
+        if event.get("cat") not in _RUNTIME:
+            continue
+        name, thread = str(event["name"]), event.get("tid")
+        if _SUBMITS.match(name):
+            last_was_copy[thread] = _correlation(event) in to_device
+        if _SYNCHRONISES.match(name):
+            begin, end = _interval(event)
+            found.append(_Sync(begin=begin, end=end, for_copy=last_was_copy.get(thread, False)))
+    return found
+
+
+def _idle(
+    events: Sequence[Mapping[str, Any]],
+    idle: Sequence[Interval],
+    syncs: Sequence[_Sync],
+    seconds: float,
+) -> dict[str, float]:
+    """The share of each cause in `idle`, the intervals in which the device did nothing."""
+    loading = union(_interval(each) for each in events if each["name"].startswith(_LOADER))
+    launched = {
+        _correlation(each): _interval(each)[1] for each in events if each.get("cat") in _RUNTIME
+    }
+    begun = {
+        float(each["ts"]): launched.get(_correlation(each))
+        for each in events
+        if each.get("cat") in (*_WORK, *_COPIES)
+    }
+    shares = dict.fromkeys((DATA, COPY, SYNC, LAUNCH, OTHER), 0.0)
+    for gap in idle:
+        waited = total(intersection([gap], loading))
+        shares[DATA] += waited / seconds
+        shares[_cause(gap, syncs, begun.get(gap[1]))] += (gap[1] - gap[0] - waited) / seconds
+    return shares
+
+
+def _cause(gap: Interval, syncs: Sequence[_Sync], launched: float | None) -> str:
+    """Why the device was idle in `gap`, at whose end work begins that was `launched` then."""
+    if launched is not None and launched <= gap[0]:
+        return OTHER
+    for each in syncs:
+        if each.begin <= gap[0] + _SKEW_MICROSECONDS and (
+            gap[0] - _SKEW_MICROSECONDS <= each.end < gap[1]
+        ):
+            return COPY if each.for_copy else SYNC
+    return LAUNCH
+
+
+def _correlation(event: Mapping[str, Any]) -> Any:
+    return event.get("args", {}).get("correlation")

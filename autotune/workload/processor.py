@@ -1,0 +1,72 @@
+"""Processor time of the training process and its loader's workers, as the system counts it."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Spent(TypedDict):
+    """The fields of a Window that say what the processors did."""
+
+    cpu_seconds: float
+    worker_cpu_seconds: float
+    delayed_seconds: float
+
+
+class Processor:
+    """Processor time spent and waited for since it was last asked, by this process and its loader's
+    workers.
+    """
+
+    def __init__(self, workers: Callable[[], list[int]]) -> None:
+        self._workers = workers
+        self._own = time.process_time()
+        self._delayed = _delayed_seconds()
+        self._by_worker: dict[int, float] = {}
+
+    def spent(self) -> Spent:
+        """What was spent since the last time."""
+        own, delayed = time.process_time(), _delayed_seconds()
+        by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
+        spent: Spent = {
+            "cpu_seconds": own - self._own,
+            "delayed_seconds": max(0.0, delayed - self._delayed),
+            "worker_cpu_seconds": sum(
+                max(0.0, seconds - self._by_worker.get(pid, 0.0))
+                for pid, seconds in by_worker.items()
+            ),
+        }
+        self._own, self._delayed, self._by_worker = own, delayed, by_worker
+        return spent
+
+
+def read_text(path: str) -> str:
+    """The file at `path`; "" where it cannot be read."""
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND if len(fields) > 12 else 0.0
+
+
+def _delayed_seconds() -> float:
+    """Time that this process's threads were ready to run and waited for a processor (Linux
+    schedstat).
+    """
+    total = 0
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return 0.0
+    for thread in threads:
+        fields = read_text(f"/proc/self/task/{thread}/schedstat").split()
+        total += int(fields[1]) if len(fields) > 1 else 0
+    return total / 1e9

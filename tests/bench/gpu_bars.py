@@ -1,0 +1,147 @@
+"""The bars of the GPU's bench, computed from the raw results in its files."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from tests.bench.delivered import ORIGINAL, TUNED
+from tests.bench.gpu_unit import RIVAL
+
+Document = Mapping[str, Any]
+
+# From the task that the bench was written for.
+MOST_OF_ITS_SEARCH_TIME = 0.5
+LEAST_JPEG_SPEEDUP = 5.65
+CLAIM_OFF_BY = 0.03
+MOST_OVERHEAD = 0.02
+MEMORY_OFF_BY = 0.05
+MOST_PROBES, MOST_OUT_OF_MEMORY = 10, 3
+# Two accuracies on 1,024 samples differ by chance: by so many deviations over seeds, or a point.
+DEVIATIONS, ONE_POINT = 2.0, 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar: what was measured, and whether it is met; None where it was not measured."""
+
+    name: str
+    measured: str
+    holds: bool | None
+
+    def __str__(self) -> str:
+        word = {True: "met", False: "MISSED", None: "not measured"}[self.holds]
+        return f"{word:12}  {self.name}: {self.measured}"
+
+
+def bars(documents: Sequence[Document]) -> list[Bar]:
+    """Every bar, by the documents that there are."""
+    measured = {each["name"]: each["measured"] for each in documents if "measured" in each}
+    failed = [
+        Bar(name=each["name"], measured=each["failed"][:200], holds=None)
+        for each in documents
+        if "failed" in each
+    ]
+    return [
+        *_planted(measured),
+        *_overhead(measured.get("overhead")),
+        *_memory(measured.get("memory")),
+        *_parity(measured.get("parity")),
+        *_rivals(measured),
+        *_jpeg(measured.get("rivals-jpeg")),
+        *failed,
+    ]
+
+
+def _planted(measured: Mapping[str, Any]) -> Iterator[Bar]:
+    for name, facts in measured.items():
+        if name.startswith("planted-"):
+            missed = facts["missed"]
+            said = facts["result"]["diagnosis"][0]["headline"]
+            yield Bar(name=name, measured="; ".join(missed) or said, holds=not missed)
+
+
+def _overhead(facts: Any) -> Iterator[Bar]:
+    for name, loop in (facts or {}).get("loops", {}).items():
+        share = loop["cost_share"]
+        yield Bar(
+            name=f"watching a {name} loop costs at most {MOST_OVERHEAD:.0%}",
+            measured=f"{share:+.1%}",
+            holds=share <= MOST_OVERHEAD,
+        )
+
+
+def _memory(facts: Any) -> Iterator[Bar]:
+    if not facts:
+        return
+    off = facts["predicted_samples"] / facts["true_samples"] - 1
+    probes, failures = facts["probes"], facts["out_of_memory"]
+    yield Bar(
+        name=f"the largest micro-batch is predicted within {MEMORY_OFF_BY:.0%}",
+        measured=f"{off:+.1%}, by {probes} probes with {failures} out of memory",
+        holds=abs(off) <= MEMORY_OFF_BY
+        and probes <= MOST_PROBES
+        and failures <= MOST_OUT_OF_MEMORY
+        and facts["epoch_out_of_memory"] == 0,
+    )
+
+
+def _parity(facts: Any) -> Iterator[Bar]:
+    for name, off in (facts or {}).get("differs_by", {}).items():
+        band = max(DEVIATIONS * facts["noise"], ONE_POINT)
+        yield Bar(
+            name=f"a model learns the same in {name}",
+            measured=f"accuracy {off:+.2%}, where {band:.2%} is chance",
+            holds=abs(off) <= band,
+        )
+
+
+def _rivals(measured: Mapping[str, Any]) -> Iterator[Bar]:
+    ratios = []
+    for name, facts in measured.items():
+        if not name.startswith("rivals-") or "pytorch_autotune" not in facts:
+            continue
+        ratio = _speed(facts, TUNED) / _speed(facts, RIVAL)
+        time_share = facts["search_seconds"] / facts["pytorch_autotune"]["search_seconds"]
+        ratios.append(ratio)
+        yield Bar(
+            name=f"{name}: as fast as pytorch-autotune's pick, in at most half its search time",
+            measured=f"{ratio:.2f}x as fast, in {time_share:.2f} of its search time",
+            holds=ratio >= 1 and time_share <= MOST_OF_ITS_SEARCH_TIME,
+        )
+        yield _claim(name, facts, _speed(facts, TUNED) / _speed(facts, ORIGINAL))
+    if ratios:
+        mean = math.exp(fmean(map(math.log, ratios)))
+        yield Bar(
+            name="faster than pytorch-autotune on the geometric mean",
+            measured=f"{mean:.2f}x over {len(ratios)} workloads",
+            holds=mean > 1,
+        )
+
+
+def _jpeg(facts: Any) -> Iterator[Bar]:
+    if not facts:
+        return
+    gain = facts["speedup"]["estimate"]
+    yield Bar(
+        name=f"JPEG training at least {LEAST_JPEG_SPEEDUP}x over num_workers=0",
+        measured=f"{gain:.2f}x",
+        holds=gain >= LEAST_JPEG_SPEEDUP,
+    )
+    yield _claim("rivals-jpeg", facts, gain)
+
+
+def _claim(name: str, facts: Mapping[str, Any], gain: float) -> Bar:
+    off = facts["claim"]["speedup"] / gain - 1
+    return Bar(
+        name=f"{name}: reported against delivered within {CLAIM_OFF_BY:.0%}",
+        measured=f"{off:+.1%}",
+        holds=abs(off) <= CLAIM_OFF_BY,
+    )
+
+
+def _speed(facts: Mapping[str, Any], contestant: str) -> float:
+    """Samples per second; who hands nothing back is the original."""
+    rates = facts["samples_per_second"]
+    return fmean(rates.get(contestant, rates[ORIGINAL]))

@@ -1,0 +1,150 @@
+"""What watching costs on a GPU, and whether a model learns the same in shorter number formats."""
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from statistics import fmean, median, stdev
+from typing import Any
+
+from tests.bench.gpu_unit import PROGRAMS, ROOT, Setting, Unit
+
+# Depths of a stack of linear layers, each as wide as its batch is long: one that keeps a large GPU
+# busy for some milliseconds a step, and one whose kernels are too small to.
+LOOPS = {"busy": (4096, 6), "launching": (64, 40)}
+FORMATS = ("fp32", "tf32", "bf16", "fp16")
+
+
+def overhead(setting: Setting) -> dict[str, Any]:
+    """Seconds of a step with and without the hooks, by turns, and what they cost."""
+    from tests.bench.overhead import median_interval, watched
+
+    loops: dict[str, Any] = {}
+    for name, (width, depth) in LOOPS.items():
+        size = (16, 2) if setting.rehearse else (width, depth)
+        rounds, steps = (2, 5) if setting.rehearse else (20, 100)
+        seconds: dict[str, list[float]] = {"plain": [], "watched": []}
+        for number in range(rounds):
+            turns = [("plain", nullcontext), ("watched", watched)]
+            for kind, context in turns if number % 2 == 0 else turns[::-1]:
+                with context():
+                    seconds[kind].append(_step_seconds(*size, steps))
+        pairs = zip(seconds["plain"], seconds["watched"], strict=True)
+        shares = [after / before - 1 for before, after in pairs]
+        loops[name] = {
+            "cost_share": median(shares),
+            "interval": median_interval(shares),
+            "raw_step_seconds": seconds,
+        }
+    return {"loops": loops}
+
+
+def _step_seconds(width: int, depth: int, steps: int) -> float:
+    """Seconds of a step: a drained stretch of `steps`, over their number."""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(width, width) for _ in range(depth)]
+    model = torch.nn.Sequential(*layers).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    rows = torch.randn(4 * width, width)
+    loader = DataLoader(
+        TensorDataset(rows), batch_size=None, sampler=_Stretches(width, 4, steps + 10)
+    )
+    began = 0.0
+    for number, (batch,) in enumerate(loader):
+        if number == 10:
+            _drain(device)
+            began = time.perf_counter()
+        optimizer.zero_grad()
+        model(batch.to(device)).square().mean().backward()
+        optimizer.step()
+    _drain(device)
+    return (time.perf_counter() - began) / steps
+
+
+class _Stretches:
+    """A sampler of whole batches: slices of rows that lie one behind the other."""
+
+    def __init__(self, length: int, count: int, steps: int) -> None:
+        self._slices = [slice(length * each, length * (each + 1)) for each in range(count)]
+        self._steps = steps
+
+    def __iter__(self) -> Any:
+        return (self._slices[step % len(self._slices)] for step in range(self._steps))
+
+    def __len__(self) -> int:
+        return self._steps
+
+
+def _drain(device: str) -> None:
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def parity(setting: Setting) -> dict[str, Any]:
+    """The accuracy on samples held out of a model that was trained in each number format."""
+    import torch
+
+    seeds, given = (2, ["--samples", "256", "--epochs", "1"]) if setting.rehearse else (5, [])
+    on_gpu = torch.cuda.is_available()
+    formats = FORMATS if on_gpu else ("fp32", "bf16")
+    accuracy = {each: _accuracies(each, seeds, given) for each in formats}
+    own = accuracy["fp32"]
+    noise = stdev(own)
+    return {
+        "accuracy": accuracy,
+        "differs_by": {each: fmean(found) - fmean(own) for each, found in accuracy.items()},
+        "noise": noise,
+        "seeds": seeds,
+    }
+
+
+def _accuracies(precision: str, seeds: int, given: list[str]) -> list[float]:
+    """In a process of its own, since switches of the process stay thrown."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.bench.gpu_checks", precision, str(seeds), *given],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    accuracies: list[float] = json.loads(ran.stdout.splitlines()[-1])
+    return accuracies
+
+
+def train(precision: str, seeds: int, given: list[str]) -> list[float]:
+    """The program `learns.py`, as it is, with the knob `precision` injected at torch's seams."""
+    import contextlib
+    import io
+    import math
+
+    from autotune.knobs import setup_for
+    from autotune.workload.conversation import Rehearsed, RunWindow
+    from autotune.workload.intercept import intercepted
+    from autotune.workload.script import Program, run_script
+
+    path, accuracies = str(PROGRAMS / "learns.py"), []
+    for seed in range(seeds):
+        printed = io.StringIO()
+        program = Program(path=path, arguments=("--seed", str(seed), *given))
+        config = {} if precision == "fp32" else {"precision": precision}
+        line = Rehearsed(RunWindow(seconds=math.inf))
+        with contextlib.redirect_stdout(printed), intercepted(setup_for(config), line):
+            run_script(program)
+        accuracies.append(float(printed.getvalue().split()[1]))
+    return accuracies
+
+
+UNITS = (
+    Unit(part="overhead", name="overhead", seconds=40, measure=overhead),
+    Unit(part="parity", name="parity", seconds=90, measure=parity),
+)
+
+if __name__ == "__main__":
+    print(json.dumps(train(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))

@@ -1,0 +1,140 @@
+"""How near the memory model comes to the largest micro-batch that a device really takes.
+
+A ResNet-50 on pictures of 224 by 224, in a share of the device's memory that is set by torch, so
+that steps stay short: first the model's own search, then the true limit by halving between what
+fits and what does not, then an epoch at the size that was found.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from autotune.profiling.memory_model import OutOfMemory, find_limit
+from tests.bench.gpu_programs import images
+from tests.bench.gpu_unit import Setting, Unit
+
+if TYPE_CHECKING:
+    import torch
+
+SHARE_BYTES = 24 << 30
+START, MOST, EPOCH_STEPS = 32, 4096, 20
+# Of the rehearsal's made-up device, which runs out of memory by its own arithmetic.
+_FIXED_BYTES, _SAMPLE_BYTES, _FAKE_SHARE = 9_000_000, 1_000_000, 40_000_000
+
+Probe = Callable[[int], int | OutOfMemory]
+
+
+def memory(setting: Setting) -> dict[str, Any]:
+    """The size found by the model, the true one, and what each probe said."""
+    try:
+        return _measured(setting)
+    finally:
+        _give_back()
+
+
+def _measured(setting: Setting) -> dict[str, Any]:
+    capacity = _FAKE_SHARE if setting.rehearse else _limited_bytes()
+    probe = _fake if setting.rehearse else Training(images.ResNet(50), pixels=224).probe
+    found = find_limit(
+        probe, start=4 if setting.rehearse else START, most=MOST, capacity_bytes=capacity
+    )
+    failing = [size for size, peak in found.tried.items() if peak is None]
+    epoch = [probe(found.size) for _ in range(1 if setting.rehearse else EPOCH_STEPS // 2)]
+    return {
+        "capacity_bytes": capacity,
+        "predicted_samples": found.size,
+        "true_samples": true_limit(probe, found.size, min(failing, default=None)),
+        "probes": len(found.tried),
+        "out_of_memory": found.out_of_memories,
+        "epoch_out_of_memory": sum(isinstance(each, OutOfMemory) for each in epoch),
+        "tried": {str(size): peak for size, peak in found.tried.items()},
+    }
+
+
+def true_limit(probe: Probe, low: int, high: int | None) -> int:
+    """The largest size that fits, to the sample; `low` fits, `high` does not, if it is known."""
+    while high is None:
+        if isinstance(probe(2 * low), OutOfMemory):
+            high = 2 * low
+        else:
+            low *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if isinstance(probe(middle), OutOfMemory):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _fake(size: int) -> int | OutOfMemory:
+    peak = _FIXED_BYTES + _SAMPLE_BYTES * size
+    return OutOfMemory() if peak > _FAKE_SHARE else peak
+
+
+def _limited_bytes() -> int:
+    """Let this process have no more than `SHARE_BYTES` of the device, or most of a smaller one."""
+    import torch
+
+    total = torch.cuda.get_device_properties(0).total_memory
+    share = min(0.9, SHARE_BYTES / total)
+    torch.cuda.set_per_process_memory_fraction(share)
+    return int(share * total)
+
+
+def _give_back() -> None:
+    """What this process held of the device is the next measurement's."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+class Training:
+    """Two steps with the optimizer's state, and a validation, at any batch size."""
+
+    def __init__(self, model: "torch.nn.Module", *, pixels: int) -> None:
+        import torch
+
+        self._pixels = pixels
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._model = model.to(self._device)
+        self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4)
+
+    def probe(self, size: int) -> int | OutOfMemory:
+        """Peak bytes that torch's allocator kept, or that they were not to be had."""
+        import torch
+
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        try:
+            self.train(size)
+        except torch.OutOfMemoryError:
+            self._optimizer.zero_grad()
+            return OutOfMemory()
+        return int(torch.cuda.max_memory_reserved())
+
+    def train(self, size: int) -> None:
+        """Train and validate on one made-up batch."""
+        import torch
+
+        for _ in range(2):
+            self._optimizer.zero_grad()
+            inputs, labels = self._batch(size)
+            images.loss_of(self._model(inputs), labels).backward()
+            self._optimizer.step()
+        with torch.no_grad():
+            self._model(self._batch(size)[0])
+        self._optimizer.zero_grad()
+
+    def _batch(self, size: int) -> "tuple[torch.Tensor, torch.Tensor]":
+        import torch
+
+        inputs = torch.randn(size, 3, self._pixels, self._pixels, device=self._device)
+        return inputs, torch.zeros(size, dtype=torch.long, device=self._device)
+
+
+UNITS = (Unit(part="memory", name="memory", seconds=60, measure=memory),)

@@ -1,0 +1,72 @@
+"""A patch is handed out only where the patched program runs."""
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune.flow import emitting
+from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import RunEnded
+from autotune.outputs.patch import Emission
+from autotune.source.edits import EditOutcome
+from tests import builders
+
+CONFIG: Config = {"threads": 1, "num_workers": 4, "channels_last": True}
+CRASH = Failure(kind="crashed", reason="TypeError: no")
+
+
+def tried_out(
+    monkeypatch: pytest.MonkeyPatch, failure: Failure | None, *, without: Collection[str] = ()
+) -> tuple[Emission, bool]:
+    """What becomes of a patch whose program runs, or ends with `failure`: always, or unless one of
+    `without` is left out.
+    """
+
+    def emit(_target: object, config: Config, _seen: object) -> Emission:
+        done = tuple(EditOutcome(knob=name, edit="", status="done") for name in config)
+        return Emission(sources={"/train.py": " ".join(config)}, patch="+new", edits=done)
+
+    def start(*, sources: dict[str, str]) -> Any:
+        def window(*_: Any, **__: Any) -> None:
+            has_all = set(without) <= set(sources["/train.py"].split())
+            if failure is not None and has_all:
+                raise RunEnded(failure)
+
+        return SimpleNamespace(window=window, seen=builders.seen, kill=lambda: None)
+
+    monkeypatch.setattr(emitting, "emit", emit)
+    monkeypatch.setattr(emitting, "unobserved", lambda *_: ())
+    context: Any = SimpleNamespace(target=None, bench=SimpleNamespace(start=start))
+    return emitting.tried_out(context, CONFIG, builders.seen())
+
+
+def test_a_program_that_runs_with_its_patch_is_handed_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emission, whole = tried_out(monkeypatch, None)
+    assert whole and emission.patch and not emission.refused
+
+
+def test_a_patch_with_which_the_program_fails_is_withdrawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emission, whole = tried_out(monkeypatch, CRASH)
+    assert not whole and not emission.sources and not emission.patch
+    assert [edit.status for edit in emission.edits] == ["refused"] * len(CONFIG)
+    assert all("TypeError: no" in edit.reason for edit in emission.edits)
+
+
+def test_the_one_setting_that_makes_it_fail_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    emission, whole = tried_out(monkeypatch, CRASH, without=("num_workers",))
+    assert not whole and emission.sources == {"/train.py": "threads channels_last"}
+    assert [(edit.knob, edit.reason) for edit in emission.refused] == [
+        ("num_workers", "the program failed with the patch: TypeError: no")
+    ]
+
+
+def test_a_program_that_is_soon_over_keeps_its_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    emission, whole = tried_out(monkeypatch, Failure(kind="ended", reason="3 steps"))
+    assert emission.patch and not whole

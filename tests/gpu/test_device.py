@@ -1,0 +1,169 @@
+"""What only a device can show; where there is none, some of it on the CPU in its place."""
+
+import math
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from autotune.knobs import by_name, unobserved
+from autotune.knobs.knob import Value
+from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.workload.clock import CudaClock
+from tests.gpu.programs import PINNED, TRAINING, failing
+from tests.measurement.conftest import Start
+
+gpu = pytest.mark.gpu
+TOO_MUCH = "torch.empty(1 << 50, device=device)"
+# An index that is out of range is found by the device itself, after the call has returned.
+STICKY = "model.last.weight[torch.full((1,), 10**6, device=device)].sum().item()"
+
+
+def ended(run: ProcessRun) -> RunEnded:
+    with pytest.raises(RunEnded) as caught:
+        run.window(0.0, steps=20)
+    return caught.value
+
+
+class TestFailures:
+    def test_too_little_memory_is_told_and_the_next_run_has_all_of_it(self, start: Start) -> None:
+        assert ended(start(failing(TOO_MUCH))).failure.kind == "out_of_memory"
+        assert start(TRAINING).window(0.0, steps=5).steps >= 5
+
+    @gpu
+    def test_an_error_that_stays_with_the_device_goes_with_its_process(self, start: Start) -> None:
+        failure = ended(start(failing(STICKY))).failure
+        assert failure.kind == "device_error"
+        assert "device-side assert" in failure.reason
+        assert start(TRAINING).window(0.0, steps=5).steps >= 5
+
+    def test_a_run_that_is_killed_leaves_the_device_to_the_next(self, start: Start) -> None:
+        run = start(TRAINING)
+        run.window(0.0, steps=5)
+        os.killpg(run.pid, signal.SIGKILL)
+        assert ended(run).failure.kind == "killed"
+        assert start(TRAINING).window(0.0, steps=5).steps >= 5
+
+
+class TestTurns:
+    def test_runs_stop_and_go_on_beside_one_another(self, start: Start) -> None:
+        """A stopped process keeps its CUDA context; what it had queued is done, and no more."""
+        first, second = start(TRAINING), start(TRAINING)
+        for run in (first, second):
+            run.window(0.0, steps=5)
+            run.pause()
+        for _ in range(3):
+            for run in (first, second):
+                window = run.window(0.0, steps=5)
+                run.pause()
+                assert window.steps >= 5 and all(map(math.isfinite, window.losses))
+
+    @gpu
+    def test_a_stopped_run_leaves_the_device_idle(self, start: Start) -> None:
+        run = start(TRAINING)
+        run.window(0.0, steps=50)
+        run.pause()
+        assert Path(f"/proc/{run.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        time.sleep(1.5)  # NVML looks back over up to a second
+        assert torch.cuda.utilization() < 5
+
+
+class TestSettings:
+    CONFIGS = (
+        ("precision", "bf16"),
+        ("precision", "fp16"),
+        pytest.param("precision", "tf32", marks=gpu),
+        ("optimizer", "fused"),
+        ("optimizer", "foreach"),
+        pytest.param("pin_memory", True, marks=gpu),
+        pytest.param("cudnn_benchmark", True, marks=gpu),
+        pytest.param("expandable_segments", True, marks=gpu),
+        pytest.param("compile", "reduce-overhead", marks=[gpu, pytest.mark.slow]),
+        pytest.param("compile", "max-autotune", marks=[gpu, pytest.mark.slow]),
+    )
+
+    @pytest.mark.parametrize(("name", "value"), CONFIGS)
+    def test_what_is_given_is_had_and_trains_the_same(
+        self, start: Start, name: str, value: Value
+    ) -> None:
+        own, other = start(TRAINING), start(TRAINING, config={name: value}, limit_seconds=300.0)
+        before, after = own.window(0.0, steps=10), other.window(0.0, steps=10)
+        assert unobserved({name: value}, other.seen()) == []
+        assert after.losses[:10] == pytest.approx(before.losses[:10], rel=0.05)
+
+    @pytest.mark.skipif(
+        not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch 2.9 brought it"
+    )
+    def test_number_formats_set_by_torchs_newer_switches_are_seen(self, start: Start) -> None:
+        switches = (
+            'torch.backends.cuda.matmul.fp32_precision = "tf32"\n'
+            'torch.backends.cudnn.conv.fp32_precision = "ieee"\n'
+        )
+        run = start(TRAINING.replace("torch.manual_seed(0)\n", f"torch.manual_seed(0)\n{switches}"))
+        run.window(0.0, steps=3)
+        seen = run.seen()
+        assert (seen.matmul_precision, seen.cudnn_tf32) == ("high", False)
+
+    @gpu
+    def test_pinned_copies_that_do_not_wait_are_seen(self, start: Start) -> None:
+        run = start(PINNED)
+        run.window(0.0, steps=10)
+        seen = run.seen()
+        assert by_name("pin_memory").read(seen) is True
+        assert by_name("non_blocking").read(seen) is True
+        assert seen.copies_to_device == 2
+
+    @gpu
+    def test_pageable_copies_that_wait_are_seen(self, start: Start) -> None:
+        run = start(TRAINING)
+        run.window(0.0, steps=10)
+        seen = run.seen()
+        assert by_name("pin_memory").read(seen) is False
+        assert by_name("non_blocking").read(seen) is False
+
+
+class TestFigures:
+    def test_the_peak_holds_what_the_training_holds(self, start: Start) -> None:
+        run = start(TRAINING)
+        window, seen = run.window(0.0, steps=10), run.seen()
+        (model,) = seen.models
+        assert seen.optimizer is not None and window.peak_bytes is not None
+        # Weights, their gradients, and the optimizer's two averages of them.
+        assert window.peak_bytes > 2 * model.parameter_bytes + seen.optimizer.state_bytes
+
+    def test_phases_fill_the_step(self, start: Start) -> None:
+        run = start(TRAINING)
+        run.window(0.0, steps=10)
+        window = run.window(0.2)
+        assert {"data", "forward", "backward", "optimizer"} <= set(window.phases)
+        assert 0 < sum(window.phases.values()) <= 1.05 * window.seconds
+
+    @gpu
+    def test_events_agree_with_the_wall(self) -> None:
+        clock, matrix = CudaClock(), torch.randn(4096, 4096, device="cuda")
+        matrix @ matrix
+        clock.drain()
+        began = time.perf_counter()
+        clock.begin("forward")
+        for _ in range(20):
+            matrix = torch.tanh(matrix @ matrix)
+        clock.end()
+        seconds = clock.drain()["forward"]
+        assert seconds == pytest.approx(time.perf_counter() - began, rel=0.1)
+
+    @gpu
+    def test_the_host_runs_ahead_of_the_device(self) -> None:
+        """No synchronise while a span is open: the host is through long before the device is."""
+        clock, matrix = CudaClock(), torch.randn(8192, 8192, device="cuda")
+        matrix @ matrix
+        clock.drain()
+        began = time.perf_counter()
+        clock.begin("forward")
+        for _ in range(20):
+            matrix @ matrix
+        clock.end()
+        queued = time.perf_counter() - began
+        assert queued < 0.5 * clock.drain()["forward"]

@@ -1,0 +1,91 @@
+"""What an exception that ended a run is taken for, by the messages that torch and CUDA give."""
+
+import pytest
+import torch
+
+from autotune.measurement.causes import kind_of, likely_cause
+from autotune.measurement.process import RunEnded
+from tests.measurement.conftest import Start
+from tests.workload.programs import PLAIN
+
+ADVICE = "\nCUDA kernel errors might be asynchronously reported at some other API call."
+OUT_OF_MEMORY = (
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.81 GiB "
+    "of which 3.12 GiB is free."
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (torch.OutOfMemoryError(OUT_OF_MEMORY), "out_of_memory"),
+        (RuntimeError("CUDA error: out of memory" + ADVICE), "out_of_memory"),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(h)`"),
+            "out_of_memory",
+        ),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), "out_of_memory"),
+        (MemoryError(), "out_of_memory"),
+        (
+            RuntimeError("CUDA error: an illegal memory access was encountered" + ADVICE),
+            "device_error",
+        ),
+        (RuntimeError("CUDA error: device-side assert triggered" + ADVICE), "device_error"),
+        (RuntimeError("CUDA error: unspecified launch failure" + ADVICE), "device_error"),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), "device_error"),
+        (
+            RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable" + ADVICE),
+            "device_lost",
+        ),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered" + ADVICE), "device_lost"),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), "crashed"),
+        (ValueError("CUDA error: "), "crashed"),
+    ],
+)
+def test_each_error_has_its_kind(error: BaseException, kind: str) -> None:
+    assert kind_of(error) == kind
+
+
+@pytest.mark.skipif(not hasattr(torch, "AcceleratorError"), reason="torch 2.8 brought it")
+def test_torch_has_a_type_of_its_own_for_errors_of_the_device() -> None:
+    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    assert kind_of(error) == "device_error"
+
+
+def test_what_is_the_devices_has_a_likely_cause() -> None:
+    assert "kernel" in likely_cause("device_error")
+    assert "driver" in likely_cause("device_lost")
+    assert likely_cause("crashed") == ""
+
+
+def ended_by(start: Start, message: str) -> RunEnded:
+    text = PLAIN.replace("optimizer.step()", f"raise RuntimeError({message!r})", 1)
+    assert text != PLAIN
+    with pytest.raises(RunEnded) as ended:
+        start(text).await_first_step()
+    return ended.value
+
+
+def test_a_run_whose_device_fails_is_a_failure_and_the_next_one_is_clean(start: Start) -> None:
+    failure = ended_by(start, "CUDA error: an illegal memory access was encountered").failure
+    assert failure.kind == "device_error"
+    assert failure.reason.startswith(
+        "RuntimeError: CUDA error: an illegal memory access was encountered; a kernel of "
+    )
+    assert start(PLAIN).window(0.0, steps=3).steps >= 3
+
+
+def test_a_run_without_memory_is_a_failure_and_the_next_one_is_clean(start: Start) -> None:
+    assert ended_by(start, OUT_OF_MEMORY).failure.kind == "out_of_memory"
+    assert start(PLAIN).window(0.0, steps=3).steps >= 3
+
+
+def test_a_compiler_that_does_not_come_back_is_named(start: Start) -> None:
+    text = PLAIN.replace("loss.backward()", "import time; time.sleep(60)", 1)
+    run = start(text)
+    run.slow_because = "torch.compile was most likely still at work"
+    run.limit(0.2)
+    with pytest.raises(RunEnded) as ended:
+        run.await_first_step()
+    assert ended.value.failure.kind == "hung"
+    assert ended.value.failure.reason.endswith("; torch.compile was most likely still at work")

@@ -1,0 +1,104 @@
+"""A device is read while a run is timed, from outside the run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.measurement import telemetry
+from autotune.measurement.doubts import doubts_of_device
+from autotune.measurement.telemetry import count_others, sampled
+from autotune.nvml import Activity, Reading
+from autotune.profiling.telemetry import Telemetry
+from tests import builders
+
+RUN = 4711
+ACTIVITY = Activity(sm_share=0.5, occupancy=0.3, tensor_share=None, memory_share=0.1)
+
+
+class Device:
+    """A GPU that counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def read(self, seconds: float) -> Reading:
+        self.reads += 1
+        return Reading(seconds=seconds, energy_joules=100.0 * self.reads)
+
+    def begin_counting(self) -> None: ...
+
+    def end_counting(self) -> Activity:
+        return ACTIVITY
+
+    def link_limit(self) -> tuple[int, int]:
+        return (5, 16)
+
+    def processes(self) -> frozenset[int]:
+        return frozenset({RUN, os.getpid(), 99})
+
+
+@contextmanager
+def opened(device: Any) -> Iterator[Any]:
+    yield device
+
+
+def on_gpu() -> Any:
+    seen = builders.seen()
+    return replace(seen, models=tuple(replace(each, device="cuda") for each in seen.models))
+
+
+def test_a_run_on_a_gpu_is_read_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device()
+    monkeypatch.setattr(telemetry, "open_device", lambda: opened(device))
+    with sampled(on_gpu(), RUN) as found:
+        pass
+    known = found.telemetry
+    assert known is not None
+    assert known.readings == device.reads >= 2
+    assert known.energy_joules == 100.0 * (device.reads - 1)
+    assert known.activity == ACTIVITY
+    assert known.pcie_limit == (5, 16)
+    assert known.other_processes == 1
+
+
+def test_a_run_on_a_cpu_opens_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "open_device", lambda: pytest.fail("a device was opened"))
+    with sampled(builders.seen(), RUN) as found:
+        pass
+    assert found.telemetry is None
+
+
+def test_a_driver_that_is_not_there_is_no_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "open_device", lambda: opened(None))
+    with sampled(on_gpu(), RUN) as found:
+        pass
+    assert found.telemetry is None
+
+
+def test_processes_are_unknown_where_the_run_itself_is_not_listed() -> None:
+    assert count_others(frozenset({1, 2}), RUN) is None
+    assert count_others(None, RUN) is None
+    assert count_others(frozenset({RUN, os.getpid()}), RUN) == 0
+
+
+def doubts(**known: Any) -> list[str]:
+    return [each.name for each in doubts_of_device(Telemetry(seconds=1.0, readings=10, **known))]
+
+
+def test_a_device_that_is_shared_or_slowed_makes_a_run_doubtful() -> None:
+    assert doubts(other_processes=2) == ["device shared"]
+    assert doubts(slowed={"heat (hardware)": 0.1}) == ["device slowed"]
+    assert doubts(slowed={"power brake": 0.5}, other_processes=1) == [
+        "device shared",
+        "device slowed",
+    ]
+
+
+def test_what_is_healthy_or_unknown_is_no_doubt() -> None:
+    assert doubts_of_device(None) == ()
+    assert doubts() == []
+    assert doubts(other_processes=0, slowed={"power cap": 1.0, "heat (software)": 0.05}) == []

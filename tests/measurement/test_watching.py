@@ -1,0 +1,106 @@
+"""A run that is looked into: what was found, and why something was not."""
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import NotPossible, RunEnded
+from autotune.measurement.watching import STARTS, STEPS, look
+from autotune.source.edits import Place
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from tests.measurement.conftest import Start
+from tests.workload.programs import PLAIN
+
+KERNEL = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 10, "dur": 5, "args": {}}
+FOUND: dict[str, Any] = {
+    FLOPS: 400,
+    SAVED: Saved(activation_bytes=12, gradient_bytes=4),
+    SYNCS: ((Place(path="/a/train.py", line=4), 8),),
+    TRACE: zlib.compress(json.dumps({"traceEvents": [KERNEL]}).encode()),
+}
+
+
+class Run:
+    """A run that answers as `found` says, or ends as that raises."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.found = found
+        self.killed = False
+        self.asked: list[str] = []
+
+    def window(self, seconds: float, *, steps: int) -> None:
+        pass
+
+    def watch(self, mode: str, *, steps: int) -> object:
+        assert steps == STEPS[mode]
+        self.asked.append(mode)
+        answer = self.found[mode]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def looked(*runs: dict[str, Any], compiled: bool = False) -> Any:
+    started = [Run(found) for found in runs]
+    waiting = iter(started)
+    looks = look(lambda: next(waiting), compiled=compiled)  # type: ignore[arg-type,return-value]
+    assert all(run.killed for run in started)
+    return looks
+
+
+def test_everything_is_found_in_one_run_the_trace_last() -> None:
+    found = looked(FOUND)
+    assert list(STEPS)[-1] == TRACE
+    assert found.flops_per_step == 200
+    assert (found.activation_bytes, found.gradient_bytes) == (12, 4)
+    assert [(each.line, each.per_step) for each in found.syncs] == [(4, 2.0)]
+    assert found.trace.kernels == 1
+    assert found.missing == {}
+
+
+def test_what_is_not_offered_is_missing_with_its_reason() -> None:
+    found = looked({**FOUND, TRACE: NotPossible("no CUPTI")})
+    assert found.trace is None
+    assert found.missing == {TRACE: "no CUPTI"}
+
+
+def test_a_program_that_ends_is_started_again_for_what_is_left() -> None:
+    ended = RunEnded(Failure(kind="ended", reason="the program came to its end"))
+    found = looked({**FOUND, SYNCS: ended}, FOUND)
+    assert found.missing == {}
+    short = looked(*[{**FOUND, FLOPS: ended}] * STARTS)
+    assert set(short.missing) == set(STEPS)
+
+
+def test_a_program_that_fails_under_one_look_is_spared_it() -> None:
+    crashed = RunEnded(Failure(kind="crashed", reason="RuntimeError: hooks"))
+    found = looked({**FOUND, SAVED: crashed}, FOUND)
+    assert found.missing == {SAVED: "RuntimeError: hooks"}
+    assert found.trace is not None
+
+
+def test_operations_of_a_compiled_model_are_not_counted() -> None:
+    found = looked(FOUND, compiled=True)
+    assert set(found.missing) == {FLOPS, SAVED}
+
+
+def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
+    empty = looked({**FOUND, TRACE: zlib.compress(b'{"traceEvents": []}')})
+    assert "no kernel" in empty.missing[TRACE]
+    broken = looked({**FOUND, TRACE: zlib.compress(b"[")})
+    assert "cannot be read" in broken.missing[TRACE]
+
+
+@pytest.mark.slow
+def test_a_real_program_is_looked_into_in_a_process_of_its_own(start: Start) -> None:
+    looks = look(lambda: start(PLAIN), compiled=False)
+    assert looks.flops_per_step
+    assert looks.activation_bytes and looks.gradient_bytes
+    assert looks.trace is None  # no device, no kernels
+    assert "no kernel" in looks.missing[TRACE]

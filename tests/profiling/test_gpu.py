@@ -1,0 +1,178 @@
+"""What a GPU's profile says of the device: true shares, counted work, published peaks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.profiling.build import build_profile, with_gpu
+from autotune.profiling.gpu import GpuProfile, Looks, build_gpu
+from autotune.profiling.peaks import peak_of, precision_of
+from autotune.profiling.roofline import roofline
+from autotune.profiling.telemetry import Telemetry
+from autotune.profiling.trace import Trace
+from autotune.workload.window import AS_IS, Allocator, Window
+from tests import builders
+
+GIB = 1 << 30
+H200 = builders.machine(
+    device="cuda",
+    device_name="NVIDIA H200",
+    capability=(9, 0),
+    device_memory_bytes=140 * GIB,
+)
+# 10 steps of 100 ms, 32 samples each.
+WINDOW = Window(mode=AS_IS, steps=10, samples=320, seconds=1.0, peak_bytes=20 * GIB)
+TRACE = Trace(
+    steps=8,
+    seconds=1.6,  # twice as long as they take without the profiler
+    busy_share=0.3,
+    kernels=800,
+    kernel_seconds=0.6e-3,
+    exposed_copy_share=0.05,
+    idle={"data": 0.13, "launch": 0.52, "sync": 0.0},
+)
+
+
+def seen(**changes: Any) -> Any:
+    whole = builders.seen()
+    (model,) = whole.models
+    fields = {name: changes.pop(name) for name in tuple(changes) if hasattr(model, name)}
+    return replace(whole, models=(replace(model, **{"device": "cuda"} | fields),), **changes)
+
+
+def gpu(looks: Looks | None = None, **changes: Any) -> GpuProfile:
+    given: dict[str, Any] = {
+        "machine": H200,
+        "seen": seen(autocast="bfloat16"),
+        "looks": looks or Looks(trace=TRACE, flops_per_step=98.95e12),
+        "telemetry": Telemetry(seconds=1.0, readings=10, power_watts=640.0),
+        "windows": (WINDOW,),
+    }
+    return build_gpu(**given | changes)
+
+
+def test_kernels_take_their_time_of_a_step_that_no_profiler_slows() -> None:
+    found = gpu()
+    assert found.busy_share == pytest.approx(0.6)
+    assert found.exposed_copy_share == pytest.approx(0.1)
+    assert found.idle == pytest.approx({"data": 0.06, "launch": 0.24, "sync": 0.0})
+
+
+def test_counted_work_is_a_share_of_the_published_peak() -> None:
+    found = gpu()
+    assert found.precision == "bf16"
+    assert found.flops_per_sample == pytest.approx(98.95e12 / 32)
+    assert found.mfu == pytest.approx(1.0)
+    assert found.joules_per_sample == pytest.approx(2.0)
+
+
+def test_a_device_that_is_not_in_the_table_has_no_utilisation_of_its_peak() -> None:
+    found = gpu(machine=replace(H200, device_name="NVIDIA H200 MIG 1g.18gb"))
+    assert found.mfu is None
+    assert "NVIDIA H200 MIG 1g.18gb in bf16" in found.missing["peak"]
+    assert found.flops_per_sample is not None
+
+
+def test_what_was_not_looked_at_is_unknown() -> None:
+    found = gpu(Looks(missing={"trace": "no kernel"}), telemetry=None)
+    assert (found.busy_share, found.mfu, found.joules_per_sample) == (None, None, None)
+    assert found.missing["trace"] == "no kernel"
+    assert found.idle == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "teraflops"),
+    [
+        ("NVIDIA H200", "bf16", 989.5),
+        ("NVIDIA H100 PCIe", "tf32", 378),
+        ("NVIDIA A100-SXM4-80GB", "fp16", 312),
+        ("NVIDIA A100 80GB PCIe", "fp32", 19.5),
+        ("Tesla V100-SXM2-16GB", "fp16", 125),
+        ("Tesla T4", "bf16", None),
+        ("NVIDIA A10", "bf16", 125),
+        ("NVIDIA A10G", "bf16", None),
+        ("NVIDIA GeForce RTX 3090 Ti", "fp16", None),
+    ],
+)
+def test_peaks_are_of_exactly_that_device(
+    name: str, precision: str, teraflops: float | None
+) -> None:
+    peak = peak_of(name)
+    found = peak.flops_per_second.get(precision) if peak else None
+    assert found == (pytest.approx(teraflops * 1e12) if teraflops else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "precision"),
+    [
+        ({"autocast": "bfloat16"}, "bf16"),
+        ({"autocast": "float16"}, "fp16"),
+        ({"dtype": "bfloat16"}, "bf16"),
+        ({"convolutions": 0}, "fp32"),
+        ({"convolutions": 0, "matmul_precision": "high"}, "tf32"),
+        ({"convolutions": 3}, "tf32"),
+        ({"convolutions": 3, "cudnn_tf32": False}, "fp32"),
+    ],
+)
+def test_precision_is_the_fastest_that_the_program_allows(
+    changes: dict[str, Any], precision: str
+) -> None:
+    assert precision_of(seen(**changes), H200) == precision
+
+
+def test_an_old_device_has_no_tf32() -> None:
+    old = replace(H200, capability=(7, 5))
+    assert precision_of(seen(matmul_precision="high"), old) == "fp32"
+
+
+def test_no_ceiling_is_above_what_is_computed_or_moved() -> None:
+    computing = roofline(seen(parameter_bytes=0), gpu(), H200, rate=320.0)
+    assert computing.samples_per_second == pytest.approx(320.0)
+    assert computing.max_gain == pytest.approx(1.0)
+    moving = roofline(seen(parameter_bytes=1_600 * 10**9), gpu(), H200, rate=0.32)
+    assert moving.samples_per_second == pytest.approx(32.0, rel=1e-4)
+    unknown = roofline(seen(), gpu(Looks(missing={"flops": "compiled"})), H200, rate=1.0)
+    assert (unknown.max_gain, unknown.reason) == (None, "compiled")
+
+
+def profile(looks: Looks | None, **changes: Any) -> Any:
+    given: dict[str, Any] = {
+        "machine": H200,
+        "seen": seen(parameter_bytes=GIB),
+        "windows": {AS_IS: (WINDOW,)},
+        "reasons": {},
+        "interval": (300.0, 340.0),
+        "startup_seconds": 1.0,
+        "probes": {},
+        "budget_seconds": 60.0,
+        "ended_early": False,
+    }
+    whole = build_profile(**given | changes)
+    return whole if looks is None else with_gpu(whole, looks, None)
+
+
+def test_the_peak_of_memory_is_split_by_what_was_seen() -> None:
+    states = [Allocator(retries=each, reserved_peak_bytes=24 * GIB) for each in (3, 5)]
+    windows = {AS_IS: tuple(replace(WINDOW, allocator=state) for state in states)}
+    whole = profile(Looks(activation_bytes=12 * GIB, gradient_bytes=GIB // 2), windows=windows)
+    memory = whole.memory
+    state = whole.seen.optimizer.state_bytes + sum(each.buffer_bytes for each in whole.seen.models)
+    assert memory.activation_bytes == 12 * GIB
+    assert memory.gradient_bytes == GIB // 2
+    assert memory.workspace_bytes == 20 * GIB - 12 * GIB - GIB - GIB // 2 - state
+    assert memory.reserved_bytes == 24 * GIB
+    assert whole.gpu.allocator_retries == 2
+    assert whole.ceiling("roofline") is not None
+
+
+def test_what_was_not_looked_at_is_what_is_left_of_the_peak() -> None:
+    memory = profile(Looks()).memory
+    assert memory.workspace_bytes is None
+    assert memory.activation_bytes is not None and memory.activation_bytes < 20 * GIB
+
+
+def test_a_cpu_has_no_gpu_and_no_roofline() -> None:
+    whole = profile(None, machine=builders.machine())
+    assert whole.gpu is None
+    assert whole.ceiling("roofline") is None

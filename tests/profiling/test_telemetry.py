@@ -1,0 +1,43 @@
+"""Readings of a device summed up: what is not known stays so."""
+
+import pytest
+
+from autotune.nvml import Reading
+from autotune.profiling.telemetry import sum_up
+
+
+def test_power_is_the_energy_that_was_used() -> None:
+    found = sum_up(
+        [
+            Reading(seconds=10.0, energy_joules=1000.0, power_watts=100.0),
+            Reading(seconds=12.0, energy_joules=1600.0, power_watts=120.0),
+        ]
+    )
+    assert (found.energy_joules, found.seconds, found.power_watts) == (600.0, 2.0, 300.0)
+
+
+def test_without_a_meter_power_is_the_mean_of_what_was_drawn() -> None:
+    found = sum_up([Reading(seconds=0, power_watts=100.0), Reading(seconds=1, power_watts=120.0)])
+    assert (found.energy_joules, found.power_watts) == (None, 110.0)
+
+
+def test_a_meter_that_began_anew_says_nothing() -> None:
+    found = sum_up([Reading(seconds=0, energy_joules=9.0), Reading(seconds=1, energy_joules=1.0)])
+    assert found.energy_joules is None
+
+
+def test_what_slows_the_device_is_a_share_of_the_readings() -> None:
+    reasons = [("power cap",), ("power cap", "heat (hardware)"), (), None]
+    found = sum_up([Reading(seconds=0, slowed_by=each) for each in reasons])
+    assert found.slowed == pytest.approx({"power cap": 2 / 3, "heat (hardware)": 1 / 3})
+
+
+def test_a_device_that_says_nothing_is_unknown() -> None:
+    found = sum_up([Reading(seconds=0.0), Reading(seconds=1.0)])
+    known = {name for name in found.__slots__ if getattr(found, name) is not None}
+    assert known == {"seconds", "readings"}
+
+
+def test_the_link_is_as_good_as_it_was_when_it_was_used() -> None:
+    links = [Reading(seconds=0, pcie_generation=each, pcie_width=16) for each in (1, 4, 1)]
+    assert sum_up(links).pcie_generation == 4

@@ -1,0 +1,167 @@
+"""What the device did and why it was idle, from time lines made by hand."""
+
+import json
+from typing import Any
+
+import pytest
+
+from autotune.profiling.trace import Trace, parse_trace
+
+HOST = {"pid": 1, "tid": 1}
+
+
+class TimeLine:
+    """A profiler's trace, in microseconds."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = [
+            {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "ts": -500, "dur": 9000},
+            {"ph": "i", "name": "Iteration Start", "ts": 0},
+        ]
+        self.correlation = 0
+
+    def add(self, cat: str, name: str, ts: float, dur: float, **args: Any) -> None:
+        event = {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, **HOST, "args": args}
+        self.events.append(event)
+
+    def kernel(self, launched: float, begin: float, end: float) -> None:
+        self.correlation += 1
+        self.add("cuda_runtime", "cudaLaunchKernel", launched, 2, correlation=self.correlation)
+        self.add("kernel", "gemm", begin, end - begin, correlation=self.correlation)
+
+    def copy(self, launched: float, begin: float, end: float, way: str, size: int) -> None:
+        self.correlation += 1
+        self.add("cuda_runtime", "cudaMemcpyAsync", launched, 2, correlation=self.correlation)
+        name, args = f"Memcpy {way}", {"correlation": self.correlation, "bytes": size}
+        self.add("gpu_memcpy", name, begin, end - begin, **args)
+
+    def sync(self, begin: float, end: float, name: str = "cudaStreamSynchronize") -> None:
+        self.add("cuda_runtime", name, begin, end - begin)
+
+    def parsed(self, steps: int = 1) -> Trace:
+        trace = parse_trace(json.dumps({"traceEvents": self.events}), steps=steps)
+        assert trace is not None
+        return trace
+
+
+def test_kernels_beside_each_other_count_once() -> None:
+    line = TimeLine()
+    line.add("cpu_op", "aten::mm", 0, 5)
+    line.kernel(1, 10, 60)
+    line.kernel(3, 40, 100)
+    found = line.parsed()
+    assert found.busy_share == pytest.approx(0.9)
+    assert found.kernels == 2
+    assert found.kernel_seconds == pytest.approx(55e-6)
+    assert found.seconds == pytest.approx(100e-6)
+
+
+def test_a_device_that_has_its_work_in_time_is_idle_for_no_reason_of_the_host() -> None:
+    line = TimeLine()
+    line.kernel(0, 3, 50)
+    line.kernel(4, 53, 103)
+    found = line.parsed()
+    assert found.idle["other"] == pytest.approx(3 / 103)
+    assert found.idle["sync"] == found.idle["data"] == 0
+
+
+def test_late_launches_are_the_host_s() -> None:
+    line = TimeLine()
+    for step in range(10):
+        line.kernel(20 * step, 20 * step + 5, 20 * step + 10)
+    found = line.parsed()
+    assert found.idle["launch"] == pytest.approx(1 - found.busy_share)
+    assert found.busy_share == pytest.approx(50 / 190)
+
+
+def test_the_loader_s_wait_is_told_from_the_launch_after_it() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 50)
+    line.add("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", 20, 100)
+    line.kernel(125, 130, 200)
+    found = line.parsed()
+    assert found.idle["data"] == pytest.approx(70 / 200)
+    assert found.idle["launch"] == pytest.approx(15 / 200)
+
+
+def test_a_wait_for_the_device_costs_what_the_device_then_waits() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 100)
+    line.sync(10, 102)
+    line.kernel(150, 160, 200)
+    found = line.parsed()
+    assert found.syncs_per_step == 1
+    assert found.idle["sync"] == pytest.approx(60 / 200)
+
+
+def test_clocks_that_are_some_microseconds_apart_hide_no_wait() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 100)
+    line.sync(10, 97)
+    line.kernel(150, 160, 200)
+    assert line.parsed().idle["sync"] == pytest.approx(60 / 200)
+
+
+def test_a_wait_with_work_in_the_queue_costs_nothing() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 100)
+    line.kernel(3, 101, 200)  # on another stream: it was launched before the wait
+    line.sync(10, 102)
+    found = line.parsed()
+    assert found.syncs_per_step == 1
+    assert found.idle["sync"] == 0
+
+
+def test_the_profiler_s_own_wait_at_the_end_is_not_the_program_s() -> None:
+    line = TimeLine()
+    line.sync(-10, -5, "cudaDeviceSynchronize")
+    line.kernel(0, 5, 100)
+    line.sync(20, 105, "cudaDeviceSynchronize")
+    assert line.parsed().syncs_per_step == 0
+
+
+@pytest.mark.parametrize("memory", ["Pageable", "Pinned"])
+def test_copies_are_told_by_their_memory_and_what_hides_them(memory: str) -> None:
+    line = TimeLine()
+    line.copy(0, 10, 50, f"HtoD ({memory} -> Device)", 4000)
+    line.kernel(5, 30, 70)
+    line.copy(60, 70, 80, "DtoH (Device -> Pinned)", 8)
+    line.kernel(60, 80, 100)
+    found = line.parsed()
+    by_way = {(each.direction, each.memory): each for each in found.copies}
+    assert set(by_way) == {("HtoD", memory.lower()), ("DtoH", "pinned")}
+    assert by_way["HtoD", memory.lower()].bytes == 4000
+    assert by_way["HtoD", memory.lower()].seconds == pytest.approx(40e-6)
+    assert found.hidden_share == pytest.approx(0.5)
+    assert found.exposed_copy_share == pytest.approx((20 + 10) / 100)
+
+
+def test_a_wait_for_a_copy_to_the_device_is_the_copy_s() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 20)
+    line.copy(22, 25, 60, "HtoD (Pageable -> Device)", 1 << 20)
+    line.sync(24, 62)
+    line.kernel(80, 90, 100)
+    found = line.parsed()
+    assert found.syncs_per_step == 0
+    assert found.idle["copy"] == pytest.approx(30 / 100)
+    assert found.idle["sync"] == 0
+
+
+def test_all_shares_of_a_trace_make_up_its_time() -> None:
+    line = TimeLine()
+    line.copy(0, 10, 50, "HtoD (Pageable -> Device)", 4000)
+    line.sync(2, 52)
+    line.kernel(60, 70, 90)
+    line.sync(61, 95)
+    line.kernel(100, 120, 160)
+    found = line.parsed()
+    whole = found.busy_share + found.exposed_copy_share + sum(found.idle.values())
+    assert whole == pytest.approx(1)
+
+
+def test_a_trace_without_kernels_is_none_and_another_file_an_error() -> None:
+    assert parse_trace('{"traceEvents": []}', steps=1) is None
+    for text in ("[]", "{}", "nothing"):
+        with pytest.raises(ValueError, match=r"traceEvents|Expecting"):
+            parse_trace(text, steps=1)

@@ -1,0 +1,58 @@
+"""Runs recorded on a real GPU, which the ordinary tests replay where there is none.
+
+A recording is what `python -m tests.bench.gpu` writes for each planted program, copied here as it
+is (`cp reports/h200/planted-*.json tests/recorded/`), never edited:
+
+    part, name    of the measurement
+    machine       the device, driver, versions and cores that it was made on
+    measured
+      fault       what was planted
+      expected    what a diagnosis must say: `first` (one of these), `absent` (none of these)
+      result      the whole result.json of `autotune profile`: every window with its phases and
+                  losses, ceilings, memory statistics, telemetry and the summary of the trace
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.outputs.document import from_document
+from autotune.result import Result
+from tests.bench.gpu_planted import Expected
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One recorded run: what was planted, what must be said of it, and all that was measured."""
+
+    name: str
+    expected: Expected
+    result: Result
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> "Recording":
+        """The recording that `document` is.
+
+        Raises:
+            ValueError: it was rehearsed, failed, or was made without a GPU.
+        """
+        name = document["name"]
+        if "rehearsal" in document or "failed" in document:
+            raise ValueError(f"{name} was rehearsed or failed: it records no run")
+        if document["machine"]["device"] != "cuda":
+            raise ValueError(f"{name} was made on {document['machine']['device']}, and not a GPU")
+        measured = document["measured"]
+        expected = {key: tuple(value) for key, value in measured["expected"].items()}
+        return cls(
+            name=name,
+            expected=Expected(**expected),
+            result=from_document(measured["result"]),
+        )
+
+
+def recordings() -> list[Recording]:
+    """Every recording that there is."""
+    return [Recording.of(json.loads(path.read_text())) for path in sorted(FOLDER.glob("*.json"))]

@@ -1,0 +1,157 @@
+"""What a device's time line says holds a program back, and what it does not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.diagnosis import Bottleneck, Finding, diagnose
+from autotune.profiling.gpu import GpuProfile, SyncPlace
+from autotune.profiling.profile import Profile
+from autotune.profiling.telemetry import Telemetry
+from autotune.profiling.trace import Copies, Trace
+from tests import builders
+
+GIB = 1 << 30
+HEALTHY = {"data": 0.01, "copy": 0.01, "forward": 0.33, "backward": 0.58, "optimizer": 0.07}
+CALM = {"data": 0.0, "copy": 0.0, "sync": 0.0, "launch": 0.02, "other": 0.03}
+BATCH = Copies(
+    direction="HtoD",
+    memory="pinned",
+    count=8,
+    bytes=8 * 19_000_000,
+    seconds=0.01,
+    largest_bytes=19_000_000,
+)
+PLACES = (SyncPlace(path="/home/ada/train.py", line=45, per_step=1.0),)
+
+
+def on_device(
+    idle: Mapping[str, float] = CALM,
+    *,
+    trace: Mapping[str, Any] | None = None,
+    gpu: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Profile:
+    """A program that keeps its GPU busy, but for what is changed."""
+    traced: dict[str, Any] = {
+        "steps": 8,
+        "seconds": 0.8,
+        "busy_share": 0.95,
+        "kernels": 4000,
+        "kernel_seconds": 190e-6,
+        "copies": (BATCH,),
+        "hidden_share": 0.98,
+        "syncs_per_step": 1.0,
+        "idle": idle,
+    }
+    whole: dict[str, Any] = {
+        "busy_share": 1 - sum(idle.values()),
+        "idle": idle,
+        "trace": Trace(**traced | dict(trace or {})),
+        "syncs": PLACES,
+    }
+    memory = replace(builders.profile().memory, capacity_bytes=80 * GIB, peak_bytes=30 * GIB)
+    given: dict[str, Any] = {
+        "machine": builders.machine(device="cuda", device_name="NVIDIA H200", capability=(9, 0)),
+        "phases": HEALTHY,
+        "windows": (),
+        "ceilings": (),
+        "memory": memory,
+        "gpu": GpuProfile(**whole | dict(gpu or {})),
+    }
+    return builders.profile(**given | changes)
+
+
+def found(profile: Profile) -> dict[Bottleneck, Finding]:
+    return {finding.bottleneck: finding for finding in diagnose(profile)}
+
+
+def test_a_healthy_program_hears_that_it_computes() -> None:
+    assert set(found(on_device())) == {Bottleneck.COMPUTE}
+
+
+def test_waiting_for_the_device_is_named_with_its_lines_where_it_costs() -> None:
+    finding = found(on_device({**CALM, "sync": 0.3}))[Bottleneck.SYNC]
+    assert finding.severity == "critical"
+    assert "30 % of each step" in finding.headline
+    assert "1 times a step: train.py:45 (1 a step)" in finding.evidence
+    assert finding.max_gain == pytest.approx(1 / 0.7)
+
+
+def test_waiting_for_the_device_that_costs_nothing_is_no_finding() -> None:
+    busy = on_device({**CALM, "sync": 0.01}, trace={"syncs_per_step": 12.0})
+    assert Bottleneck.SYNC not in found(busy)
+
+
+def test_short_kernels_that_are_launched_late_are_overhead() -> None:
+    idle = {**CALM, "launch": 0.55}
+    finding = found(on_device(idle, trace={"kernel_seconds": 6e-6}))[Bottleneck.OVERHEAD]
+    assert "500 kernels a step, of 6 µs each" in finding.evidence
+    assert finding.max_gain == pytest.approx(1 / 0.45)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        on_device({**CALM, "launch": 0.55}),  # the kernels are long
+        on_device({**CALM, "data": 0.5, "launch": 0.3}, trace={"kernel_seconds": 6e-6}),
+        on_device({**CALM, "sync": 0.4}, trace={"kernel_seconds": 6e-6}),
+        on_device({**CALM, "launch": 0.15}, trace={"kernel_seconds": 6e-6}),  # busy
+    ],
+)
+def test_a_device_that_waits_for_something_else_is_not_launch_bound(profile: Profile) -> None:
+    assert Bottleneck.OVERHEAD not in found(profile)
+
+
+def test_pageable_copies_that_are_waited_for_are_named() -> None:
+    pageable = replace(BATCH, memory="pageable")
+    profile = on_device(
+        {**CALM, "copy": 0.05},
+        trace={"copies": (pageable,), "hidden_share": 0.0},
+        gpu={"exposed_copy_share": 0.08},
+    )
+    finding = found(profile)[Bottleneck.COPY]
+    assert finding.severity == "warning"
+    assert finding.evidence == (
+        "Each step copies 19.0 MB from pageable memory to the device, which makes the program "
+        "wait; kernels run beside 0 % of it: it is not overlapped."
+    )
+    assert "13 % of each step" in finding.headline
+
+
+def test_copies_that_kernels_hide_are_no_finding() -> None:
+    pageable = replace(BATCH, memory="pageable")
+    assert Bottleneck.COPY not in found(on_device(trace={"copies": (pageable,)}))
+
+
+def test_a_link_below_its_limit_is_said_beside_the_copies() -> None:
+    telemetry = Telemetry(
+        seconds=1, readings=9, pcie_generation=4, pcie_width=8, pcie_limit=(5, 16)
+    )
+    slow = {"exposed_copy_share": 0.3, "telemetry": telemetry}
+    finding = found(on_device(gpu=slow))[Bottleneck.COPY]
+    assert finding.evidence.endswith("generation 4 and width 8 of 5 and 16.")
+    good = replace(telemetry, pcie_generation=5, pcie_width=16)
+    finding = found(on_device(gpu=slow | {"telemetry": good}))[Bottleneck.COPY]
+    assert "PCIe" not in finding.evidence
+
+
+def test_an_allocator_that_began_anew_while_it_was_timed_is_named() -> None:
+    finding = found(on_device(gpu={"allocator_retries": 4}))[Bottleneck.MEMORY]
+    assert finding.severity == "warning"
+    assert "4 times" in finding.evidence
+    assert Bottleneck.MEMORY not in found(on_device(gpu={"allocator_retries": 0}))
+
+
+@pytest.mark.parametrize(("reserved", "named"), [(62, True), (50, False)])
+def test_memory_that_is_held_and_not_used_is_named(reserved: int, named: bool) -> None:
+    memory = replace(on_device().memory, reserved_bytes=reserved * GIB)
+    assert (Bottleneck.MEMORY in found(on_device(memory=memory))) == named
+
+
+def test_how_far_below_its_peak_a_device_computes_is_said_where_it_is_known() -> None:
+    known = found(on_device(gpu={"mfu": 0.21, "precision": "tf32"}))[Bottleneck.COMPUTE]
+    assert "It reaches 21 % of the device's peak in tf32." in known.evidence
+    assert "peak" not in found(on_device())[Bottleneck.COMPUTE].evidence

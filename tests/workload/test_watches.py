@@ -1,0 +1,84 @@
+"""What is looked for in steps that are not timed."""
+
+import json
+import warnings
+import zlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from autotune.workload.conversation import RunWindow, Unsupported, Watched
+from autotune.workload.watches import Synchronising
+from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Saved, Window
+from tests.workload.programs import PLAIN, run
+
+# 32 samples through 8 x 16 and 16 x 2 weights: forward, and backward for the weights and, of the
+# second, for what came before it; two operations each.
+FLOPS_PER_STEP = 2 * 32 * (8 * 16 * 2 + 16 * 2 * 3)
+
+
+def watched(mode: str, folder: Path, *, steps: int = 2) -> object:
+    reports = run(
+        PLAIN,
+        RunWindow(seconds=0.0, steps=2, mode=mode),
+        RunWindow(seconds=0.0, steps=steps),
+        folder=folder,
+    )
+    looked_at, after = reports[1:3]
+    assert isinstance(looked_at, Watched) and looked_at.window.mode == mode
+    assert isinstance(after, Window) and (after.mode, after.steps) == (AS_IS, steps)
+    return looked_at.found
+
+
+def test_floating_point_operations_of_all_passes_are_counted(tmp_path: Path) -> None:
+    assert watched(FLOPS, tmp_path) == 2 * FLOPS_PER_STEP
+
+
+def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path) -> None:
+    found = watched(SAVED, tmp_path)
+    assert isinstance(found, Saved)
+    parameters = 8 * 16 + 16 + 16 * 2 + 2
+    assert found.gradient_bytes == 4 * parameters
+    # Inputs, the first layer's output that is both relu's and the second layer's, log-probabilities
+    # and targets; the weights are none of these.
+    least = 4 * 32 * (8 + 16 + 2) + 8 * 32
+    assert least <= found.activation_bytes <= 1.1 * least
+
+
+def test_a_trace_holds_the_operations_of_its_steps(tmp_path: Path) -> None:
+    found = watched(TRACE, tmp_path)
+    assert isinstance(found, bytes)
+    names = [each.get("name") for each in json.loads(zlib.decompress(found))["traceEvents"]]
+    assert names.count("aten::addmm") == 4
+    assert any(str(name).startswith("enumerate(DataLoader)") for name in names)
+
+
+def test_what_this_torch_does_not_offer_is_said_and_the_run_goes_on(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("torch has a device here")
+    reports = run(
+        PLAIN, RunWindow(seconds=0.0, mode=SYNCS), RunWindow(seconds=0.0), folder=tmp_path
+    )
+    assert isinstance(reports[1], Unsupported)
+    assert isinstance(reports[2], Window)
+
+
+def test_lines_that_wait_for_the_device_are_noted_by_torch_s_warnings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modes = ["default"]
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    before = warnings.showwarning
+    watch = Synchronising()
+    watch.begin()
+    assert modes[-1] == "warn"
+    for _ in range(3):
+        warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+    warnings.warn("something else", stacklevel=1)
+    (found,) = watch.end()
+    place, count = found
+    assert (Path(place.path).name, count) == (Path(__file__).name, 3)
+    assert modes[-1] == "default"
+    assert warnings.showwarning is before
