@@ -11,13 +11,24 @@ from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
+from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, LossSeconds, Turns, take_turns
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
-from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict, decide, is_decided
+from autotune.verdict import (
+    BASELINE,
+    DELIVERED,
+    MINIMUM_GAIN,
+    NUDGED,
+    TUNED,
+    Verdict,
+    decide,
+    is_decided,
+)
+from autotune.verdict.parity import NUDGE
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -26,6 +37,8 @@ STEPS_PER_TURN = 2.5
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
+# How long the nudged program may take for as many, where the losses part.
+NUDGED_SECONDS = 30.0
 # A budget is advised in whole tens of seconds.
 BUDGET_STEP_SECONDS = 10
 
@@ -44,16 +57,46 @@ def judge(
     turns = Turns()
     if best.config:
         turns = _take_turns(context, profiled, best.config, emission, whole=whole)
-    verdict = decide(
-        turns,
-        best.config,
-        cores=context.machine.cores,
-        unobserved=lambda seen: unobserved(best.config, seen),
-        edits=emission.edits,
-    )
+
+    def decided() -> Verdict:
+        return decide(
+            turns,
+            best.config,
+            cores=context.machine.cores,
+            unobserved=lambda seen: unobserved(best.config, seen),
+            edits=emission.edits,
+        )
+
+    verdict = decided()
+    if (steps := _steps_that_part(verdict)) > 0:
+        turns.losses[NUDGED] = _nudged_losses(context, steps)
+        verdict = decided()
     if not best.config and (reason := untried or _why_unknown(found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, emission if verdict.outcome == "faster" else Emission()
+
+
+def _steps_that_part(verdict: Verdict) -> int:
+    """How many losses were compared where they part and that is what a gain falls with; or 0."""
+    same, speedup = verdict.parity, verdict.speedup
+    parted = same is not None and same.same_training is False
+    return same.steps if same and parted and speedup and speedup.high > MINIMUM_GAIN else 0
+
+
+def _nudged_losses(context: Context, steps: int) -> list[float]:
+    """Losses of the program as it is, its weights moved in their last digits."""
+    context.listener.stage("looking how far rounding alone takes the training")
+    losses: list[float] = []
+    ends = time.monotonic() + NUDGED_SECONDS
+    run = context.bench.start(nudge=NUDGE)
+    try:
+        while len(losses) < steps and time.monotonic() < ends:
+            losses += run.window(0.0).losses
+    except RunEnded as end:
+        losses += end.window.losses if end.window else ()
+    finally:
+        run.kill()
+    return losses
 
 
 def _why_untried(context: Context, profiled: Profile, space: Space, trials: Sequence[Trial]) -> str:

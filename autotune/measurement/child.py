@@ -79,6 +79,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         seed_everything(job.seed)
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
+        setup.nudge = job.nudge
         with intercepted(setup, line, training_loader=job.training_loader) as live:
             try:
                 exit_code = _run_program(job)

@@ -15,7 +15,7 @@ class Job:
 
     `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
     a script; with `injected` it trains as it is, and the config is had at torch's seams, as a
-    script's is.
+    script's is. `nudge` is the Setup's.
     """
 
     program: Program
@@ -25,6 +25,7 @@ class Job:
     layer: Layer | None = None
     objects: bytes = b""
     injected: bool = False
+    nudge: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

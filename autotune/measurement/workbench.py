@@ -104,11 +104,13 @@ class Workbench:
         *,
         sources: Mapping[str, str] | None = None,
         injected: bool = False,
+        nudge: float = 0.0,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
 
-        With `injected`, objects too are set up at torch's seams rather than by their Trainer.
+        With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
+        `nudge`, weights begin moved by so much of themselves.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -117,6 +119,7 @@ class Workbench:
             seed=self._seed,
             objects=self._target.objects,
             injected=injected,
+            nudge=nudge,
         )
         run = self._fork(job, self._sandbox.layer())
         return self._try_prepared(run, job) if self._prepared_untried else run

@@ -16,6 +16,7 @@ from autotune.workload.seen import Seen
 __all__ = [
     "BASELINE",
     "DELIVERED",
+    "NUDGED",
     "TUNED",
     "Delivered",
     "Parity",
@@ -27,6 +28,8 @@ __all__ = [
 
 # The contestants, as turns and results name them.
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
+# Whose losses say how far rounding alone takes the training: the program as it is, nudged.
+NUDGED = "nudged"
 
 # Less is not worth a change to a program: it is the difference between two starts of the same one.
 MINIMUM_GAIN = 1.02
@@ -122,7 +125,8 @@ def decide(
     """The verdict on `config`, from the turns of the program as it is, tuned, and as emitted.
 
     Args:
-        turns: of "baseline", "tuned" and, where there is an emitted program, "delivered".
+        turns: of "baseline", "tuned" and, where there is an emitted program, "delivered"; with the
+            losses of "nudged", where it was run.
         config: the best settings found; empty where none beat the program's own.
         cores: cores that the programs may use.
         unobserved: which settings a run did not have, in sentences; asked of the emitted program.
@@ -192,7 +196,8 @@ def _parity(turns: Turns, config: Config) -> Parity:
     semantics = max(
         (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
     )
-    return parity(turns.losses.get(BASELINE, ()), turns.losses.get(TUNED, ()), semantics)
+    baseline, tuned, nudged = (turns.losses.get(name, ()) for name in (BASELINE, TUNED, NUDGED))
+    return parity(baseline, tuned, semantics, nudged=nudged)
 
 
 def _delivered(

@@ -26,6 +26,10 @@ SMOOTHED_STEPS = 5
 BAND = 0.05  # of the loss, or of all that was learnt where that is less
 LEAST_BAND = 0.01  # of the loss, where nothing was learnt
 BAND_ERRORS = 5.0  # of the smoothed difference; many, as weights drift apart from step to step
+NUDGE = 1e-6  # of each weight: some units in the last place of float32
+# Two runs that differ in their last digits only, how far a third may be from the first: as far
+# twice, for what parts them is chance.
+TIMES_NUDGED = 2.0
 FLOOR = 0.1  # of the first loss: near zero, differences are relative to this
 
 # Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
@@ -59,13 +63,21 @@ def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:
     return tuple(fmean(values[start : start + width]) for start in range(len(values) - width + 1))
 
 
-def parity(baseline: Sequence[float], tuned: Sequence[float], semantics: Semantics) -> Parity:
+def parity(
+    baseline: Sequence[float],
+    tuned: Sequence[float],
+    semantics: Semantics,
+    *,
+    nudged: Sequence[float] = (),
+) -> Parity:
     """Compare the losses of two runs with the same seed, step by step from their first step on.
 
     Args:
         baseline: loss of each optimizer step of the program as it is; nan where it has none.
         tuned: the same of the run with the settings; what one has more than the other is left out.
         semantics: what the settings may change, the furthest-reaching of them.
+        nudged: the same of the program as it is with its weights moved by `NUDGE`: some trainings
+            are taken as far apart by that alone. Only one of as many steps says something.
     """
     steps = min(len(baseline), len(tuned))
     first, second = tuple(baseline[:steps]), tuple(tuned[:steps])
@@ -91,7 +103,7 @@ def parity(baseline: Sequence[float], tuned: Sequence[float], semantics: Semanti
         return found(False, "Its loss became infinite or not a number.")
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
-    largest, band = _furthest(first, second)
+    largest, band = _furthest(first, second, tuple(nudged[:steps]))
     return found(*_judge(first, second, semantics, largest, band), largest, band)
 
 
@@ -123,7 +135,9 @@ def _first_difference(first: Sequence[float], second: Sequence[float]) -> int | 
     return None
 
 
-def _furthest(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+def _furthest(
+    first: Sequence[float], second: Sequence[float], nudged: Sequence[float]
+) -> tuple[float, float]:
     """How far apart the smoothed curves are, and may be, where they exceed that most.
 
     Where they never do, it is where they are furthest apart.
@@ -133,13 +147,23 @@ def _furthest(first: Sequence[float], second: Sequence[float]) -> tuple[float, f
     learnt = max(ours) - min(ours)
     floor = FLOOR * abs(ours[0]) or math.ulp(1.0)
     errors = _errors([b - a for a, b in zip(first, second, strict=True)], width)
+    by_nudging = TIMES_NUDGED * _apart(ours, nudged, width)
     apart: list[tuple[float, float]] = []
     for a, b, error in zip(ours, theirs, errors, strict=True):
         scale = max(abs(a), floor)
         tolerated = min(BAND, max(LEAST_BAND, BAND * learnt / scale))
-        apart.append((abs(b - a) / scale, max(tolerated, BAND_ERRORS * error / scale)))
+        allowed = max(tolerated, BAND_ERRORS * error / scale, by_nudging / scale)
+        apart.append((abs(b - a) / scale, allowed))
     worst = max(apart, key=lambda each: each[0] / each[1])
     return worst if worst[0] > worst[1] else max(apart)
+
+
+def _apart(smoothed: Sequence[float], nudged: Sequence[float], width: int) -> float:
+    """How far the nudged run got from `smoothed`; 0.0 where it was not run as long."""
+    theirs = smooth(nudged, width)
+    if len(theirs) < len(smoothed) or not all(map(math.isfinite, theirs)):
+        return 0.0
+    return max(abs(b - a) for a, b in zip(smoothed, theirs, strict=True))
 
 
 def _errors(differences: Sequence[float], width: int) -> list[float]:

@@ -34,6 +34,8 @@ class Setup:
         micro_batches: micro-batches that one batch of the program's is split into.
         non_blocking: copies of batches to the device do not wait for them.
         set_to_none: `zero_grad` frees gradients, whatever the program passes; None leaves it be.
+        nudge: weights are moved at random by this share of themselves before they are trained; no
+            knob's doing, but how far rounding alone would take the training is seen by it.
     """
 
     process: list[Callable[[], None]] = field(default_factory=list)
@@ -44,6 +46,7 @@ class Setup:
     micro_batches: int = 1
     non_blocking: bool = False
     set_to_none: bool | None = None
+    nudge: float = 0.0
 
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:

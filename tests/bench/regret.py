@@ -247,6 +247,7 @@ class Replay:
     regret: Mapping[int, float]
     trials_to_close: int
     seconds_to_close: float
+    is_close: bool
 
 
 def replay(guess: Guess, table: Table, seed: int, noise: float) -> Replay:
@@ -266,6 +267,8 @@ def replay(guess: Guess, table: Table, seed: int, noise: float) -> Replay:
         if len(seen) >= min(MOST_TRIALS, len(table.rows)):
             raise _Enough
         seen[key] = table.rows[key].rate * math.exp(chance.gauss(0.0, noise))
+        if len(seen) >= LOOKS[-1] and _judged(table, seen).is_close:
+            raise _Enough  # what comes later is not looked at
         return seen[key]
 
     with contextlib.suppress(_Enough):
@@ -284,11 +287,13 @@ def _judged(table: Table, seen: Mapping[frozenset[tuple[str, Value]], float]) ->
         regrets.append(regret)
         if regret <= CLOSE and close is None:
             close = number, seconds
+    is_close = close is not None
     close = close or (MOST_TRIALS, seconds)
     return Replay(
         regret={look: regrets[min(look, len(regrets)) - 1] for look in LOOKS},
         trials_to_close=close[0],
         seconds_to_close=close[1],
+        is_close=is_close,
     )
 
 

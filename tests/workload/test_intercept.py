@@ -36,6 +36,13 @@ def test_watching_a_program_does_not_change_its_losses(tmp_path: Path) -> None:
     assert losses(PLAIN, tmp_path, count=20) == pytest.approx(expected, rel=1e-6)
 
 
+def test_nudged_weights_change_the_losses_in_their_last_digits_only(tmp_path: Path) -> None:
+    plain = losses(PLAIN, tmp_path, count=5)
+    nudged = losses(PLAIN, tmp_path, count=5, setup=Setup(nudge=1e-6))
+    assert nudged != plain
+    assert nudged == pytest.approx(plain, rel=1e-4)
+
+
 def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
     reports = run(PLAIN, steps(14), folder=tmp_path)
     window = window_of(reports)

@@ -101,7 +101,19 @@ def set_up(live: Live, module: nn.Module) -> None:
         return
     for change in live.setup.model:
         change(module)
+    if live.setup.nudge:
+        _nudge(module, live.setup.nudge)
     live.trained.add(module)
+
+
+def _nudge(module: nn.Module, share: float) -> None:
+    """Move each weight by about `share` of itself; no random number of the program's is used up."""
+    for parameter in module.parameters():
+        if parameter.is_floating_point():
+            chance = torch.Generator(parameter.device).manual_seed(0)
+            with torch.no_grad():
+                noise = torch.empty_like(parameter).normal_(generator=chance)
+                parameter.add_(parameter * noise, alpha=share)
 
 
 def _belongs_to_step(live: Live, module: nn.Module) -> bool:

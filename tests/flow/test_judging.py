@@ -1,0 +1,52 @@
+"""Losses that part are held against how far rounding alone takes the training."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from autotune.flow import judging
+from autotune.listener import Listener
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import RunEnded
+from autotune.measurement.ratios import Ratio
+from autotune.verdict.parity import NUDGE
+from autotune.workload.window import AS_IS, Window
+from tests import builders
+
+
+def window(*losses: float) -> Window:
+    return Window(mode=AS_IS, steps=len(losses), samples=1, seconds=0.1, losses=losses)
+
+
+def nudged_losses(*windows: Window, end: Window | None = None) -> list[float]:
+    """Losses of a nudged program that runs for these windows and then ends."""
+    given = iter(windows)
+
+    def run_on(_seconds: float) -> Window:
+        if (found := next(given, None)) is None:
+            raise RunEnded(Failure(kind="ended", reason="It ended."), end)
+        return found
+
+    def start(*, nudge: float) -> Any:
+        assert nudge == NUDGE
+        return SimpleNamespace(window=run_on, kill=lambda: None)
+
+    context: Any = SimpleNamespace(listener=Listener(), bench=SimpleNamespace(start=start))
+    return judging._nudged_losses(context, 3)
+
+
+def test_the_nudged_program_is_run_for_as_many_losses() -> None:
+    assert nudged_losses(window(3.0), window(2.0), window(1.0), window(0.5)) == [3.0, 2.0, 1.0]
+
+
+def test_a_nudged_program_that_ends_has_those_that_there_are() -> None:
+    assert nudged_losses(window(3.0), end=window(2.0)) == [3.0, 2.0]
+
+
+def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
+    parted = builders.parity(same_training=False, steps=90)
+    gain = Ratio(estimate=1.5, low=1.2, high=1.9)
+    loss = Ratio(estimate=0.8, low=0.7, high=0.9)
+    assert judging._steps_that_part(builders.verdict(parity=parted, speedup=gain)) == 90
+    assert judging._steps_that_part(builders.verdict(parity=parted, speedup=loss)) == 0
+    assert judging._steps_that_part(builders.verdict(parity=None, speedup=gain)) == 0
+    assert judging._steps_that_part(builders.verdict(speedup=gain)) == 0
