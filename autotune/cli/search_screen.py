@@ -54,9 +54,10 @@ def banner(verdict: Verdict) -> Line:
     if verdict.outcome != "faster" or verdict.speedup is None:
         return [("Nothing to gain. ", "strong"), verdict.reason]
     speedup = verdict.speedup
+    found, certain = wording.faster(speedup.estimate), wording.faster(speedup.low)
     line: list[Piece] = [
-        (wording.faster(speedup.estimate), "banner"),
-        f" ({_interval(speedup)})",
+        (f"At least {certain}", "banner") if verdict.is_rough else (found, "banner"),
+        f" ({f'{found} as timed; ' if verdict.is_rough else ''}{_interval(speedup)})",
     ]
     same = verdict.parity.same_training if verdict.parity else None
     if same:

@@ -43,6 +43,8 @@ FEWEST_TURNS = 3
 
 # A ratio is known well enough when its interval spans no more than this, high over low.
 PRECISE = 1.15
+# Where it spans more than this, its lower end is what can be promised.
+ROUGH = 1.5
 
 Round = Mapping[str, Sequence[Timed]]
 
@@ -88,6 +90,13 @@ class Verdict:
         speedup = self.speedup
         between = speedup is not None and speedup.low <= 1 and speedup.high > WORTH_MORE_TIME
         return self.outcome == "no_gain" and between
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether there is a gain, but how much is hardly known."""
+        speedup = self.speedup
+        rough = speedup is not None and speedup.high > ROUGH * speedup.low
+        return self.outcome == "faster" and rough
 
     @property
     def is_undecided(self) -> bool:

@@ -20,6 +20,18 @@ def test_the_verdict_is_one_sentence(run: Run, made_up: MadeUpFlow) -> None:
     assert "2.12× faster (95 % interval 1.98 to 2.27), same training" in answer.stdout.splitlines()
 
 
+def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    rough = Ratio(estimate=2.4, low=1.06, high=5.46)
+    made_up.result = builders.search_result(verdict=builders.verdict(speedup=rough))
+
+    said = " ".join(run("search", "photos.py").stdout.split())
+
+    assert "At least 1.06× faster (2.40× faster as timed; 95 % interval 1.06 to 5.46)" in said
+    assert "At least <b>1.06×</b> as fast" in render(made_up.result)
+
+
 def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:
     made_up.result = builders.no_gain_result()
 
