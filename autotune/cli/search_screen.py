@@ -65,7 +65,7 @@ def banner(verdict: Verdict) -> Line:
     elif same is False:
         line.append((", but not the same training", "bad"))
     else:
-        line.append((", too few steps to say whether it is the same training", "warn"))
+        line.append((", but whether it is the same training could not be told", "warn"))
     return line
 
 

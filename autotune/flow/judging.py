@@ -28,7 +28,7 @@ from autotune.verdict import (
     decide,
     is_decided,
 )
-from autotune.verdict.parity import NUDGE
+from autotune.verdict.parity import NUDGE, may_be_rounding
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -79,7 +79,7 @@ def judge(
 def _steps_that_part(verdict: Verdict) -> int:
     """How many losses were compared where they part and that is what a gain falls with; or 0."""
     same, speedup = verdict.parity, verdict.speedup
-    parted = same is not None and same.same_training is False
+    parted = same is not None and may_be_rounding(same.same_training, same.reason)
     return same.steps if same and parted and speedup and speedup.high > MINIMUM_GAIN else 0
 
 
