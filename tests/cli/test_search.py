@@ -111,7 +111,10 @@ def test_few_trials_are_worth_a_larger_budget_where_nobody_asked_for_few(
 
 @pytest.mark.parametrize(
     ("same", "said"),
-    [(False, ", but not the same training"), (None, ", but whether it is the same training could not")],
+    [
+        (False, ", but not the same training"),
+        (None, ", but whether it is the same training could not"),
+    ],
 )
 def test_another_training_is_never_passed_over(
     run: Run, made_up: MadeUpFlow, same: bool | None, said: str
