@@ -32,9 +32,13 @@ def by_name(**changes):
     return {finding.bottleneck: finding for finding in diagnose(profile(**changes))}
 
 
-def workers(count):
+def loader(**changes):
     given = {field: getattr(builders.seen().loader, field) for field in SeenLoader.__slots__}
-    return builders.seen(loader=SeenLoader(**given | {"num_workers": count}))
+    return builders.seen(loader=SeenLoader(**given | changes))
+
+
+def workers(count):
+    return loader(num_workers=count)
 
 
 def test_a_program_that_waits_for_data_hears_how_much_and_what_it_could_gain():
@@ -59,6 +63,15 @@ def test_a_program_that_waits_for_data_hears_how_much_and_what_it_could_gain():
 )
 def test_it_says_whether_the_loader_works_or_waits(busy, count, words):
     assert words in first(data_processor_share=busy, seen=workers(count)).evidence
+
+
+def test_waiting_for_a_thread_of_the_program_is_waiting_for_data():
+    # No window has it: only what goes away in a replay tells.
+    found = first(
+        seen=loader(threaded=True), windows=2 * (builders.window(phases={"forward": 0.5}),)
+    )
+    assert found.bottleneck == Bottleneck.DATA
+    assert "A thread of the program's own draws them" in found.evidence
 
 
 def test_it_says_what_loader_and_training_can_do_alone():

@@ -27,7 +27,8 @@ def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -
     """
     words = list(command[1:])
     own = words.index("--") if "--" in words else len(words)
-    flags, arguments = [word for word in words[:own] if word != _FRESH], words[own:]
+    flags = [word for word in words[:own] if word != _FRESH]
+    arguments = words[own:] if words[own + 1 :] else []
     if as_command:
         place = next((at for at, word in enumerate(flags) if not word.startswith("-")), len(flags))
         flags[place : place + 1] = [as_command]

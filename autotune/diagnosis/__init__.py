@@ -234,7 +234,8 @@ def _surely(profile: Profile, phase: str) -> float:
         if window.mode == AS_IS and window.seconds > 0
     ]
     share = profile.phases.get(phase, 0.0)
-    if len(shares) < 2:
+    loader = profile.seen.loader
+    if len(shares) < 2 or (loader and loader.threaded):  # windows do not see what it waits for
         return share
     return min(share, fmean(shares) - STANDARD_ERRORS * stdev(shares) / math.sqrt(len(shares)))
 
@@ -242,6 +243,8 @@ def _surely(profile: Profile, phase: str) -> float:
 def _loader_at_work(profile: Profile) -> str:
     """What the loader does while the model waits: work, or wait itself."""
     busy, cores = profile.data_processor_share, profile.machine.cores
+    if profile.seen.loader and profile.seen.loader.threaded:
+        return "A thread of the program's own draws them, and does not keep up."
     if busy is None:
         return "What the loader does meanwhile was not measured."
     workers = profile.seen.loader.num_workers if profile.seen.loader else 0

@@ -15,7 +15,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
@@ -35,6 +35,8 @@ NEAR = 0.8
 FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging.
 FEWEST_TRIALS = 3
+# What makes a profile's speed no measure for the trials: the machine may have stood still.
+_SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,10 @@ def _try_next(
         return study.ending
     number, config = asked
     context.listener.trial_begins(number, config, ends - began, study.best)
-    outcome = _measure(context, profiled, config, study.ranked) if config else baseline
+    if config:
+        outcome = _measure(context, profiled, config, study.ranked)
+    else:
+        outcome = _as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
         unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
         outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
@@ -136,6 +141,19 @@ def _try_next(
     study.tell(trial)
     context.listener.trial_ended(trial, study.best)
     return None
+
+
+def _as_it_is(context: Context, profiled: Profile, baseline: Measurement) -> Measurement:
+    """The program as it is: from its profile, or measured again where that may have met a bad
+    moment of the machine and there is time.
+    """
+    likely_seconds = profiled.startup_seconds + 2 * FEWEST_STEPS * profiled.step_seconds
+    shaken = any(doubt.name in _SHAKEN for doubt in baseline.doubts)
+    if shaken and time.monotonic() + likely_seconds < context.trials_deadline:
+        again = _measure(context, profiled, {}, ())
+        if isinstance(again, Measurement):
+            return again
+    return baseline
 
 
 def _measure(

@@ -4,7 +4,8 @@ import functools
 import time
 
 from autotune.flow.context import Context
-from autotune.measurement.vetting import Vetted, vet_micro_batches, vet_workers
+from autotune.measurement.divided import vet_micro_batches
+from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
@@ -13,7 +14,8 @@ from autotune.workload.target import OBJECTS
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
 # done four times.
 DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
-
+# What comparing may take in all: workers that are spawned import the program anew, for seconds.
+VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 
 _NOT_WRITTEN = "the loop is not seen to train on every part of a divided batch"
 
@@ -29,7 +31,13 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         context.listener.stage("comparing what workers deliver with what the program is given")
         seconds = context.seconds(DRAW_SHARE, DRAW_SECONDS)
         workers = space.choices["num_workers"]
-        vetted = vet_workers(context.bench.start, loader, workers, seconds=seconds)
+        vetted = vet_workers(
+            context.bench.start,
+            loader,
+            workers,
+            seconds=seconds,
+            deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
+        )
         space = _narrowed(space, "num_workers", vetted)
     if "micro_batches" in space.choices:
         context.listener.stage("comparing the step of a divided batch with the whole batch's")
@@ -38,7 +46,7 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
 
 
 def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:
-    """As `measurement.vetting` does, and none where the loop is not seen to take every part: one
+    """As `measurement.divided` does, and none where the loop is not seen to take every part: one
     that counts its batches, or may be left early, would end before the data do.
     """
     parts = space.choices["micro_batches"]

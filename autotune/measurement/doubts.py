@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from autotune.measurement.statistics import rate, throughput, timed
 from autotune.nvml import SLOWED
-from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.window import Window
 
@@ -123,7 +123,7 @@ def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:
     if steps >= FEWEST_STEPS:
         return None
     return Doubt(
-        name="too few steps",
+        name=TOO_FEW_STEPS,
         evidence=f"Only {steps} {'step was' if steps == 1 else 'steps were'} timed.",
         advice="Give it a larger budget.",
     )

@@ -34,7 +34,8 @@ WATCHED_STEPS_TAKE_AT_MOST = 10.0
 
 # What is added where nothing was seen to train, and the program has started processes.
 NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
-_UNTRAINED = f"the program ended without training in its own process; {NOT_WATCHED}"
+# A process that trains has spent more than this by the time it has imported torch.
+_TRAINING_CHILDREN_SECONDS = 1.0
 
 
 class RunEnded(Exception):  # an ending is not always an error
@@ -265,7 +266,11 @@ def _has_children(pid: int) -> bool:
 
 def _ending(report: Ended, output: str) -> Failure:
     steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
-    reason = f"the program came to its end after {steps}" if report.steps else _UNTRAINED
+    reason = f"the program came to its end after {steps}"
+    if not report.steps:
+        reason = "the program ended without training"
+        if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
+            reason += f" in its own process; {NOT_WATCHED}"
     if report.another_loop:
         reason = f"its first training loop was over after {steps}; only that one is measured"
     return Failure(kind="ended", reason=reason, output=output)

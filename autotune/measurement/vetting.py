@@ -1,7 +1,8 @@
-"""Settings that promise the same training, held to it in runs that are not timed: loader workers
-must deliver what the program is given as it is, and micro-batches must add up to the same step.
+"""Loader workers held to their promise in runs that are not timed: they must deliver what the
+program is given as it is.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,7 @@ from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
 from autotune.workload.delivery import CONNECTION, Delivery, Holding, changed, say
-from autotune.workload.seen import Seen, SeenLoader
-from autotune.workload.window import REHEARSE
+from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.
 WORKERS = 4
@@ -27,14 +27,11 @@ MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
 # A run in which workers do not get to the first step in this time, or in so many times the time
 # that the program takes as it is, hangs.
 PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
+# Whatever the deadline, a run that was begun is waited for so long.
+LEAST_SECONDS = 5.0
 
 # Steps of a run with workers in which training may be seen to change what they read copies of.
 WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
-
-# Batches that are trained whole and in parts, and how far their gradients may lie apart: float32
-# sums in another order differ by 1e-7 to 1e-4; reduced precision keeps 8 to 11 bits.
-REHEARSALS = 3
-ROUNDING, REDUCED_ROUNDING = 1e-3, 3e-2
 
 _OTHER_DATA = "the program would be given other data"
 _MOST_NAMED = 2
@@ -54,7 +51,12 @@ class Vetted:
 
 
 def vet_workers(
-    start: Start, loader: SeenLoader, values: Sequence[Value], *, seconds: float
+    start: Start,
+    loader: SeenLoader,
+    values: Sequence[Value],
+    *,
+    seconds: float,
+    deadline: float = math.inf,
 ) -> Vetted:
     """Which of these numbers of workers deliver what the program is given as it is.
 
@@ -65,8 +67,10 @@ def vet_workers(
         loader: of the program as it is.
         values: numbers of workers, the program's own among them.
         seconds: that drawing batches may take in each run.
+        deadline: `time.monotonic()` after which nothing more is compared, and what was not is
+            refused.
     """
-    vetting = _Workers(start, loader, seconds)
+    vetting = _Workers(start, loader, seconds, deadline)
     kept, reason = {loader.num_workers}, ""
     if not vetting.observe():
         return Vetted(values=tuple(values), doubt=_doubt("the program as it is could not be asked"))
@@ -88,25 +92,6 @@ def vet_workers(
     )
 
 
-def vet_micro_batches(start: Start, seen: Seen, values: Sequence[Value]) -> Vetted:
-    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1."""
-    most = max(int(value) for value in values)
-    run = start({"micro_batches": most})
-    try:
-        window = run.window(0.0, steps=2 * REHEARSALS, mode=REHEARSE)
-        apart = run.seen().rehearsed
-        taken = window.losses[-2 * REHEARSALS :]  # those before are of the run's first step
-        losses = list(zip(taken[::2], taken[1::2], strict=False))
-        reason = _apart(losses, apart, most, reduced=bool(seen.autocast))
-    except NotPossible as why:
-        reason = f"whether parts of a batch add up to the same step could not be seen: {why}"
-    except RunEnded as end:
-        reason = f"a batch could not be trained in parts: {end.failure.reason}"
-    finally:
-        run.kill()
-    return Vetted(values=(1,) if reason else tuple(values), reason=reason)
-
-
 def _doubt(why: str) -> Doubt:
     return Doubt(
         name="data not compared",
@@ -116,34 +101,14 @@ def _doubt(why: str) -> Doubt:
     )
 
 
-def _apart(
-    losses: Sequence[tuple[float, float]], apart: float | None, parts: int, *, reduced: bool
-) -> str:
-    """Why `parts` micro-batches are another step than the whole batch; "" where they are not."""
-    allowed = REDUCED_ROUNDING if reduced else ROUNDING
-    shares = [abs(added - whole) / abs(whole) for whole, added in losses if whole]
-    if apart is None:
-        return "whether parts of a batch add up to the same step could not be seen"
-    if apart <= allowed and max(shares, default=0.0) <= allowed:
-        return ""
-    ratios = [parts * added / whole for whole, added in losses if whole]
-    if ratios and all(abs(ratio - 1) < 0.1 for ratio in ratios):
-        why = "the loss is a sum over its batch, not a mean"
-    else:
-        why = "its loss or a layer depends on the batch as a whole, or draws its own random numbers"
-    return (
-        f"a batch trained in {parts} parts is another step: its gradients lie {apart:.1%} apart, "
-        f"and its loss {max(shares, default=0.0):.1%}; {why}"
-    )
-
-
 class _Workers:
     """What the program is given as it is, and the runs that are compared with it."""
 
-    def __init__(self, start: Start, loader: SeenLoader, seconds: float) -> None:
+    def __init__(self, start: Start, loader: SeenLoader, seconds: float, deadline: float) -> None:
         self._start = start
         self._loader = loader
         self._seconds = seconds
+        self._deadline = deadline
         self._patience_seconds = PATIENCE_SECONDS
         self.compared = True
 
@@ -162,9 +127,16 @@ class _Workers:
         return bool(self._own.batches)
 
     def refusal(self, workers: int) -> str:
-        """Why `workers` cannot be had: they hang, crash, or deliver other data; "" otherwise."""
+        """Why `workers` cannot be had: they hang, crash, deliver other data, or there is no time
+        to see; "" otherwise.
+        """
+        if time.monotonic() > self._deadline:
+            return (
+                f"what {_workers(workers)} deliver could not be compared in the time that the "
+                "budget has for it: a larger --budget has more"
+            )
         run = self._start({"num_workers": workers})
-        run.limit(self._patience_seconds)
+        run.limit(self._patience())
         try:
             run.await_first_step()
             given = self._draw(run)
@@ -183,7 +155,12 @@ class _Workers:
             run.kill()
         return reason and f"with {_workers(workers)}, {reason}{_likely(holdings, workers, reason)}"
 
+    def _patience(self) -> float:
+        left = max(LEAST_SECONDS, self._deadline - time.monotonic())
+        return min(self._patience_seconds, left)
+
     def _draw(self, run: ProcessRun, *, seed: int = 0) -> Delivery:
+        run.limit(self._patience())
         streamed = self._loader.iterable
         return run.draw(
             Draw(
@@ -224,12 +201,13 @@ class _Workers:
     def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
         if workers > 1:
             # However slow the stream is: one batch from each is the least that tells.
-            draw = Draw(batches=2 * workers, seconds=self._patience_seconds, still=True)
+            patience = self._patience()
+            draw = Draw(batches=2 * workers, seconds=patience, still=True)
             drawn = run.draw(draw)
             if len(drawn.batches) < workers and not drawn.ended:
                 return Comparison(
                     difference="whether the workers share the samples out could not be seen within "
-                    f"{self._patience_seconds:.0f} s"
+                    f"{patience:.0f} s"
                 )
             if same_from_each(drawn, workers):
                 return Comparison(

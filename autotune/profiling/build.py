@@ -45,8 +45,8 @@ def build_profile(
     as_is = windows[AS_IS]
     seconds = sum(window.seconds for window in as_is)
     steps = sum(window.steps for window in as_is)
-    rate = _rate(as_is)
-    phases, missing = _shares(as_is, seconds, on_device=machine.device != "cpu")
+    ceilings = _ceilings(windows, reasons, rate := _rate(as_is))
+    phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != "cpu")
     validation = sum(window.validation_seconds for window in as_is)
     whole = seconds + validation  # what the processors were at work in
     return Profile(
@@ -57,7 +57,7 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-        ceilings=_ceilings(windows, reasons, rate),
+        ceilings=ceilings,
         memory=_memory(machine, seen, as_is),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
         processors_used=_per_second(sum(window.cpu_seconds for window in as_is), whole),
@@ -103,17 +103,30 @@ def _rate(windows: Sequence[Window]) -> float:
 
 
 def _shares(
-    windows: Sequence[Window], seconds: float, *, on_device: bool
+    windows: Sequence[Window], ceilings: Sequence[Ceiling], seen: Seen, *, on_device: bool
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Each phase's share of the wall, "other" for the rest, and why a phase has none."""
+    seconds = sum(window.seconds for window in windows)
     spent = {phase: sum(window.phases.get(phase, 0.0) for window in windows) for phase in PHASES}
-    seen = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
-    shares = {phase: spent[phase] / seconds for phase in PHASES if phase in seen and seconds}
+    at_work = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
+    shares = {phase: spent[phase] / seconds for phase in PHASES if phase in at_work and seconds}
     shares["other"] = max(0.0, 1.0 - sum(shares.values()))
-    missing = {phase: _WHY_MISSING[phase] for phase in PHASES if phase not in seen}
+    if seen.loader and seen.loader.threaded:
+        shares, at_work = _with_waits(shares, ceilings), at_work | {"data"}
+    missing = {phase: _WHY_MISSING[phase] for phase in PHASES if phase not in at_work}
     if "copy" in missing and not on_device:
         missing["copy"] = "batches are where they are computed on: there is no device to copy to"
     return shares, missing
+
+
+def _with_waits(shares: Mapping[str, float], ceilings: Sequence[Ceiling]) -> dict[str, float]:
+    """`shares` of a program whose own thread draws its batches: the loop waits for that thread, of
+    which no hook knows. What goes away where batches cost nothing was such waiting.
+    """
+    gains = [ceiling.max_gain for ceiling in ceilings if ceiling.name in ("compute", "host")]
+    most = max((gain for gain in gains if gain is not None), default=1.0)
+    waited = min(shares["other"], 1 - 1 / max(most, 1.0))
+    return {**shares, "data": shares.get("data", 0.0) + waited, "other": shares["other"] - waited}
 
 
 _WHY_MISSING = {

@@ -14,6 +14,7 @@ ROOFLINE = "roofline"
 # Doubts that are said before any figure: other programs had the processors, and what was timed is
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
+TOO_FEW_STEPS = "too few steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

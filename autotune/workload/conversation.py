@@ -73,13 +73,15 @@ class Unsupported:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Report: the program came to its own end after `steps` steps, with the window that was open,
-    if any; or its training loop did, and `another_loop` has begun.
+    if any; or its training loop did, and `another_loop` has begun. `children_seconds` of processor
+    time were spent by processes that it had started and waited for.
     """
 
     steps: int
     window: Window | None
     exit_code: int = 0
     another_loop: bool = False
+    children_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

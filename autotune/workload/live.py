@@ -73,6 +73,7 @@ class Live:
         default_factory=list
     )  # since the last backward, with samples
     draw_began: float | None = None  # since the last step
+    drawn_in_thread: bool = False  # by another than the program's own, ahead of the loop
     draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch

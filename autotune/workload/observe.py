@@ -84,6 +84,7 @@ def _training_loader(live: Live) -> SeenLoader | None:
         ordinal=built.ordinal,
         shared_place=_shares_its_line(live, built),
         ahead=live.ahead,
+        threaded=live.drawn_in_thread,
     )
     if built.written is None:
         return seen

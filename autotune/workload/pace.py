@@ -2,6 +2,7 @@
 what comes next.
 """
 
+import os
 import time
 from collections.abc import Callable
 
@@ -160,7 +161,15 @@ class Pace:
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
         window = self._close() if self._command and self._step_seconds else None
-        self._conversation.say(Ended(steps=self.steps, window=window, exit_code=exit_code))
+        spent = os.times()
+        self._conversation.say(
+            Ended(
+                steps=self.steps,
+                window=window,
+                exit_code=exit_code,
+                children_seconds=spent.children_user + spent.children_system,
+            )
+        )
 
     def end_loop(self) -> None:
         """The program has gone on to another training loop: figures of the two cannot be mixed, and

@@ -42,6 +42,7 @@ class SeenLoader:
     ordinal: int = 0
     shared_place: bool = False  # other loaders, not for training, were built by the same line
     ahead: int = 0  # batches drawn before the step on the one before
+    threaded: bool = False  # a thread of the program's own draws its batches
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
 
 

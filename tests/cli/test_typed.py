@@ -14,6 +14,10 @@ def test_a_command_is_typed_again_as_it_was() -> None:
     )
 
 
+def test_a_program_without_arguments_needs_nothing_between() -> None:
+    assert retyped(("autotune", "search", "train.py", "--")) == "autotune search train.py"
+
+
 @pytest.mark.parametrize("budget", [("--budget", "60s"), ("--budget=60s",), ()])
 def test_another_budget_takes_the_place_of_its_own(budget: tuple[str, ...]) -> None:
     command = ("autotune", "search", "train.py", *budget, "--", "--budget", "9")

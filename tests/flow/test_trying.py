@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from autotune.flow import trying
 from autotune.flow.trying import Found, _to_judge
+from autotune.measurement.measurement import Failure
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import NOTHING, Ending
 from tests import builders
@@ -47,3 +50,30 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
 
     assert Found(trials=(usual, compiled), best=compiled, ending=ending).start_seconds == 20.0
     assert Found(trials=(usual, compiled), best=usual, ending=ending).start_seconds == 0.0
+
+
+AGAIN = replace(AS_IT_IS.outcome, samples_per_second=140.0)
+BUSY = Failure(kind="busy", reason="other work")
+
+
+@pytest.mark.parametrize(
+    ("doubt", "context", "measured", "taken"),
+    [
+        (TOO_FEW_STEPS, IN_TIME, AGAIN, AGAIN),
+        (PROCESSORS_TAKEN, IN_TIME, AGAIN, AGAIN),
+        (PROCESSORS_TAKEN, IN_TIME, BUSY, None),
+        (TOO_FEW_STEPS, TOO_LATE, AGAIN, None),
+        ("unstable", IN_TIME, AGAIN, None),
+    ],
+    ids=["few steps", "taken", "busy still", "no time", "only unstable"],
+)
+def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
+    monkeypatch: pytest.MonkeyPatch, doubt: str, context: Any, measured: Any, taken: Any
+) -> None:
+    monkeypatch.setattr(trying, "_measure", lambda *_: measured)
+    doubts = (Doubt(name=doubt, evidence="", advice=""),)
+    profiled = replace(AS_IT_IS.outcome, doubts=doubts)
+
+    outcome = trying._as_it_is(context, builders.profile(), profiled)
+
+    assert outcome is (taken or profiled)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from autotune.knobs.knob import Config, Value
+from autotune.measurement.divided import vet_micro_batches
 from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
 from autotune.measurement.process import ProcessRun
-from autotune.measurement.vetting import Vetted, vet_micro_batches, vet_workers
+from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.workload.script import Program
 from autotune.workload.seen import LoaderKey, Seen
 

@@ -39,6 +39,16 @@ class TestStreams:
         assert vetted.values == (0,)
         assert "every sample comes 2 times" in vetted.reason
 
+    def test_what_there_is_no_time_to_compare_is_refused(
+        self, bench: Callable[[str], Bench]
+    ) -> None:
+        made = bench(table(PLAIN))
+        loader = made.observe().loader
+        assert loader is not None
+        vetted = vet_workers(made.start, loader, (0, 2), seconds=1.0, deadline=0.0)
+        assert vetted.values == (0,)
+        assert "a larger --budget has more" in vetted.reason
+
     def test_one_that_shares_its_samples_out_may_have_workers(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"

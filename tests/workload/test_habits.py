@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from autotune.workload.conversation import Ended, RunWindow
+from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
+from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.window import DRAIN, REPLAY_HOST
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
@@ -206,9 +207,13 @@ def test_a_loader_drawn_by_a_thread_does_not_disturb_the_clock(tmp_path: Path) -
                 criterion(model(x), y).backward()
                 optimizer.step()
         """)
-    window = window_of(run(text, steps(30), folder=tmp_path))
+    reports = run(text, steps(30), Tell(), RunWindow(seconds=0.05, mode=DRAIN), folder=tmp_path)
+    window = window_of(reports)
     assert window.steps == 30
     assert set(window.phases) == {"forward", "backward", "optimizer"}
+    seen, drained = reports[-2:]
+    assert isinstance(seen, Seen) and seen.loader and seen.loader.threaded
+    assert isinstance(drained, Unsupported)  # two threads cannot draw from one iterator
 
 
 @pytest.mark.parametrize("ending", ["raise SystemExit", "import sys; sys.exit(0)"])

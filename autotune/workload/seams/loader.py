@@ -100,6 +100,7 @@ def _begin_waiting(live: Live) -> bool:
     ahead for it.
     """
     if threading.get_ident() != live.thread:
+        live.drawn_in_thread = True
         return False
     if live.pace.away:
         live.pace.enter_training()
@@ -192,6 +193,8 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     iterator = live.training_iterator
     if iterator is None:
         return "the program has no DataLoader"
+    if live.drawn_in_thread:  # an iterator is for one thread
+        return "a thread of the program's own draws its batches"
     loader = iterator._autotune_loader
     ends = time.perf_counter() + seconds
     drawn = samples = 0

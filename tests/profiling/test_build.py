@@ -1,0 +1,54 @@
+"""Shares of a step, where the program's own thread draws its batches."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune.profiling.build import build_profile
+from autotune.profiling.profile import Profile
+from autotune.workload.seen import SeenLoader
+from autotune.workload.window import AS_IS, REPLAY_DEVICE
+from tests import builders
+
+COMPUTING = {"forward": 0.2, "backward": 0.2, "optimizer": 0.1}  # of a second
+
+
+def profile(*, replayed: float, **of_loader: Any) -> Profile:
+    """Of a program that takes 10 samples/s, and `replayed` where batches cost nothing."""
+    seen = builders.seen()
+    assert seen.loader is not None
+    loader: SeenLoader = replace(seen.loader, **of_loader)
+    as_is = builders.window(10.0, steps=1, samples=10, seconds=1.0, phases=COMPUTING)
+    alone = replace(as_is, mode=REPLAY_DEVICE, samples=round(10 * replayed / 10.0))
+    return build_profile(
+        machine=builders.machine(),
+        seen=replace(seen, loader=loader),
+        windows={AS_IS: (as_is,), REPLAY_DEVICE: (alone,)},
+        reasons={},
+        interval=(9.0, 11.0),
+        startup_seconds=1.0,
+        probes={},
+        budget_seconds=60.0,
+        ended_early=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("replayed", "data", "other"),
+    [(10.0, 0.0, 0.5), (14.0, 2 / 7, 0.5 - 2 / 7), (40.0, 0.5, 0.0)],
+    ids=["it keeps up", "some of it", "no more than is left"],
+)
+def test_what_goes_away_with_the_batches_was_waiting_for_them(
+    replayed: float, data: float, other: float
+) -> None:
+    found = profile(replayed=replayed, threaded=True)
+    assert found.phases["data"] == pytest.approx(data)
+    assert found.phases["other"] == pytest.approx(other)
+    assert "data" not in found.not_measured
+
+
+def test_without_such_a_thread_the_rest_is_the_program_s_own() -> None:
+    found = profile(replayed=40.0)
+    assert found.phases["other"] == pytest.approx(0.5)
+    assert "data" in found.not_measured
