@@ -5,9 +5,7 @@ import time
 from collections.abc import Sequence
 
 from autotune.flow.context import VERDICT_SHARE, Context
-from autotune.measurement.doubts import starved
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
-from autotune.measurement.statistics import timed
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.profile import Profile
 from autotune.result import Rematch
@@ -69,11 +67,8 @@ def _turn_seconds(profiled: Profile) -> float:
 def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial, Rematch | None]:
     if FIRST in turns.failures or SECOND in turns.failures:
         return (second if SECOND not in turns.failures else best), None
-    pairs = [
-        (timed(one), timed(other))
-        for one, other in zip(turns.windows[FIRST][0], turns.windows[SECOND][0], strict=True)
-        if not starved(one, cores=cores) and not starved(other, cores=cores)
-    ]
+    fair, _ = turns.fair(0, cores=cores)
+    pairs = list(zip(fair.get(FIRST, ()), fair.get(SECOND, ()), strict=True))
     if len(pairs) < FEWEST_TURNS:
         return best, None
     ratio = ratio_in_turns([pairs])

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import NormalDist, fmean, stdev
 
 from autotune.errors import MeasurementError
-from autotune.measurement.doubts import starved
 from autotune.measurement.ratios import (
     LOOKS,
     PAIR_SCATTER,
@@ -23,7 +22,7 @@ from autotune.measurement.ratios import (
     ratio_in_turns,
     variance_within,
 )
-from autotune.measurement.statistics import student_t, timed
+from autotune.measurement.statistics import student_t
 from autotune.measurement.turns import Turns, take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.workload.target import load_target
@@ -132,19 +131,14 @@ def calibrate(
 
 
 def _fair_pairs(turns: Turns, cores: int) -> tuple[list[list[Pair]], int]:
-    """The turns of each pair of processes in which neither was starved, and how many others."""
+    """The turns of each pair of processes that count, and how many others."""
     rounds: list[list[Pair]] = []
     left_out = 0
-    for one, other in zip(turns.windows["one"], turns.windows["other"], strict=True):
-        taken = list(zip(one, other, strict=True))
-        fair = [
-            (timed(a), timed(b))
-            for a, b in taken
-            if not starved(a, cores=cores) and not starved(b, cores=cores)
-        ]
-        left_out += len(taken) - len(fair)
-        if fair:
-            rounds.append(fair)
+    for number in range(len(turns.windows["one"])):
+        fair, spoilt = turns.fair(number, cores=cores)
+        left_out += spoilt
+        if pairs := list(zip(fair.get("one", ()), fair.get("other", ()), strict=True)):
+            rounds.append(pairs)
     return rounds, left_out
 
 

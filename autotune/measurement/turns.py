@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, warm_up
+from autotune.measurement.doubts import doubts_of_device, starved
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import (
@@ -12,7 +13,8 @@ from autotune.measurement.ratios import (
     MOST_TURNS_PER_PROCESS,
     are_enough_turns,
 )
-from autotune.measurement.statistics import timed
+from autotune.measurement.statistics import Timed, timed
+from autotune.measurement.telemetry import sampled
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, PHASES, Window
 
@@ -46,17 +48,37 @@ class Turns:
 
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on. `failures` names who could not be measured, and why.
+    `disturbed` are the turns, as (round, turn), in which the GPU was shared or kept its clocks
+    down.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    disturbed: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def turns(self) -> int:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
+
+    def fair(self, number: int, *, cores: int) -> tuple[dict[str, list[Timed]], int]:
+        """The turns of a round that count, by contestant, and how many others there are.
+
+        A turn in which anyone was starved or the device disturbed counts for no one, so that
+        leaving it out favours nobody.
+        """
+        taken = {name: rounds[number] for name, rounds in self.windows.items() if rounds[number]}
+        count = min(map(len, taken.values()), default=0)
+        kept = [
+            turn
+            for turn in range(count)
+            if (number, turn) not in self.disturbed
+            and not any(starved(windows[turn], cores=cores) for windows in taken.values())
+        ]
+        fair = {name: [timed(windows[turn]) for turn in kept] for name, windows in taken.items()}
+        return fair, count - len(kept)
 
 
 def take_turns(
@@ -195,16 +217,22 @@ class _Round:
             return False
         names: Sequence[str] = list(self._runs)
         taken: dict[str, Window] = {}
+        disturbed = False
         for name in names if turn % 2 == 0 else names[::-1]:
+            run = self._runs[name]
             try:
-                taken[name] = self._runs[name].window(self._lengths[name], steps=TURN_STEPS)
+                with sampled(self._turns.seen[name], run.pid) as device:
+                    taken[name] = run.window(self._lengths[name], steps=TURN_STEPS)
             except RunEnded as end:
                 self._leave(name, end)
                 return False
-            self._runs[name].pause()
+            run.pause()
             self._keep_losses(name, [taken[name]])
+            disturbed = disturbed or bool(doubts_of_device(device.telemetry))
         for name, window in taken.items():
             self._turns.windows[name][-1].append(window)
+        if disturbed:
+            self._turns.disturbed.add((len(self._turns.windows[names[0]]) - 1, turn))
         return True
 
     def _count_whole_runs(self) -> None:

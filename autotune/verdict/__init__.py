@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.doubts import starved
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
-from autotune.measurement.statistics import Timed, rate, timed
+from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
 from autotune.verdict.parity import Parity, parity
@@ -162,25 +161,14 @@ def decide(
 
 
 def _fair_rounds(turns: Turns, cores: int) -> tuple[list[Round], int]:
-    """The rounds without the turns in which anyone was starved, and how many turns those were.
-
-    A turn counts for everyone or for no one, so that leaving it out favours nobody.
-    """
+    """The rounds without the turns that were spoilt, and how many turns those were."""
     rounds: list[Round] = []
     left_out = 0
     for number in range(len(turns.windows.get(BASELINE, ()))):
-        taken = {name: each[number] for name, each in turns.windows.items() if each[number]}
-        count = min((len(windows) for windows in taken.values()), default=0)
-        fair = [
-            turn
-            for turn in range(count)
-            if not any(starved(windows[turn], cores=cores) for windows in taken.values())
-        ]
-        left_out += count - len(fair)
-        if fair and BASELINE in taken:
-            rounds.append(
-                {name: [timed(each[turn]) for turn in fair] for name, each in taken.items()}
-            )
+        fair, spoilt = turns.fair(number, cores=cores)
+        left_out += spoilt
+        if fair.get(BASELINE):
+            rounds.append(fair)
     return rounds, left_out
 
 
@@ -259,12 +247,21 @@ def _outcome(
         )
     if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
         if left_out:
-            return "failed", f"The machine was too busy: other programs spoilt {left_out} turns."
+            return "failed", _why_spoilt(turns, left_out)
         return "failed", (
             "The program ended before enough turns could be taken: let it train longer, "
             "with more epochs or more data."
         )
     return _claim(speedup, same, delivered)
+
+
+def _why_spoilt(turns: Turns, left_out: int) -> str:
+    if 2 * len(turns.disturbed) > left_out:
+        return (
+            f"The GPU was shared with other programs or kept its clocks down in {left_out} turns: "
+            "measure again when it is free and cool."
+        )
+    return f"The machine was too busy: other programs spoilt {left_out} turns."
 
 
 def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:

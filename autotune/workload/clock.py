@@ -4,23 +4,29 @@ drained.
 
 import time
 from collections import defaultdict
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import torch
 
-_NONE = ""  # outside every span
+END = None  # closes the innermost span
+_EDGE = ""  # neither begins nor ends one
 
 
 class Clock(Protocol):
-    """Spans may nest; a span's time excludes the spans inside it."""
+    """Seams note where spans begin and end, `mark((phase, now()))` and `mark((END, now()))`. On the
+    host both are calls of C: what a hook runs in Python costs most where it runs cold, between two
+    steps' own work. Spans may nest; a span's time excludes the spans inside it.
+    """
 
-    def begin(self, phase: str) -> None:
-        """Open a span of `phase`."""
+    @property
+    def mark(self) -> Callable[[tuple[str | None, Any]], None]:
+        """Notes that a span of a phase begins at a moment, or that one ends."""
 
-    def end(self) -> None:
-        """Close the innermost span."""
+    @property
+    def now(self) -> Callable[[], Any]:
+        """The moment that it is."""
 
     def drain(self) -> dict[str, float]:
         """Wait for the device, give the seconds by phase since the last drain, and start again from
@@ -28,33 +34,45 @@ class Clock(Protocol):
         """
 
 
+class _Spans:
+    """Marks, and what they add up to.
+
+    Args:
+        elapsed: seconds from one moment to a later one.
+    """
+
+    def __init__(self, elapsed: Callable[[Any, Any], float]) -> None:
+        self.marks: list[tuple[str | None, Any]] = []
+        self._elapsed = elapsed
+        self._open: list[str] = []
+        self._since: Any = None
+
+    def totals(self) -> dict[str, float]:
+        """Seconds by phase up to the last mark, from which the next are counted."""
+        totals: defaultdict[str, float] = defaultdict(float)
+        for phase, moment in self.marks:
+            if self._open:
+                totals[self._open[-1]] += self._elapsed(self._since, moment)
+            if phase is END:
+                del self._open[-1:]  # another thread's span may have been in between
+            elif phase != _EDGE:
+                self._open.append(phase)
+            self._since = moment
+        self.marks.clear()
+        return dict(totals)
+
+
 class HostClock:
     """Phases by the host's clock: exact where the host computes itself."""
 
     def __init__(self) -> None:
-        self._phase = _NONE
-        self._outer: list[str] = []
-        self._totals: defaultdict[str, float] = defaultdict(float)
-        self._since = time.perf_counter()
-
-    def begin(self, phase: str) -> None:
-        now = time.perf_counter()
-        self._totals[self._phase] += now - self._since
-        self._outer.append(self._phase)
-        self._phase, self._since = phase, now
-
-    def end(self) -> None:
-        now = time.perf_counter()
-        self._totals[self._phase] += now - self._since
-        self._phase, self._since = self._outer.pop(), now
+        self._spans = _Spans(lambda since, moment: moment - since)
+        self.mark = self._spans.marks.append
+        self.now = time.perf_counter
 
     def drain(self) -> dict[str, float]:
-        now = time.perf_counter()
-        self._totals[self._phase] += now - self._since
-        self._since = now
-        totals = {phase: seconds for phase, seconds in self._totals.items() if phase != _NONE}
-        self._totals.clear()
-        return totals
+        self.mark((_EDGE, self.now()))
+        return self._spans.totals()
 
 
 class CudaClock:
@@ -66,34 +84,26 @@ class CudaClock:
     """
 
     def __init__(self) -> None:
-        self._phase = _NONE
-        self._outer: list[str] = []
-        self._changes: list[tuple[str, torch.cuda.Event]] = []
+        self._spans = _Spans(lambda since, moment: since.elapsed_time(moment) / 1000)
+        self.mark = self._spans.marks.append
         self._pool: list[torch.cuda.Event] = []
+        self._edge: torch.cuda.Event | None = None  # from which the open span is counted on
 
-    def begin(self, phase: str) -> None:
-        self._outer.append(self._phase)
-        self._change(phase)
-
-    def end(self) -> None:
-        self._change(self._outer.pop())
-
-    def drain(self) -> dict[str, float]:
-        import torch
-
-        torch.cuda.synchronize()
-        totals: defaultdict[str, float] = defaultdict(float)
-        for (phase, began), (_, ended) in pairwise(self._changes):
-            if phase != _NONE:
-                totals[phase] += began.elapsed_time(ended) / 1000
-        self._pool += [event for _, event in self._changes]
-        self._changes = []
-        return dict(totals)
-
-    def _change(self, phase: str) -> None:
+    def now(self) -> "torch.cuda.Event":
         import torch
 
         event = self._pool.pop() if self._pool else torch.cuda.Event(enable_timing=True)
         event.record()
-        self._phase = phase
-        self._changes.append((phase, event))
+        return event
+
+    def drain(self) -> dict[str, float]:
+        import torch
+
+        edge = self.now()
+        self.mark((_EDGE, edge))
+        torch.cuda.synchronize()
+        passed = [event for _, event in self._spans.marks if event is not edge]
+        totals = self._spans.totals()
+        self._pool += passed if self._edge is None else [*passed, self._edge]
+        self._edge = edge
+        return totals

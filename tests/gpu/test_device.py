@@ -12,7 +12,7 @@ import torch
 from autotune.knobs import by_name, unobserved
 from autotune.knobs.knob import Value
 from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.workload.clock import CudaClock
+from autotune.workload.clock import END, CudaClock
 from tests.gpu.programs import PINNED, TRAINING, failing
 from tests.measurement.conftest import Start
 
@@ -147,10 +147,10 @@ class TestFigures:
         matrix @ matrix
         clock.drain()
         began = time.perf_counter()
-        clock.begin("forward")
+        clock.mark(("forward", clock.now()))
         for _ in range(20):
             matrix = torch.tanh(matrix @ matrix)
-        clock.end()
+        clock.mark((END, clock.now()))
         seconds = clock.drain()["forward"]
         assert seconds == pytest.approx(time.perf_counter() - began, rel=0.1)
 
@@ -161,9 +161,9 @@ class TestFigures:
         matrix @ matrix
         clock.drain()
         began = time.perf_counter()
-        clock.begin("forward")
+        clock.mark(("forward", clock.now()))
         for _ in range(20):
             matrix @ matrix
-        clock.end()
+        clock.mark((END, clock.now()))
         queued = time.perf_counter() - began
         assert queued < 0.5 * clock.drain()["forward"]

@@ -1,7 +1,9 @@
 """Contestants taking turns, with runs that are made up."""
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import cast
 
 from autotune.measurement.measurement import Failure
@@ -15,6 +17,7 @@ from autotune.measurement.turns import (
     Turns,
     take_turns,
 )
+from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
 from tests.builders import seen
@@ -28,6 +31,7 @@ class FakeRun:
 
     rate: float = 1000.0
     scatter: float = 0.0
+    pid: int = 1
     workers: int = 0
     ends_after: int = 10**6
     ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
@@ -84,6 +88,30 @@ def test_each_takes_as_many_turns_and_is_paused_and_killed():
         assert run.log[-1] == "kill"
         assert run.log.count("pause") >= 5
     assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
+
+
+def test_a_turn_in_which_the_device_was_shared_counts_for_no_one(monkeypatch):
+    shared, alone = (
+        Telemetry(seconds=0.4, readings=4, other_processes=others) for others in (1, 0)
+    )
+    # A turn of two contestants is two readings: the second turn's first is of a shared device.
+    readings = iter([alone, alone, shared, *(alone for _ in range(100))])
+
+    @contextmanager
+    def sampled(_seen, _pid):
+        yield SimpleNamespace(telemetry=next(readings))
+
+    monkeypatch.setattr("autotune.measurement.turns.sampled", sampled)
+
+    turns = taken(FakeRun(), FakeRun(rate=2000))
+
+    assert turns.disturbed == {(0, 1)}
+    fair, left_out = turns.fair(0, cores=2)
+    assert left_out == 1
+    assert {name: len(each) for name, each in fair.items()} == {
+        "baseline": turns.turns - 1,
+        "tuned": turns.turns - 1,
+    }
 
 
 def test_a_turn_holds_several_bursts_of_the_workers():

@@ -190,6 +190,15 @@ def test_no_settings_are_no_gain():
     assert found.delivered is None
 
 
+def test_a_device_that_was_not_the_program_s_own_decides_nothing():
+    given = turns(baseline=1000, tuned=2000)
+    for number, each in enumerate(given.windows["baseline"]):
+        given.disturbed |= {(number, turn) for turn in range(len(each))}
+    found = judged(given)
+    assert found.outcome == "failed"
+    assert "GPU was shared" in found.reason
+
+
 def test_an_emitted_program_whose_turns_were_all_spoilt_says_so():
     found = judged(
         turns(baseline=1000, tuned=2000, delivered=1950, starved=FEWEST_TURNS_PER_PROCESS)

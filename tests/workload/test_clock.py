@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from autotune.workload.clock import Clock, CudaClock, HostClock
+from autotune.workload.clock import END, Clock, CudaClock, HostClock
 
 CLOCKS = {"host": HostClock, "cuda": CudaClock}
 
@@ -49,27 +49,27 @@ def test_a_span_excludes_the_spans_inside_it_and_what_is_outside_all(
     clock = kind()
     for phase, seconds in (("data", 1.0), ("forward", 2.0)):
         moments.now += 5
-        clock.begin(phase)
+        clock.mark((phase, clock.now()))
         moments.now += seconds
-        clock.begin("copy")
+        clock.mark(("copy", clock.now()))
         moments.now += 0.25
-        clock.end()
+        clock.mark((END, clock.now()))
         moments.now += seconds
-        clock.end()
+        clock.mark((END, clock.now()))
     assert clock.drain() == {"data": 2.0, "forward": 4.0, "copy": 0.5}
 
 
 @pytest.mark.parametrize("kind", CLOCKS.values(), ids=CLOCKS)
 def test_a_drained_clock_begins_again(kind: Callable[[], Clock], moments: Moments) -> None:
     clock = kind()
-    clock.begin("data")
+    clock.mark(("data", clock.now()))
     moments.now += 1
-    clock.end()
+    clock.mark((END, clock.now()))
     clock.drain()
     moments.now += 7
-    clock.begin("data")
+    clock.mark(("data", clock.now()))
     moments.now += 3
-    clock.end()
+    clock.mark((END, clock.now()))
     assert clock.drain() == {"data": 3.0}
     assert clock.drain() == {}
 
@@ -79,11 +79,11 @@ def test_a_span_that_is_open_at_the_edge_can_still_be_closed(
     kind: Callable[[], Clock], moments: Moments
 ) -> None:
     clock = kind()
-    clock.begin("optimizer")
+    clock.mark(("optimizer", clock.now()))
     moments.now += 1
     clock.drain()
     moments.now += 1
-    clock.end()
+    clock.mark((END, clock.now()))
     assert sum(clock.drain().values()) <= 1
 
 
@@ -93,8 +93,8 @@ def test_the_events_of_the_device_are_used_again(
     made = []
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: made.append(1) or Event(moments))
     clock = CudaClock()
-    for _ in range(3):
-        clock.begin("forward")
-        clock.end()
+    for _ in range(5):
+        clock.mark(("forward", clock.now()))
+        clock.mark((END, clock.now()))
         clock.drain()
-    assert len(made) == 2
+    assert len(made) == 4  # a span's two, and those of two edges

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from autotune.workload.clock import END
 from autotune.workload.live import Live
 from autotune.workload.seams import loader, model
 from autotune.workload.seams.optimizer import step_without_optimizer
@@ -18,6 +19,7 @@ def install(live: Live) -> None:
     `GradScaler.scale`.
     """
     original = torch.autograd.backward
+    mark, now = live.clock.mark, live.clock.now
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
@@ -33,11 +35,11 @@ def install(live: Live) -> None:
             _note(live, tensors)
             if scales:
                 tensors = _scaled(live, tensors)
-            live.clock.begin("backward")
+            mark(("backward", now()))
             try:
                 original(tensors, *args, **kwargs)
             finally:
-                live.clock.end()
+                mark((END, now()))
         finally:
             live.in_backward = False
         live.holding = live.group_open

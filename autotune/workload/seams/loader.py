@@ -10,6 +10,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.source.edits import Place
 from autotune.workload import batches
+from autotune.workload.clock import END
 from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.kept import kept_by
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
@@ -32,18 +33,21 @@ def install(live: Live) -> None:
 
 def _install_iter(live: Live) -> None:
     original = DataLoader.__iter__
+    mark, now = live.clock.mark, live.clock.now
 
     def __iter__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            timed = _begin_waiting(live)  # starting workers is a cost of training
+            waits = _waits(live)  # starting workers is a cost of training
+            if waits:
+                mark(("data", now()))
             try:
                 iterator = original(self)
             finally:
-                if timed:
-                    live.clock.end()
+                if waits:
+                    mark((END, now()))
         iterator._autotune_loader = self
         _note_epoch(self)
         return iterator
@@ -70,6 +74,7 @@ def _note_epoch(loader: Any) -> None:
 
 def _install_next(live: Live) -> None:
     divided = live.setup.micro_batches > 1
+    mark, now = live.clock.mark, live.clock.now
 
     def __next__(self: Any) -> Any:
         loader = getattr(self, "_autotune_loader", None)
@@ -79,14 +84,16 @@ def _install_next(live: Live) -> None:
         if not built.trains and live.leader is not None and not live.discovering:
             live.pace.leave_training()
             return _draw(self)
-        timed = _begin_waiting(live)
+        waits = _waits(live)
+        if waits:
+            mark(("data", now()))
         try:
             live.draw_began = time.perf_counter()
             given = live.kept_batches or divided
             batch = _batch(live, built, self) if given else _draw(self)
         finally:
-            if timed:
-                live.clock.end()
+            if waits:
+                mark((END, now()))
         live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
         if live.discovering:
             live.batch = live.batches[built.place] = batch
@@ -95,16 +102,13 @@ def _install_next(live: Live) -> None:
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
 
 
-def _begin_waiting(live: Live) -> bool:
-    """The training waits for its loader until `live.clock.end()`; False in a thread that draws
-    ahead for it.
-    """
+def _waits(live: Live) -> bool:
+    """Whether the training waits for what is drawn now; not where a thread draws ahead for it."""
     if threading.get_ident() != live.thread:
         live.drawn_in_thread = True
         return False
     if live.pace.away:
         live.pace.enter_training()
-    live.clock.begin("data")
     return True
 
 

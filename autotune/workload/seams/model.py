@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from autotune.workload import batches
+from autotune.workload.clock import END
 from autotune.workload.live import Live
 from autotune.workload.setup import Precision
 
@@ -53,6 +54,7 @@ def hook(live: Live, module: nn.Module) -> None:
         set_up(live, module)
     trainable = _is_trainable(module)
     inner = vars(module).get("_compiled_call_impl") or module._call_impl
+    mark, now = live.clock.mark, live.clock.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         if _is_no_step():
@@ -66,11 +68,11 @@ def hook(live: Live, module: nn.Module) -> None:
             return vars(module)["_compiled_call_impl"](*args, **kwargs)
         elif trainable:
             _note_training(live, module, args, kwargs)
-        live.clock.begin("forward")
+        mark(("forward", now()))
         try:
             return inner(*args, **kwargs)
         finally:
-            live.clock.end()
+            mark((END, now()))
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, "_compiled_call_impl", timed)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from autotune.workload.clock import END
 from autotune.workload.framework import is_installed
 from autotune.workload.live import Live, calling_place, users_place
 from autotune.workload.optimizer import set_implementation
@@ -57,6 +58,8 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
+    mark, now = live.clock.mark, live.clock.now
+
     def _scaled_step(self: Any, *args: Any, **kwargs: Any) -> Any:
         assert live.scaler is not None
         outcome = live.scaler.step(self, *args, **kwargs)
@@ -75,11 +78,11 @@ def _timed_step(live: Live, original: Any) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = original if live.scaler is None else _scaled_step
         live.stepping = True
-        live.clock.begin("optimizer")
+        mark(("optimizer", now()))
         try:
             outcome = update(self, *args, **kwargs)
         finally:
-            live.clock.end()
+            mark((END, now()))
             live.stepping = False
         live.holding = False
         self._autotune_stepped = True
