@@ -93,14 +93,20 @@ class Verdict:
     @property
     def is_rough(self) -> bool:
         """Whether there is a gain, but how much is hardly known."""
-        speedup = self.speedup
-        rough = speedup is not None and speedup.high > ROUGH * speedup.low
-        return self.outcome == "faster" and rough
+        return self.outcome == "faster" and _spans(self.speedup, ROUGH)
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a gain worth having is open and also what was seen, though it may be chance."""
-        return self.is_open and self.speedup is not None and self.speedup.estimate > WORTH_MORE_TIME
+        """Whether a gain worth having is open, and it was seen, though perhaps by chance, or the
+        interval is too wide to speak of none.
+        """
+        speedup = self.speedup
+        seen = speedup is not None and speedup.estimate > WORTH_MORE_TIME
+        return self.is_open and (seen or _spans(speedup, ROUGH))
+
+
+def _spans(speedup: Ratio | None, factor: float) -> bool:
+    return speedup is not None and speedup.high > factor * speedup.low
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
@@ -118,7 +124,7 @@ def is_decided(turns: Turns, *, cores: int) -> bool:
     speedup = _speedup(rounds, TUNED)
     if speedup is None:
         return False
-    precise = speedup.high <= PRECISE * speedup.low
+    precise = not _spans(speedup, PRECISE)
     return speedup.high < MINIMUM_GAIN or (speedup.low > 1 and precise)
 
 
@@ -269,8 +275,10 @@ def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> 
     if speedup.high < 1:
         return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
     if speedup.low <= 1:
-        chance = "it may be chance" if speedup.estimate > WORTH_MORE_TIME else "no difference"
-        return "no_gain", f"Timed in turns, the best settings came out {found}: {chance}."
+        meaning = "too rough to tell" if _spans(speedup, ROUGH) else "no difference"
+        if speedup.estimate > WORTH_MORE_TIME:
+            meaning = "it may be chance"
+        return "no_gain", f"Timed in turns, the best settings came out {found}: {meaning}."
     if speedup.estimate < MINIMUM_GAIN:
         return "no_gain", f"The best settings came out {found}: too little to change a program for."
     if same is not None and same.same_training is False:

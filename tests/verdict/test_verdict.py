@@ -73,6 +73,13 @@ def test_two_identical_programs_gain_nothing():
     assert not found.is_undecided
 
 
+def test_turns_that_scatter_too_much_do_not_say_that_there_is_no_gain():
+    found = judged(turns(baseline=1000, tuned=800, noise=0.3, rounds=1))
+    assert found.speedup.estimate < 1 < found.speedup.high
+    assert found.outcome == "no_gain" and found.is_undecided
+    assert found.reason.endswith("too rough to tell.")
+
+
 def test_a_gain_that_may_be_chance_is_undecided():
     found = judged(turns(rounds=1, noise=0.3, baseline=1000, tuned=1300))
     assert found.speedup.low < 1 and found.speedup.estimate > 1.05
