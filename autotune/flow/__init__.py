@@ -16,7 +16,7 @@ from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, try_configs
+from autotune.flow.trying import Found, diverges, try_configs
 from autotune.flow.vetting import vet
 from autotune.listener import Listener
 from autotune.machine import detect
@@ -92,8 +92,9 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         return answered, None
     profiled, baseline = _diagnosed(context)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
-    space = vet(context, profiled, space)
-    context.listener.space(space)
+    if not diverges(baseline):
+        space = vet(context, profiled, space)
+        context.listener.space(space)
     found = try_configs(context, profiled, space, baseline)
     with context.device.held():
         verdict, emission = judge(context, profiled, space, found)

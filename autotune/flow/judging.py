@@ -17,7 +17,7 @@ from autotune.measurement.turns import TURN_SECONDS, LossSeconds, Turns, take_tu
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
-from autotune.trials.trial import Trial
+from autotune.trials.trial import DIVERGES, Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
@@ -49,7 +49,7 @@ def judge(
     """The verdict on the best of what was `found` in `space`, and its source where it is worth
     handing back.
     """
-    untried = _why_untried(context, profiled, space, found.trials)
+    untried = _why_untried(context, profiled, space, found)
     best = found.best
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
@@ -99,9 +99,13 @@ def _nudged_losses(context: Context, steps: int) -> list[float]:
     return losses
 
 
-def _why_untried(context: Context, profiled: Profile, space: Space, trials: Sequence[Trial]) -> str:
-    """Why no setting was tried where there were some: the budget, and which one would do."""
-    if len(trials) > 1 or not space.choices or time.monotonic() < context.deadline:
+def _why_untried(context: Context, profiled: Profile, space: Space, found: Found) -> str:
+    """Why no setting was tried where there were some: the training, or the budget, and which one
+    would do.
+    """
+    if found.ending.why == DIVERGES:
+        return found.ending.reason
+    if len(found.trials) > 1 or not space.choices or time.monotonic() < context.deadline:
         return ""
     trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
     needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
@@ -119,7 +123,7 @@ def _why_unknown(trials: Sequence[Trial]) -> str:
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
     if not tried or len(failures) < len(tried):
         return ""
-    reasons = " ".join(dict.fromkeys(failure.reason for failure in failures))
+    reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if len(tried) == 1:
         return f"The one setting tried could not be measured: {reasons}"
     return f"None of the {len(tried)} settings tried could be measured: {reasons}"

@@ -1,5 +1,6 @@
 """The second stage: configurations in fresh processes, as the study asks for them."""
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
-from autotune.trials.trial import BUDGET, NOTHING, TRIALS, Ending, Trial
+from autotune.trials.trial import BUDGET, DIVERGES, NOTHING, TRIALS, Ending, Trial
 from autotune.workload.window import Window
 
 if TYPE_CHECKING:
@@ -106,11 +107,22 @@ def _try_all(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending:
     ending = None
+    if diverges(baseline):
+        reason = "The training as it is diverges: until that is mended nothing compares with it."
+        ending = Ending(why=DIVERGES, reason=reason)
     while space.choices and ending is None:
         with context.device.held():  # asked once it is free: by then others may have found more
             ending = _try_next(context, profiled, space, baseline, study)
     reason = "There was nothing to search: every knob was left out."
     return ending or Ending(why=NOTHING, reason=reason)
+
+
+def diverges(baseline: Measurement) -> bool:
+    """Whether most losses are infinite or no numbers; those of the few steps in which a scaler
+    looks for its scale are not.
+    """
+    wrong = sum(not math.isfinite(loss) for loss in baseline.losses)
+    return 2 * wrong > len(baseline.losses)
 
 
 def _try_next(

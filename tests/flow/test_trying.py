@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import trying
-from autotune.flow.trying import Found, _to_judge
+from autotune.flow.trying import Found, _to_judge, diverges
 from autotune.measurement.measurement import Failure
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
@@ -77,3 +77,14 @@ def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
     outcome = trying._as_it_is(context, builders.profile(), profiled)
 
     assert outcome is (taken or profiled)
+
+
+@pytest.mark.parametrize(
+    ("losses", "wrong"),
+    [((math.nan,) * 5 + (1.0,), True), ((math.inf, 2.0, 1.0), False), ((), False)],
+    ids=["most", "a scaler's first steps", "none"],
+)
+def test_a_training_whose_losses_are_no_numbers_diverges(
+    losses: tuple[float, ...], wrong: bool
+) -> None:
+    assert diverges(replace(AS_IT_IS.outcome, losses=losses)) is wrong
