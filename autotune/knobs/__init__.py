@@ -110,11 +110,23 @@ def unobserved(config: Config, seen: Seen) -> list[str]:
     chosen: Mapping[str, Value] = {**read_all(seen), **config}
     missed = (by_name(name) for name in differing(config, seen))
     return [
-        f"{knob.name} = {_as_toml(config[knob.name])} was asked for, "
-        f"and the run had {_as_toml(knob.read(seen))}"
+        f"{_asked_for(knob.name, config[knob.name])}, and the run had {_as_toml(knob.read(seen))}"
         for knob in missed
         if knob.active(chosen)
     ]
+
+
+def blamed(config: Config, reason: str) -> Config:
+    """The settings of `config` whose doing its failure is; all of them where that is not said."""
+    return {
+        name: value
+        for name, value in config.items()
+        if by_name(name).is_to_blame(reason) or reason.startswith(_asked_for(name, value))
+    } or config
+
+
+def _asked_for(name: str, value: Value) -> str:
+    return f"{name} = {_as_toml(value)} was asked for"
 
 
 def _as_toml(value: Value) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs import KNOBS, by_name
+from autotune.knobs import KNOBS, blamed
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.trials.costs import TrialCosts
@@ -220,7 +220,7 @@ class Planner:
         need not come faster.
         """
         failed = [
-            _key(_blamed(trial.config, trial.outcome.reason))
+            _key(blamed(trial.config, trial.outcome.reason))
             for trial in trials
             if isinstance(trial.outcome, Failure)
         ]
@@ -264,13 +264,6 @@ def _measured(trial: Trial, place: int) -> Measured | None:
         log_rate=math.log(trial.outcome.samples_per_second),
         sd=math.hypot(scatter, PROCESS_SD),
     )
-
-
-def _blamed(config: Config, reason: str) -> Config:
-    """The settings of `config` whose doing its failure is; all of them where that is not said."""
-    return {
-        name: value for name, value in config.items() if by_name(name).is_to_blame(reason)
-    } or config
 
 
 def _speed(trial: Trial) -> float:

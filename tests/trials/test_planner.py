@@ -98,12 +98,21 @@ def test_what_failed_is_not_tried_with_more_on_top_of_it() -> None:
     assert len(trials) == 2 + len(WORKERS) - 1
 
 
-def test_what_a_failure_is_blamed_on_is_not_tried_again() -> None:
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (
+            "crashed",
+            "RuntimeError: view size is not compatible with input tensor's size and stride",
+        ),
+        ("void", "channels_last = true was asked for, and the run had false"),
+    ],
+)
+def test_what_a_failure_is_blamed_on_is_not_tried_again(kind: str, why: str) -> None:
     profile = program(data=0.5, waiting=True)
     planner = planner_for(space(num_workers=WORKERS, channels_last=(False, True)), profile)
-    why = "RuntimeError: view size is not compatible with input tensor's size and stride"
     both: Config = {"num_workers": 2, "channels_last": True}
-    failed = Trial(number=1, config=both, outcome=Failure(kind="crashed", reason=why), seconds=1.0)
+    failed = Trial(number=1, config=both, outcome=Failure(kind=kind, reason=why), seconds=1.0)
     trials = [trial(0, {}, 100), failed]
     while (proposal := planner.propose(trials)) is not None:
         assert "channels_last" not in proposal.config
