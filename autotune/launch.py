@@ -64,8 +64,11 @@ def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> 
         path = [import_root(target.path, target.module), *filter(None, [environ.get("PYTHONPATH")])]
         environ["PYTHONPATH"] = os.pathsep.join(path)
     if injected:
-        loader = result.profile.seen.training_loader()
-        environ = environment(Order(settings=injected, loader=loader), environ)
+        seen = result.profile.seen
+        order = Order(
+            settings=injected, loader=seen.training_loader(), passed_loops=seen.passed_loops
+        )
+        environ = environment(order, environ)
     changed = target.source_sha256 != result.target.source_sha256
     return Launch(
         command=_command(target, text, launcher),

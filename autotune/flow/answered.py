@@ -28,7 +28,9 @@ def kept_answer(context: Context) -> Result | None:
     if kept is None or kept.search is None:
         return None
     context.listener.stage("looking whether the program's data is that of the search kept here")
+    context.bench.passed_loops = kept.profile.seen.passed_loops
     seen = _seen(context)
+    context.bench.passed_loops = 0
     if seen is None or kept.search.key != search_key(context, seen):
         return None
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -40,7 +42,8 @@ def trials_key(context: Context) -> str:
     goes on with its own where it is interrupted.
     """
     kept = _kept(context) if context.options.fresh else None
-    return f"{study_key(context)}{f'-after-{kept.started_at}' if kept else ''}"
+    loop = f"-loop-{context.bench.passed_loops}" if context.bench.passed_loops else ""
+    return f"{study_key(context)}{loop}{f'-after-{kept.started_at}' if kept else ''}"
 
 
 def _seen(context: Context) -> Seen | None:

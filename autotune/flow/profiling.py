@@ -28,6 +28,8 @@ from autotune.workload.window import AS_IS, Window
 WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
 
 FIRST_SAID_SECONDS = 10.0
+# Training loops of a program that are looked at, one after another, while each is soon over.
+MOST_LOOPS = 4
 
 
 def profile_program(context: Context) -> tuple[Profile, Measurement]:
@@ -66,17 +68,43 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
 
 
 def _ablate(context: Context) -> Ablation:
+    """Of the training loop that is not over at once; of the longest, where all of them are."""
+    bench = context.bench
+    longest_seconds, longest = 0.0, 0
     try:
-        return ablate(
-            lambda: context.bench.observe(Waiting(context.listener).told),
-            seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
-            on_device=context.machine.device != "cpu",
-            cores=context.machine.cores,
-            warm_seconds=context.warm_seconds,
-            deadline=context.trials_deadline,
-        )
+        while bench.passed_loops < MOST_LOOPS:
+            try:
+                ablation = _ablate_loop(context, only=False)
+            except RunEnded as end:
+                if end.loop_seconds is None and not bench.passed_loops:
+                    raise
+                if end.loop_seconds is None:
+                    break
+                if end.loop_seconds > longest_seconds:
+                    longest_seconds, longest = end.loop_seconds, bench.passed_loops
+                bench.passed_loops += 1
+                context.listener.stage(f"{end.failure.reason}: looking at that one")
+                continue
+            windows = (*ablation.warm, *ablation.windows[AS_IS])
+            if not ablation.ended or sum(each.seconds for each in windows) >= longest_seconds:
+                return ablation
+            break
+        bench.passed_loops = longest
+        return _ablate_loop(context, only=True)
     except RunEnded as end:
         raise _why_nothing(context.target, end.failure) from None
+
+
+def _ablate_loop(context: Context, *, only: bool) -> Ablation:
+    return ablate(
+        lambda: context.bench.observe(Waiting(context.listener).told),
+        seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
+        on_device=context.machine.device != "cpu",
+        cores=context.machine.cores,
+        warm_seconds=context.warm_seconds,
+        deadline=context.trials_deadline,
+        only_loop=only,
+    )
 
 
 def _look(context: Context, ablation: Ablation) -> Looks:

@@ -53,7 +53,7 @@ def set_up(order: Order) -> Live:
     setup = setup_for(order.settings)
     for switch in setup.process:
         switch()
-    live = Live(setup=setup, training_loader=order.loader)
+    live = Live(setup=setup, training_loader=order.loader, passed_loops=order.passed_loops)
     live.clock = _NoClock()
     live.pace = Steps(after=LOOK_AFTER, then=lambda: _look(live, order))
     for seam in (loader, model, backward, optimizer, *([copies] if setup.non_blocking else [])):

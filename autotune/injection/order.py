@@ -15,10 +15,13 @@ _STARTUP = str(Path(__file__).with_name("startup"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The settings to put in, and the DataLoader that those of the loader are for."""
+    """The settings to put in, the DataLoader that those of the loader are for, and how many
+    training loops of the program come before the one that was measured.
+    """
 
     settings: Config
     loader: LoaderKey | None = None
+    passed_loops: int = 0
 
 
 def environment(order: Order, own: Mapping[str, str]) -> dict[str, str]:
@@ -34,4 +37,8 @@ def given_order() -> Order | None:
         return None
     told = json.loads(text)
     loader = told["loader"]
-    return Order(settings=told["settings"], loader=LoaderKey(**loader) if loader else None)
+    return Order(
+        settings=told["settings"],
+        loader=LoaderKey(**loader) if loader else None,
+        passed_loops=told["passed_loops"],
+    )

@@ -50,6 +50,7 @@ def ablate(
     cores: int,
     warm_seconds: float = WARM_LIMIT_SECONDS,
     deadline: float = math.inf,
+    only_loop: bool = True,
 ) -> Ablation:
     """Time a program in each mode for `seconds` in all, as it is for the larger part.
 
@@ -60,9 +61,11 @@ def ablate(
         cores: cores that the run may use; a mode in which it did not get them is timed again.
         warm_seconds: limit of the warm-up.
         deadline: `time.monotonic()` after which no mode is timed again.
+        only_loop: whether to make do with a training loop that another one follows.
 
     Raises:
-        RunEnded: the program ended or failed before it was timed once as it is.
+        RunEnded: the program ended or failed before it was timed once as it is, or another training
+            loop has followed.
     """
     modes = [mode for mode in SHARES if on_device or mode != REPLAY_HOST]
     ablation: Ablation | None = None
@@ -78,7 +81,7 @@ def ablate(
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
             break
         except RunEnded as end:
-            if ablation is None or (AS_IS not in ablation.windows and end.failure.kind != "ended"):
+            if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
                 raise
             _note_end(ablation, end, modes)
         finally:
@@ -151,6 +154,12 @@ def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float) -> Non
     finally:
         if windows:
             ablation.windows[mode] = windows
+
+
+def _goes_on(ablation: Ablation, end: RunEnded, *, only_loop: bool) -> bool:
+    """Whether another start may give what is still missing."""
+    followed = end.loop_seconds is not None and not only_loop
+    return not followed and (AS_IS in ablation.windows or end.failure.kind == "ended")
 
 
 def _note_end(ablation: Ablation, end: RunEnded, modes: list[str]) -> None:

@@ -80,7 +80,9 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
         setup.nudge = job.nudge
-        with intercepted(setup, line, training_loader=job.training_loader) as live:
+        with intercepted(
+            setup, line, training_loader=job.training_loader, passed_loops=job.passed_loops
+        ) as live:
             try:
                 exit_code = _run_program(job)
             except Halted:

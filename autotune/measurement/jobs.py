@@ -21,6 +21,7 @@ class Job:
     program: Program
     config: Mapping[str, Value] = field(default_factory=dict)
     training_loader: LoaderKey | None = None
+    passed_loops: int = 0
     seed: int = 0
     layer: Layer | None = None
     objects: bytes = b""

@@ -40,13 +40,16 @@ _TRAINING_CHILDREN_SECONDS = 1.0
 
 class RunEnded(Exception):  # an ending is not always an error
     """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a
-    failure.
+    failure. `loop_seconds` is how long its training loop took, where another has followed it.
     """
 
-    def __init__(self, failure: Failure, window: Window | None = None) -> None:
+    def __init__(
+        self, failure: Failure, window: Window | None = None, loop_seconds: float | None = None
+    ) -> None:
         super().__init__(failure.reason)
         self.failure = failure
         self.window = window
+        self.loop_seconds = loop_seconds
 
 
 class NotPossible(Exception):
@@ -226,7 +229,7 @@ class ProcessRun:
         except (EOFError, OSError):
             self._fail(_cause_of(self._last_status(), self.output()))
         if isinstance(report, Ended):
-            self._fail(_ending(report, self.output()), report.window)
+            self._fail(_ending(report, self.output()), report.window, report.loop_seconds)
         if isinstance(report, Crashed):
             self._fail(
                 Failure(
@@ -247,9 +250,11 @@ class ProcessRun:
             time.sleep(0.01)
         return status or 0
 
-    def _fail(self, failure: Failure, window: Window | None = None) -> None:
+    def _fail(
+        self, failure: Failure, window: Window | None = None, loop_seconds: float | None = None
+    ) -> None:
         self.kill()
-        self._end = RunEnded(failure, window)
+        self._end = RunEnded(failure, window, loop_seconds)
         raise self._end
 
     def _signal(self, number: int) -> None:
@@ -271,8 +276,8 @@ def _ending(report: Ended, output: str) -> Failure:
         reason = "the program ended without training"
         if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
             reason += f" in its own process; {NOT_WATCHED}"
-    if report.another_loop:
-        reason = f"its first training loop was over after {steps}; only that one is measured"
+    if report.loop_seconds is not None:
+        reason = f"its training loop was over after {steps}, and another one followed"
     return Failure(kind="ended", reason=reason, output=output)
 
 

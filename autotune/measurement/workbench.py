@@ -75,6 +75,7 @@ class Workbench:
         self._longest_start_seconds: float | None = None
         self._prepared_untried = False
         self.training_loader: LoaderKey | None = None
+        self.passed_loops = 0  # training loops before the one that is measured
 
     def __enter__(self) -> "Workbench":
         return self
@@ -116,6 +117,7 @@ class Workbench:
             program=self._target.program(dict(sources or {})),
             config=dict(config or {}),
             training_loader=self.training_loader if config else None,
+            passed_loops=self.passed_loops,
             seed=self._seed,
             objects=self._target.objects,
             injected=injected,

@@ -12,13 +12,15 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     is one step, shapes change.
     """
     found = []
+    if seen.passed_loops:
+        found.append(_later_loop(seen.passed_loops))
     if ended_early:
         found.append(
             Doubt(
                 name="short run",
-                evidence="The program or its first training loop ended while it was profiled: it "
-                "may not have run long enough for a steady speed, and was started again for what "
-                "was missing.",
+                evidence="The program or its training loop ended while it was profiled: it may not "
+                "have run long enough for a steady speed, and was started again for what was "
+                "missing.",
                 advice="Let it train longer, with more epochs or more data.",
             )
         )
@@ -41,3 +43,13 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
             )
         )
     return tuple(found)
+
+
+def _later_loop(passed: int) -> Doubt:
+    which = "A training loop" if passed == 1 else f"{passed} training loops"
+    return Doubt(
+        name="later loop",
+        evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
+        "measured.",
+        advice="Nothing is to be done: the figures are of the loop that lasts.",
+    )

@@ -36,6 +36,9 @@ class Beat(Protocol):
     def step(self) -> None:
         """The leading optimizer has stepped."""
 
+    def pass_over(self) -> None:
+        """What was noted since the last step was of another training loop."""
+
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end."""
 
@@ -77,6 +80,10 @@ class Steps:
 
     def add_loss(self, loss: "torch.Tensor", weight: float = 1.0) -> None:
         """No loss is kept."""
+
+    def pass_over(self) -> None:
+        """Its samples do not count."""
+        self.pending_samples = 0
 
     def end(self, exit_code: int = 0) -> None:
         """Nobody waits for it."""

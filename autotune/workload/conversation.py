@@ -73,14 +73,14 @@ class Unsupported:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Report: the program came to its own end after `steps` steps, with the window that was open,
-    if any; or its training loop did, and `another_loop` has begun. `children_seconds` of processor
-    time were spent by processes that it had started and waited for.
+    if any; or its training loop did, after `loop_seconds`, and another has begun. Processes that it
+    had started and waited for spent `children_seconds` of processor time.
     """
 
     steps: int
     window: Window | None
     exit_code: int = 0
-    another_loop: bool = False
+    loop_seconds: float | None = None
     children_seconds: float = 0.0
 
 

@@ -19,7 +19,11 @@ from autotune.workload.watches import watch_for
 
 @contextmanager
 def intercepted(
-    setup: Setup, conversation: Conversation, *, training_loader: LoaderKey | None = None
+    setup: Setup,
+    conversation: Conversation,
+    *,
+    training_loader: LoaderKey | None = None,
+    passed_loops: int = 0,
 ) -> Iterator[Live]:
     """Watch the training that runs inside, set up as `setup` says; every hook is gone afterwards.
 
@@ -27,11 +31,12 @@ def intercepted(
         setup: what to do differently from the program; empty to only watch.
         conversation: is told of windows and asked what comes next, between steps.
         training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
+        passed_loops: training loops of the program before the one that is meant.
     """
     on_device = torch.cuda.is_available()
     for switch in setup.process:
         switch()
-    live = Live(setup=setup, training_loader=training_loader)
+    live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
     live.clock = CudaClock() if on_device else HostClock()
     live.pace = Pace(
         conversation,

@@ -57,6 +57,7 @@ class Live:
 
     setup: Setup
     training_loader: LoaderKey | None = None
+    passed_loops: int = 0  # training loops of the program before the one that is measured
     elsewhere: bool = False  # in a fork of the process that trains: a loader's worker
     discovering: bool = True  # call sites and new modules are still being noted
     discovered_at: int = DISCOVERY_STEPS  # the step with which that ends
@@ -95,6 +96,7 @@ class Live:
     leader: "weakref.ref[torch.optim.Optimizer] | None" = None
     leader_place: Place | None = None  # where it was built
     others: int = 0  # steps of other optimizers since its last
+    passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
     backwards: int = 0
@@ -135,13 +137,28 @@ class Live:
         self.drawn.clear()
 
     def lead(self, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
-        """The first optimizer that steps sets the beat."""
+        """The first optimizer that steps sets the beat, or the first of a later loop."""
+        place = getattr(optimizer, "_autotune_place", None)
         if self.leader is None:
-            self.leader = weakref.ref(optimizer)
-            self.leader_place = getattr(optimizer, "_autotune_place", None)
-            self.closure = closure
+            if place not in self.passed and len(self.passed) < self.passed_loops:
+                self.passed.append(place)
+            if place in self.passed:
+                return
+            self.leader, self.leader_place, self.closure = weakref.ref(optimizer), place, closure
         if self.discovering:
             self.note_place("step")
+
+    def pass_over(self) -> None:
+        """A step of a loop before the one that is measured: what was seen of it is not of that."""
+        for seen in (self.models, self.drawn, self.draws):
+            seen.clear()
+        self.shapes.clear()
+        self.batches.clear()
+        self.places.clear()
+        self.copy_places.clear()
+        self.leading_loader = self.training_iterator = self.batch = None
+        self.backwards = self.copies = self.copies_non_blocking = self.ahead = 0
+        self.pace.pass_over()
 
     def leads_now(self, optimizer: torch.optim.Optimizer) -> bool:
         """An optimizer has stepped that is not the leading one: in turns with it, or after it.

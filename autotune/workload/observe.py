@@ -31,6 +31,7 @@ def observe(live: Live) -> Seen:
         shapes=max(Counter(module for module, _ in live.shapes).values(), default=1),
         autocast=live.autocast,
         scaler=live.scaler_seen,
+        passed_loops=len(live.passed),
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,

@@ -67,7 +67,7 @@ class Pace:
         self._watch_for = watch
         self._watch: Watch | None = None
         self._on_device = on_device
-        self._started = time.perf_counter()
+        self._started = self._first_step = time.perf_counter()
         self._command: RunWindow | None = None
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
@@ -148,6 +148,7 @@ class Pace:
         self.samples += self.pending_samples
         self.pending_samples, self._mark = 0, now
         if self._command is None:
+            self._first_step = now
             self._conversation.say(Ready(startup_seconds=now - self._started))
         elif len(self._step_seconds) < self._command.steps or self._spent < self._command.seconds:
             return
@@ -157,6 +158,10 @@ class Pace:
             found = self._watch.end()
             self._conversation.say(Watched(window=self._close(), found=found))
         self._obey()
+
+    def pass_over(self) -> None:
+        """What was noted since the last step was of another training loop."""
+        self.pending_samples, self._loss = 0, None
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
@@ -175,7 +180,8 @@ class Pace:
         """The program has gone on to another training loop: figures of the two cannot be mixed, and
         the window that is open has some of both.
         """
-        self._conversation.say(Ended(steps=self.steps, window=None, another_loop=True))
+        seconds = time.perf_counter() - self._first_step
+        self._conversation.say(Ended(steps=self.steps, window=None, loop_seconds=seconds))
         raise Halted
 
     def _close(self) -> Window:

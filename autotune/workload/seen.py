@@ -108,6 +108,7 @@ class Seen:
     autocast: str = ""
     scaler: bool = False
     micro_batches: int = 1
+    passed_loops: int = 0  # training loops of the program before this one
     rehearsed: float | None = (
         None  # how far gradients of whole and divided batches lay apart, as a share
     )

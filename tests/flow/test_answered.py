@@ -36,7 +36,7 @@ class Kept:
             target=load_target(self.folder / "train.py"),
             machine=builders.machine(),
             listener=Listener(),
-            bench=SimpleNamespace(observe=self._observe),
+            bench=SimpleNamespace(observe=self._observe, passed_loops=0),
             options=Options(**{"out": self.folder, "budget_seconds": 60.0, **options}),
         )
 

@@ -39,7 +39,7 @@ def profiled(
     context: Any = SimpleNamespace(
         listener=Listener(),
         machine=builders.machine(),
-        bench=SimpleNamespace(observe=None, call=lambda *_: 0.2),
+        bench=SimpleNamespace(observe=None, call=lambda *_: 0.2, passed_loops=0),
         options=Options(),
         target=SimpleNamespace(path="/home/ada/train.py"),
         seconds=lambda *_: 1.0,
@@ -100,3 +100,84 @@ def test_a_program_that_trains_in_processes_of_its_own_is_told_what_can_be_measu
         profiled(monkeypatch, Failure(kind=kind, reason=f"it has not trained; {NOT_WATCHED}"))
 
     assert "a single process" in error.value.advice
+
+
+OVER = Failure(kind="ended", reason="its training loop was over after 31 training steps")
+CRASHED = Failure(kind="crashed", reason="no")
+
+
+class Loops:
+    """A program of several training loops: what timing each of them gives, in their order.
+
+    A number is for how many seconds a loop lasts that another one follows.
+    """
+
+    def __init__(self, *given: float | Failure | Ablation) -> None:
+        self.given = given
+        self.bench = SimpleNamespace(observe=None, passed_loops=0)
+
+    def ablate(self, *_: Any, only_loop: bool, **__: Any) -> Ablation:
+        found = self.given[self.bench.passed_loops]
+        if isinstance(found, Ablation):
+            return found
+        if isinstance(found, Failure):
+            raise RunEnded(found)
+        if not only_loop:
+            raise RunEnded(OVER, loop_seconds=found)
+        return timed(found)
+
+    def measured(self, monkeypatch: pytest.MonkeyPatch) -> int:
+        """How many loops come before the one that is measured."""
+        monkeypatch.setattr(profiling, "ablate", self.ablate)
+        context: Any = SimpleNamespace(
+            bench=self.bench,
+            listener=Listener(),
+            machine=builders.machine(),
+            seconds=lambda *_: 1.0,
+            target=SimpleNamespace(path="train.py"),
+            trials_deadline=0.0,
+            warm_seconds=1.0,
+        )
+        profiling._ablate(context)
+        return int(self.bench.passed_loops)
+
+
+def timed(seconds: float, *, ended: bool = False) -> Ablation:
+    windows = {AS_IS: [builders.window(seconds=seconds)]}
+    return Ablation(
+        seen=builders.seen(), warm=[], startup_seconds=0.1, windows=windows, ended=ended
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ((timed(5.0),), 0),
+        ((3.0, timed(5.0)), 1),
+        ((3.0, 2.0, timed(5.0)), 2),
+        ((3.0, timed(5.0, ended=True)), 1),
+        ((3.0, timed(1.0, ended=True)), 0),
+        ((3.0, OVER), 0),
+        ((1.0, 3.0, CRASHED), 1),
+        ((1.0, 1.0, 4.0, 2.0, 9.0), 2),
+    ],
+    ids=[
+        "only one",
+        "a short one first",
+        "two short ones first",
+        "both are short",
+        "the later is shorter",
+        "the later is over at once",
+        "the last fails",
+        "no end of them",
+    ],
+)
+def test_the_loop_that_lasts_is_measured(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[Any, ...], passed: int
+) -> None:
+    assert Loops(*given).measured(monkeypatch) == passed
+
+
+def test_a_program_that_fails_in_its_first_loop_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProgramError, match="no"):
+        Loops(CRASHED).measured(monkeypatch)

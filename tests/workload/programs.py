@@ -47,6 +47,7 @@ def run(
     *commands: Command,
     setup: Setup | None = None,
     loader: LoaderKey | None = None,
+    passed_loops: int = 0,
     folder: Path,
 ) -> list[Report]:
     """The reports of `text` run as a script under interception, until the commands are used up."""
@@ -56,7 +57,9 @@ def run(
     before = (os.getcwd(), sys.argv, list(sys.path), sys.modules["__main__"], torch.get_rng_state())
     seed_everything(0)
     try:
-        with intercepted(setup or Setup(), conversation, training_loader=loader) as live:
+        with intercepted(
+            setup or Setup(), conversation, training_loader=loader, passed_loops=passed_loops
+        ) as live:
             run_script(Program(path=str(path), directory=str(folder)))
             live.pace.end()
     except Halted:

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from autotune.workload.conversation import Ended, Ready, RunWindow, Unsupported
+from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
+from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
-from autotune.workload.window import DRAIN, REPLAY_DEVICE
+from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
 from tests.workload.programs import HEAD, PLAIN, losses, observe, run, steps, window_of
 
 
@@ -337,7 +338,29 @@ def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) 
     text = HEAD + FOLD + "fold(1)\n" + PLAIN.removeprefix(HEAD)
     reports = run(text, steps(30), steps(100), folder=tmp_path)
     assert window_of(reports).steps == 30
-    assert reports[-1] == Ended(steps=40, window=None, another_loop=True)
+    ended = reports[-1]
+    assert isinstance(ended, Ended) and ended.steps == 40 and ended.window is None
+    assert ended.loop_seconds is not None and ended.loop_seconds > 0
+
+
+def test_a_later_loop_is_measured_as_if_it_were_the_first(tmp_path: Path) -> None:
+    text = HEAD + FOLD + "fold(1)\n" + PLAIN.removeprefix(HEAD).replace("range(50)", "range(3)")
+    reports = run(text, steps(10), Tell(), steps(100), passed_loops=1, folder=tmp_path)
+    ready, window, seen = reports[:3]
+    assert isinstance(ready, Ready)
+    assert isinstance(window, Window) and len(window.losses) == 11  # with the first step's
+    alone = run(PLAIN, steps(10), Tell(), folder=tmp_path)[2]
+    assert isinstance(seen, Seen) and isinstance(alone, Seen)
+    assert seen.passed_loops == 1
+    assert seen.optimizers == 1 and seen.backwards_per_step == 1
+    assert seen.optimizer is not None and seen.optimizer.name == "AdamW"
+    assert seen.batch == alone.batch and seen.samples_per_step == alone.samples_per_step
+    assert (
+        seen.places.step is not None
+        and "optimizer.step()" in text.splitlines()[seen.places.step.line - 1]
+    )
+    assert seen.places.step.line > text.splitlines().index("fold(1)")
+    assert isinstance(reports[-1], Ended) and reports[-1].steps == 3 * 7
 
 
 def test_a_step_without_a_module_counts_as_a_sample(tmp_path: Path) -> None:

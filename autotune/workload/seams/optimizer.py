@@ -2,6 +2,7 @@
 by.
 """
 
+import functools
 import types
 import weakref
 from typing import Any
@@ -60,13 +61,6 @@ def _install_build(live: Live) -> None:
 def _timed_step(live: Live, original: Any) -> Any:
     mark, now = live.clock.mark, live.clock.now
 
-    def _scaled_step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        assert live.scaler is not None
-        outcome = live.scaler.step(self, *args, **kwargs)
-        live.scaler.update()
-        live.unscaled = False
-        return outcome
-
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
             return original(self, *args, **kwargs)
@@ -76,7 +70,7 @@ def _timed_step(live: Live, original: Any) -> Any:
             return _rehearse_step(live, self)
         if live.leader is None or live.discovering:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
-        update = original if live.scaler is None else _scaled_step
+        update = original if live.scaler is None else functools.partial(_scaled_step, live)
         live.stepping = True
         mark(("optimizer", now()))
         try:
@@ -85,8 +79,11 @@ def _timed_step(live: Live, original: Any) -> Any:
             mark((END, now()))
             live.stepping = False
         live.holding = False
+        if live.leader is None:
+            live.pass_over()
+            return outcome
         self._autotune_stepped = True
-        if live.leader is not None and live.leader() is self:
+        if live.leader() is self:
             live.end_step()
         elif live.leads_now(self):
             model.install(live)
@@ -95,6 +92,14 @@ def _timed_step(live: Live, original: Any) -> Any:
 
     step.__wrapped__ = original  # type: ignore[attr-defined]
     return step
+
+
+def _scaled_step(live: Live, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    assert live.scaler is not None
+    outcome = live.scaler.step(optimizer, *args, **kwargs)
+    live.scaler.update()
+    live.unscaled = False
+    return outcome
 
 
 def _rehearse_step(live: Live, optimizer: Any) -> None:
