@@ -101,7 +101,7 @@ def _show_noise(console: "Console", noise: "Calibration") -> None:
     )
     if noise.left_out:
         console.say(
-            (f"{noise.left_out} turns were left out: other programs had the processors.", "warn"),
+            (f"{noise.left_out} turns were left out: the processors were taken away.", "warn"),
             indent=2,
         )
     console.heading("Gains", "told in 80 of 100 searches, after so much judging")

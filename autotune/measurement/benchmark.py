@@ -120,7 +120,7 @@ def _measurement(
 ) -> Measurement | Failure:
     sound = [window for window in timed if not starved(window, cores=cores)]
     if len(sound) * 2 <= len(timed):
-        reason = "other work on this machine took the processors away whenever it ran"
+        reason = "other work, here or on its host, took the processors away whenever it ran"
         return Failure(kind="busy", reason=reason)
     losses = tuple(chain.from_iterable(window.losses for window in (*warm, *timed)))
     if not all(map(math.isfinite, losses)):

@@ -156,8 +156,8 @@ def conclude(rounds: Sequence[Sequence[Pair]], left_out: int, *, seconds: float)
     kept = sum(map(len, rounds))
     if len(rounds) < FEWEST_ROUNDS or left_out > kept:
         raise MeasurementError(
-            f"The machine is too busy to measure its noise: other programs spoilt {left_out} of "
-            f"{left_out + kept} turns.",
+            "The machine is too busy to measure its noise: other programs, or its host, spoilt "
+            f"{left_out} of {left_out + kept} turns.",
             "Stop other programs, and calibrate again.",
         )
     round_seconds = seconds / len(rounds)

@@ -16,7 +16,7 @@ from autotune.measurement.ratios import (
 from autotune.measurement.statistics import Timed, timed
 from autotune.measurement.telemetry import sampled
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, PHASES, Window
+from autotune.workload.window import AS_IS, Window, as_one
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
@@ -241,7 +241,7 @@ class _Round:
             return
         for name, windows in self._warm.items():
             if windows and name not in self._turns.failures:
-                self._turns.windows[name][-1].append(merged(windows))
+                self._turns.windows[name][-1].append(as_one(windows))
 
     def _complete_losses(self) -> None:
         """Run on, without timing, until there are losses enough to compare the trainings."""
@@ -274,26 +274,3 @@ def _bursts_seconds(seen: Seen, recent: Window) -> float:
 def _wants_more(count: int, losses: LossSeconds, seconds: float) -> bool:
     needed = count < LOSSES_NEEDED and seconds < losses.needed
     return needed or (count < LOSSES_WANTED and seconds < losses.wanted)
-
-
-def merged(windows: Sequence[Window]) -> Window:
-    """Consecutive windows of one run as one."""
-    spent = {
-        phase: sum(window.phases.get(phase, 0.0) for window in windows)
-        for phase in PHASES
-        if any(phase in window.phases for window in windows)
-    }
-    return Window(
-        mode=windows[0].mode,
-        steps=sum(window.steps for window in windows),
-        samples=sum(window.samples for window in windows),
-        seconds=sum(window.seconds for window in windows),
-        validation_seconds=sum(window.validation_seconds for window in windows),
-        step_seconds=tuple(step for window in windows for step in window.step_seconds),
-        phases=spent,
-        cpu_seconds=sum(window.cpu_seconds for window in windows),
-        worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
-        delayed_seconds=sum(window.delayed_seconds for window in windows),
-        losses=tuple(loss for window in windows for loss in window.losses),
-        peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
-    )

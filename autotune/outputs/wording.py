@@ -15,7 +15,7 @@ _NO_GAIN = 1.005
 # What takes less of a run than this, or is over sooner, need not be said.
 _NOTABLE_SHARE, _NOTABLE_SECONDS = 0.05, 10.0
 _CAUTIONS = {
-    PROCESSORS_TAKEN: "Measured while other programs had the processors: measure again when the "
+    PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
 }

@@ -267,7 +267,7 @@ def _why_spoilt(turns: Turns, left_out: int) -> str:
             f"The GPU was shared with other programs or kept its clocks down in {left_out} turns: "
             "measure again when it is free and cool."
         )
-    return f"The machine was too busy: other programs spoilt {left_out} turns."
+    return f"The machine was too busy: other programs, or its host, spoilt {left_out} turns."
 
 
 def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:

@@ -15,6 +15,7 @@ class Spent(TypedDict):
     cpu_seconds: float
     worker_cpu_seconds: float
     delayed_seconds: float
+    stolen_seconds: float
 
 
 class Processor:
@@ -26,21 +27,26 @@ class Processor:
         self._workers = workers
         self._own = time.process_time()
         self._delayed = _delayed_seconds()
+        self._busy, self._stolen = _busy_and_stolen_seconds()
         self._by_worker: dict[int, float] = {}
 
     def spent(self) -> Spent:
         """What was spent since the last time."""
         own, delayed = time.process_time(), _delayed_seconds()
         by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
+        busy, stolen = _busy_and_stolen_seconds()
+        of_workers = sum(
+            max(0.0, seconds - self._by_worker.get(pid, 0.0)) for pid, seconds in by_worker.items()
+        )
         spent: Spent = {
             "cpu_seconds": own - self._own,
             "delayed_seconds": max(0.0, delayed - self._delayed),
-            "worker_cpu_seconds": sum(
-                max(0.0, seconds - self._by_worker.get(pid, 0.0))
-                for pid, seconds in by_worker.items()
-            ),
+            "worker_cpu_seconds": of_workers,
+            "stolen_seconds": max(0.0, stolen - self._stolen)
+            * _share(own - self._own + of_workers, busy - self._busy),
         }
         self._own, self._delayed, self._by_worker = own, delayed, by_worker
+        self._busy, self._stolen = busy, stolen
         return spent
 
 
@@ -55,6 +61,26 @@ def read_text(path: str) -> str:
 def _processor_seconds(pid: int) -> float:
     fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND if len(fields) > 12 else 0.0
+
+
+def _share(own: float, all_together: float) -> float:
+    """How much of what all programs used is this one's: what is stolen meets them alike."""
+    return min(1.0, own / all_together) if all_together > 0 else 1.0
+
+
+def _busy_and_stolen_seconds() -> tuple[float, float]:
+    """What the processors that this process may run on were used for, and what a virtual machine's
+    host took of them while they were wanted; no run-queue shows that (proc(5), /proc/stat).
+    """
+    usable = {f"cpu{each}" for each in os.sched_getaffinity(0)}
+    busy = stolen = 0
+    for line in read_text("/proc/stat").splitlines():
+        name, *fields = line.split()
+        if name in usable and len(fields) > 7:
+            user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
+            busy += user + nice + system + irq + softirq
+            stolen += steal
+    return busy / _TICKS_PER_SECOND, stolen / _TICKS_PER_SECOND
 
 
 def _delayed_seconds() -> float:

@@ -1,6 +1,6 @@
 """A stretch of a live run, timed: what the running program reports to who measures it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,6 +55,7 @@ class Window:
         cpu_seconds: processor time of the training process, all threads.
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
+        stolen_seconds: processor time that the host of a virtual machine took from the run.
         losses: each optimizer step's loss since the window before; nan where it is not a number.
         peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
             not measured.
@@ -71,6 +72,7 @@ class Window:
     cpu_seconds: float = 0.0
     worker_cpu_seconds: float = 0.0
     delayed_seconds: float = 0.0
+    stolen_seconds: float = 0.0
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
     allocator: Allocator | None = None
@@ -79,6 +81,30 @@ class Window:
     def samples_per_second(self) -> float:
         """Samples over wall; 0.0 for an empty window."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+
+def as_one(windows: Sequence[Window]) -> Window:
+    """Consecutive windows of one run as one."""
+    spent = {
+        phase: sum(window.phases.get(phase, 0.0) for window in windows)
+        for phase in PHASES
+        if any(phase in window.phases for window in windows)
+    }
+    return Window(
+        mode=windows[0].mode,
+        steps=sum(window.steps for window in windows),
+        samples=sum(window.samples for window in windows),
+        seconds=sum(window.seconds for window in windows),
+        validation_seconds=sum(window.validation_seconds for window in windows),
+        step_seconds=tuple(step for window in windows for step in window.step_seconds),
+        phases=spent,
+        cpu_seconds=sum(window.cpu_seconds for window in windows),
+        worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
+        delayed_seconds=sum(window.delayed_seconds for window in windows),
+        stolen_seconds=sum(window.stolen_seconds for window in windows),
+        losses=tuple(loss for window in windows for loss in window.losses),
+        peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
+    )
 
 
 class LiveRun(Protocol):

@@ -203,6 +203,7 @@ def compare(
         "claim_holds": abs(off) <= AGREEMENT if claim.outcome == "faster" else None,
         "pays_after_seconds": _pays_after(claim.cost_seconds, gain.estimate),
         "other_cores": max(run.other_cores for runs in timings.values() for run in runs),
+        "stolen_cores": max(run.stolen_cores for runs in timings.values() for run in runs),
     }
     if answer:
         other = RIVAL if RIVAL in rates else ORIGINAL
@@ -259,8 +260,9 @@ def _describe(name: str, facts: Mapping[str, Any]) -> None:
         print(f"  loadtune  {settings}: stopwatch {Gain(**facts['loadtune_speedup'])}", end=" ")
         print(f"in {other['seconds']:.0f} s; of the program as it stands: {other['unmodified']}")
         print(f"  autotune over loadtune: {Gain(**facts['autotune_over_loadtune'])}", flush=True)
-    if facts["other_cores"] > QUIET_CORES:
-        busy = f"other programs used up to {facts['other_cores']:.1f} cores during a run"
+    if facts["other_cores"] + facts["stolen_cores"] > QUIET_CORES:
+        busy = f"other programs used up to {facts['other_cores']:.1f} cores during a run, and the "
+        busy += f"host took up to {facts['stolen_cores']:.1f}"
         print(f"  Not a quiet machine: {busy}; run it again before you quote it.", flush=True)
 
 

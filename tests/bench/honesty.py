@@ -37,6 +37,7 @@ from autotune.measurement.turns import take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.verdict import BASELINE, TUNED, Verdict, decide, is_decided
 from autotune.workload.target import load_target
+from tests.bench.stopwatch import stolen_seconds
 
 EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
 WARM_SECONDS = 2.4  # what a budget of a minute gives
@@ -187,16 +188,20 @@ def work_through(cases: Iterable[Case], out: Path, core: int | None) -> None:
         path.write_text(PROGRAM)
         with Workbench(load_target(path)) as bench:
             for case in cases:
-                began = time.monotonic()
+                began, stolen = time.monotonic(), stolen_seconds()
                 if case.name == GOOD:
                     verdict = searched()
                 else:
                     with _neighbour() if case.neighbour else nullcontext():
                         verdict = compare(bench, path, case, cores)
-                _append(out, _line(case, verdict, cores, time.monotonic() - began))
+                seconds = time.monotonic() - began
+                taken = (stolen_seconds() - stolen) / seconds
+                _append(out, _line(case, verdict, cores, seconds, taken))
 
 
-def _line(case: Case, verdict: Verdict, cores: int, seconds: float) -> dict[str, Any]:
+def _line(
+    case: Case, verdict: Verdict, cores: int, seconds: float, stolen_cores: float
+) -> dict[str, Any]:
     return {
         "case": case.name,
         "claim": claim(verdict),
@@ -204,6 +209,7 @@ def _line(case: Case, verdict: Verdict, cores: int, seconds: float) -> dict[str,
         "speedup": asdict(verdict.speedup) if verdict.speedup else None,
         "cores": cores,
         "seconds": round(seconds, 1),
+        "stolen_cores": round(stolen_cores, 3),
         "load_average": os.getloadavg()[0],
         "rounds": verdict.rounds,
         "left_out": verdict.left_out,

@@ -59,12 +59,14 @@ class Lines:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """One whole run: its wall in seconds, (seconds since its start, samples trained on), and the
-    processors that it used and that everything else used meanwhile.
+    processors that it used, that everything else used meanwhile, and that the host of the virtual
+    machine took.
     """
 
     wall_seconds: float
     own_cores: float
     other_cores: float
+    stolen_cores: float
     marks: tuple[tuple[float, int], ...]
 
     def rate(self, warm_samples: int) -> float:
@@ -99,7 +101,7 @@ def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: P
     stand_in.write_text(_NO_AUTOTUNE)
     marks: list[tuple[float, int]] = []
     printed: list[str] = []
-    busy, own = _busy_seconds(), _children_seconds()
+    busy, own, stolen = _busy_seconds(), _children_seconds(), stolen_seconds()
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-u", str(program), *arguments],
@@ -131,6 +133,7 @@ def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: P
         marks=tuple(marks),
         own_cores=own,
         other_cores=max(0.0, busy - own),
+        stolen_cores=(stolen_seconds() - stolen) / wall_seconds,
     )
 
 
@@ -138,6 +141,11 @@ def _busy_seconds() -> float:
     """Processor seconds that the whole machine has used since it was started."""
     user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:8])
     return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def stolen_seconds() -> float:
+    """Processor seconds that a virtual machine's host has taken since the machine was started."""
+    return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def _children_seconds() -> float:

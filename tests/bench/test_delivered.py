@@ -13,7 +13,9 @@ def runs(samples_per_second: float, count: int = 2) -> list[Timing]:
     """Runs that warm up for an epoch and train one more."""
     seconds = 1500 / samples_per_second
     marks = ((5.0, 1500), (5.0 + seconds, 3000))
-    run = Timing(wall_seconds=5.0 + seconds, own_cores=1.0, other_cores=0.0, marks=marks)
+    run = Timing(
+        wall_seconds=5.0 + seconds, own_cores=1.0, other_cores=0.0, stolen_cores=0.0, marks=marks
+    )
     return [run] * count
 
 

@@ -10,7 +10,7 @@ STEPS = Lines(pattern=RECIPE_LINE, batch=32, epoch_samples=100)
 
 
 def run_of(*marks: tuple[float, int]) -> Timing:
-    return Timing(wall_seconds=9.0, own_cores=1.0, other_cores=0.0, marks=marks)
+    return Timing(wall_seconds=9.0, own_cores=1.0, other_cores=0.0, stolen_cores=0.0, marks=marks)
 
 
 def program(folder: Path, text: str) -> Path:

@@ -50,6 +50,18 @@ def test_a_run_that_is_kept_from_its_processors_is_starved(own, workers, delayed
 
 
 @pytest.mark.parametrize(
+    ("own", "stolen", "expected"),
+    [(0.98, 0.75, True), (0.75, 1.15, True), (1.13, 0.36, False), (1.45, 0.0, False)],
+)
+def test_a_run_whose_processors_the_host_took_is_starved(own, stolen, expected):
+    taken = window(own=own, stolen_seconds=0.4 * stolen)
+    assert starved(taken, cores=2) is expected
+    doubts = doubts_of([taken] * 6, cores=2)
+    said = " ".join(f"{doubt.evidence} {doubt.advice}" for doubt in doubts)
+    assert ("the host of this virtual machine had the rest" in said) is expected
+
+
+@pytest.mark.parametrize(
     ("own", "workers", "delayed"),
     [
         (2.00, 0.0, 0.01),

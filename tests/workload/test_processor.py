@@ -1,0 +1,61 @@
+"""What the system says of the processors, from a file of its own making."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from autotune.workload import processor
+from autotune.workload.processor import Processor
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def stat(*, busy: float, stolen: float, elsewhere: float = 9.0) -> str:
+    """A /proc/stat of three processors, of which the last is not to be used; times in seconds."""
+
+    def line(name: str, user: float, steal: float) -> str:
+        ticks = (round(each * TICKS) for each in (user, 0, 0, 70, 0, 0, 0, steal, 0, 0))
+        return f"{name} {' '.join(map(str, ticks))}"
+
+    lines = (
+        line("cpu", busy + elsewhere, stolen + elsewhere),
+        line("cpu0", busy / 2, stolen / 2),
+        line("cpu1", busy / 2, stolen / 2),
+        line("cpu2", elsewhere, elsewhere),
+        "intr 1 2 3",
+    )
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
+    """Seconds stolen from a process that used so much, between two looks at the system."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+    def stolen(*, own: float, before: str, after: str) -> float:
+        files = iter([before, after])
+        clock = iter([1.0, 1.0 + own])
+        monkeypatch.setattr(
+            processor, "read_text", lambda path: next(files) if path == "/proc/stat" else ""
+        )
+        monkeypatch.setattr(processor.time, "process_time", lambda: next(clock))
+        return Processor(list).spent()["stolen_seconds"]
+
+    return stolen
+
+
+def test_what_the_host_takes_from_a_program_alone_is_taken_from_it(
+    spent: Callable[..., float],
+) -> None:
+    before, after = stat(busy=10.0, stolen=2.0), stat(busy=11.0, stolen=2.6, elsewhere=20.0)
+    assert spent(own=1.0, before=before, after=after) == pytest.approx(0.6)
+
+
+def test_others_have_their_share_of_it(spent: Callable[..., float]) -> None:
+    before, after = stat(busy=10.0, stolen=2.0), stat(busy=14.0, stolen=2.6)
+    assert spent(own=1.0, before=before, after=after) == pytest.approx(0.15)
+
+
+def test_a_system_that_does_not_say_has_taken_nothing(spent: Callable[..., float]) -> None:
+    assert spent(own=1.0, before="", after="cpu0 1 2 3") == 0.0
