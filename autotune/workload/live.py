@@ -3,13 +3,10 @@ both possible.
 """
 
 import os
-import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +15,7 @@ from torch import nn
 from autotune.source.edits import Place
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
-from autotune.workload.framework import is_installed
+from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey, SeenLoader
 from autotune.workload.setup import Setup
 
@@ -31,8 +28,6 @@ DISCOVERY_STEPS = 2
 # So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
 # so of one for each of the other.
 OTHERS_IN_A_ROW = 20
-_STANDARD = os.path.dirname(os.__file__)  # the standard library
-_NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -160,6 +155,17 @@ class Live:
         self.backwards = self.copies = self.copies_non_blocking = self.ahead = 0
         self.pace.pass_over()
 
+    def has_stepped(self, optimizer: Any) -> bool:
+        """Count a step of `optimizer`; whether it leads from now on."""
+        if self.leader is None:
+            self.pass_over()
+            return False
+        optimizer._autotune_stepped = True
+        if self.leader() is not optimizer:
+            return self.leads_now(optimizer)
+        self.end_step()
+        return False
+
     def leads_now(self, optimizer: torch.optim.Optimizer) -> bool:
         """An optimizer has stepped that is not the leading one: in turns with it, or after it.
 
@@ -249,41 +255,3 @@ def _put(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
     else:
         setattr(owner, name, value)
-
-
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _constructs(frame: FrameType, built: object) -> bool:
-    """Whether it is `__init__`, or a wrapper that a framework has put round one."""
-    code = frame.f_code
-    return code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is built
-
-
-def calling_place(*, building: object = None) -> Place | None:
-    """The innermost line on the stack that belongs neither to torch nor to autotune.
-
-    With `building`, an object under construction, its classes' own lines are passed over as well.
-    """
-    for frame in _frames():
-        path = frame.f_code.co_filename
-        within = building is not None and _constructs(frame, building)
-        if not (path.startswith((*_NOT_THE_USERS, "<frozen")) or within):
-            return Place(
-                path=os.path.abspath(path) if not path.startswith("<") else path,
-                line=frame.f_lineno,
-            )
-    return None
-
-
-def users_place() -> Place | None:
-    """The innermost line on the stack that is no library's."""
-    for frame in _frames():
-        path = frame.f_code.co_filename
-        if not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path)):
-            return Place(path=os.path.abspath(path), line=frame.f_lineno)
-    return None

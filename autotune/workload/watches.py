@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import torch
 
 from autotune.source.edits import Place
-from autotune.workload.live import Live, calling_place, users_place
+from autotune.workload.live import Live
+from autotune.workload.places import calling_place, users_place
 from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
 
 

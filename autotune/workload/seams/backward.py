@@ -19,7 +19,7 @@ def install(live: Live) -> None:
     `GradScaler.scale`.
     """
     original = torch.autograd.backward
-    mark, now = live.clock.mark, live.clock.now
+    pace, mark, now = live.pace, live.clock.mark, live.clock.now
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
@@ -30,16 +30,18 @@ def install(live: Live) -> None:
         try:
             if live.open_autocast is not None:
                 model.close_autocast(live)
-            if live.pace.away:
-                live.pace.enter_training()
+            if pace.away:
+                pace.enter_training()
             _note(live, tensors)
             if scales:
                 tensors = _scaled(live, tensors)
-            mark(("backward", now()))
+            if pace.marks:
+                mark(("backward", now()))
             try:
                 original(tensors, *args, **kwargs)
             finally:
-                mark((END, now()))
+                if pace.marks:
+                    mark((END, now()))
         finally:
             live.in_backward = False
         live.holding = live.group_open
@@ -64,7 +66,7 @@ def _note(live: Live, tensors: Any) -> None:
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None
-    if isinstance(loss, torch.Tensor):
+    if live.pace.keeps_loss and isinstance(loss, torch.Tensor):
         live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
 
 

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 from autotune.source.edits import Place
 from autotune.workload.framework import is_installed
 from autotune.workload.inspect import describe_loader
-from autotune.workload.live import BuiltLoader, Live, calling_place, users_place
+from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.places import calling_place, users_place
 from autotune.workload.setup import loader_arguments
 
 BUILT = "_autotune_built"

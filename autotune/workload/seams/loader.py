@@ -40,7 +40,7 @@ def _install_iter(live: Live) -> None:
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            waits = _waits(live)  # starting workers is a cost of training
+            waits = _waits(live) and live.pace.marks  # starting workers is a cost of training
             if waits:
                 mark(("data", now()))
             try:
@@ -74,7 +74,7 @@ def _note_epoch(loader: Any) -> None:
 
 def _install_next(live: Live) -> None:
     divided = live.setup.micro_batches > 1
-    mark, now = live.clock.mark, live.clock.now
+    pace, mark, now = live.pace, live.clock.mark, live.clock.now
 
     def __next__(self: Any) -> Any:
         loader = getattr(self, "_autotune_loader", None)
@@ -82,9 +82,9 @@ def _install_next(live: Live) -> None:
         if loader is None or built is None or live.elsewhere:
             return _draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
-            live.pace.leave_training()
+            pace.leave_training()
             return _draw(self)
-        waits = _waits(live)
+        waits = _waits(live) and pace.marks
         if waits:
             mark(("data", now()))
         try:
@@ -144,7 +144,7 @@ def note_training(live: Live) -> None:
     The first steps decide anew each time: a loader that was read once before training is no
     training loader.
     """
-    if live.beginning:
+    if live.discovering and live.beginning:
         live.training_iterator = None  # the loader that was made for the last step alone is gone
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None

@@ -12,8 +12,9 @@ from torch import nn
 
 from autotune.workload.clock import END
 from autotune.workload.framework import is_installed
-from autotune.workload.live import Live, calling_place, users_place
+from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
+from autotune.workload.places import calling_place, users_place
 from autotune.workload.seams import model
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
@@ -59,7 +60,7 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
-    mark, now = live.clock.mark, live.clock.now
+    pace, mark, now = live.pace, live.clock.mark, live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
@@ -72,20 +73,16 @@ def _timed_step(live: Live, original: Any) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = original if live.scaler is None else functools.partial(_scaled_step, live)
         live.stepping = True
-        mark(("optimizer", now()))
+        if pace.marks:
+            mark(("optimizer", now()))
         try:
             outcome = update(self, *args, **kwargs)
         finally:
-            mark((END, now()))
+            if pace.marks:
+                mark((END, now()))
             live.stepping = False
         live.holding = False
-        if live.leader is None:
-            live.pass_over()
-            return outcome
-        self._autotune_stepped = True
-        if live.leader() is self:
-            live.end_step()
-        elif live.leads_now(self):
+        if live.has_stepped(self):
             model.install(live)
             live.end_step()
         return outcome
