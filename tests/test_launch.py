@@ -43,6 +43,7 @@ def test_the_settings_and_the_loader_they_are_for_go_with_the_program(script: Pa
     assert json.loads(launch.environment["AUTOTUNE_RUN"]) == {
         "settings": TUNED,
         "loader": {"path": str(script), "line": LOADER_LINE, "ordinal": None},
+        "passed_loops": 0,
     }
     assert launch.summary == "train.py with threads 1, num_workers 1, optimizer fused"
     assert launch.warning == ""
