@@ -143,8 +143,10 @@ def outside(profile: Profile) -> str:
     parts = []
     if profile.validation_share > _NOTABLE_SHARE:
         parts.append(f"validation took {percent(profile.validation_share)} of the observed run")
-    if _starts_slowly(profile):
-        parts.append(f"the start takes {duration(profile.startup_seconds)}")
+    passed = profile.seen.passed_loops
+    if passed or _starts_slowly(profile):
+        loops = f", with {counted(passed, 'training loop')} that ended soon," if passed else ""
+        parts.append(f"the start{loops} takes {duration(profile.startup_seconds)}")
     if not parts:
         return ""
     text = " and ".join(parts)

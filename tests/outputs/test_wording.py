@@ -97,6 +97,10 @@ def test_what_takes_notable_time_outside_the_loop_is_said():
         "Validation took 23 % of the observed run: that is outside these figures, and what the "
         "training loop gains does not apply to it."
     )
+    later = {"startup_seconds": 3.0, "seen": builders.seen(passed_loops=1)}
+    assert wording.outside(builders.profile(**quiet | later)).startswith(
+        "The start, with 1 training loop that ended soon, takes 3 s: that is outside"
+    )
     assert "The start takes 14 s: that is outside" in wording.outside(
         builders.profile(**quiet | {"startup_seconds": 14.0})
     )
