@@ -13,14 +13,12 @@ from statistics import NormalDist, fmean, stdev
 from autotune.errors import MeasurementError
 from autotune.measurement.ratios import (
     LOOKS,
-    PAIR_SCATTER,
-    PAIR_SCATTER_WEIGHT,
     Pair,
     Ratio,
     confidence_per_look,
+    expected_variance,
     log_ratio,
     ratio_in_turns,
-    variance_within,
 )
 from autotune.measurement.statistics import student_t
 from autotune.measurement.turns import Turns, take_turns
@@ -163,10 +161,10 @@ def conclude(rounds: Sequence[Sequence[Pair]], left_out: int, *, seconds: float)
     round_seconds = seconds / len(rounds)
     pair_logs = [log_ratio(turns) for turns in rounds]
     pair_scatter = stdev(pair_logs)
-    assumed = PAIR_SCATTER**2 + variance_within(rounds)
+    expected, weight = expected_variance(rounds)
 
     def smallest(pairs: int) -> float:
-        return _smallest_gain(pairs, pair_scatter, assumed)
+        return _smallest_gain(pairs, pair_scatter, expected, weight)
 
     return Calibration(
         rounds=len(rounds),
@@ -180,7 +178,7 @@ def conclude(rounds: Sequence[Sequence[Pair]], left_out: int, *, seconds: float)
     )
 
 
-def _smallest_gain(pairs: int, pair_scatter: float, assumed: float) -> float:
+def _smallest_gain(pairs: int, pair_scatter: float, expected: float, weight: float) -> float:
     """The gain that is told after so many pairs of processes.
 
     It is told when the interval of `ratio_in_turns`, as wide as it comes out on average, excludes
@@ -189,10 +187,11 @@ def _smallest_gain(pairs: int, pair_scatter: float, assumed: float) -> float:
     Args:
         pairs: of fresh processes.
         pair_scatter: standard deviation of their log-ratios.
-        assumed: variance that `ratio_in_turns` assumes of them.
+        expected: variance that `ratio_in_turns` expects of these.
+        weight: how many degrees of freedom that is worth.
     """
-    degrees = PAIR_SCATTER_WEIGHT + pairs - 1
-    moderated = PAIR_SCATTER_WEIGHT * assumed + (pairs - 1) * pair_scatter**2
+    degrees = weight + pairs - 1
+    moderated = weight * expected + (pairs - 1) * pair_scatter**2
     reach = student_t(confidence_per_look(len(LOOKS)), degrees) * math.sqrt(moderated / degrees)
     luck = NormalDist().inv_cdf(POWER) * pair_scatter
     return math.expm1((reach + luck) / math.sqrt(pairs))

@@ -32,10 +32,11 @@ MOST_CORRELATION = 0.6
 
 # The plan of turns: each of a pair of fresh processes takes so many, more where turns scatter more
 # than processes differ, and the ratio is looked at after so many pairs. By
-# tests/bench/simulation.py, in the usual noise (5 % a turn, 2.5 % a process): two identical
-# programs are told apart in 1 search of 100 (3 of 100 where processes differ by 5 % or turns are
-# much alike); a difference of 10 % is found in 95 of 100, of 20 % in all. With 5 turns for all,
-# 10 % are found in 88 of 100; where turns scatter by 12 %, in 27 instead of 46.
+# tests/bench/simulation.py (reports/bench/simulation.txt), in the usual noise (5 % a turn, 2.5 % a
+# process): two identical programs are told apart in 1 search of 100 (4 of 100 where processes
+# differ by 5 %, 6 where turns are much alike); a difference of 10 % is found in 96 of 100, of 20 %
+# in all. With 5 turns for all, 10 % are found in 90 of 100; where turns scatter by 12 %, in 36
+# instead of 57.
 FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS = 5, 15
 LOOKS = (1, 4, 8)
 
@@ -74,10 +75,11 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
     The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals,
     so it is what a stopwatch would show). Its variance is that of the process pairs' own
     log-ratios, moderated: with few pairs their scatter is barely known, so it is pooled with what
-    was assumed (`PAIR_SCATTER`, plus the scatter of turns within a process, inflated for the
-    likeness of neighbouring turns) as if that came from `PAIR_SCATTER_WEIGHT` further pairs (Smyth
-    2004, doi 10.2202/1544-6115.1027). One pair alone thus has an interval too, as wide as the
-    assumption.
+    was expected (Smyth 2004, doi 10.2202/1544-6115.1027). That is `PAIR_SCATTER`, assumed as if
+    `PAIR_SCATTER_WEIGHT` further pairs had shown it, plus the scatter of turns within a process,
+    inflated for the likeness of neighbouring turns, which is known as well as there were turns;
+    together they count as many degrees of freedom as Satterthwaite's approximation gives (1946,
+    doi 10.2307/3002019). One pair alone thus has an interval too.
 
     Args:
         processes: for each pair of live processes its turns, each as (samples, seconds) of the
@@ -92,13 +94,22 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
         raise ValueError("a ratio needs at least one turn of each contestant")
     logs = [log_ratio(turns) for turns in pairs]
     estimate = fmean(logs)
-    assumed = PAIR_SCATTER**2 + variance_within(pairs)
+    expected, weight = expected_variance(pairs)
     seen = math.fsum((log - estimate) ** 2 for log in logs)
-    degrees = PAIR_SCATTER_WEIGHT + len(pairs) - 1
-    error = math.sqrt((PAIR_SCATTER_WEIGHT * assumed + seen) / degrees / len(pairs))
+    degrees = weight + len(pairs) - 1
+    error = math.sqrt((weight * expected + seen) / degrees / len(pairs))
     reach = student_t(confidence, degrees) * error
     low, high = (math.exp(estimate + side * reach) for side in (-1, 1))
     return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
+
+
+def expected_variance(pairs: Sequence[Sequence[Pair]]) -> tuple[float, float]:
+    """Variance that the log-ratios of such process pairs should have, and how many degrees of
+    freedom that is worth; see `ratio_in_turns`.
+    """
+    assumed, (within, known) = PAIR_SCATTER**2, variance_within(pairs)
+    expected = assumed + within
+    return expected, expected**2 / (assumed**2 / PAIR_SCATTER_WEIGHT + within**2 / known)
 
 
 def log_ratio(turns: Sequence[Pair]) -> float:
@@ -117,11 +128,17 @@ def are_enough_turns(turns: Sequence[Pair]) -> bool:
     """Whether more turns of the same two processes would say little more: they differ by more for
     as long as they live. Stopping by scatter alone favours neither.
     """
-    return variance_within([turns]) <= PAIR_SCATTER**2
+    variance, _ = variance_within([turns])
+    return variance <= PAIR_SCATTER**2
 
 
-def variance_within(pairs: Sequence[Sequence[Pair]]) -> float:
-    """Variance of one process pair's log-ratio that comes from its turns alone."""
+def variance_within(pairs: Sequence[Sequence[Pair]]) -> tuple[float, float]:
+    """Variance of one process pair's log-ratio that comes from its turns alone, and the degrees of
+    freedom that it is known with.
+
+    Half of the degrees that turns so much alike have: how much they are is a guess from few of
+    them (tests/bench/simulation.py, "alike turns").
+    """
     squares = products = 0.0
     degrees = turns_seen = 0
     for turns in pairs:
@@ -132,10 +149,11 @@ def variance_within(pairs: Sequence[Sequence[Pair]]) -> float:
         degrees += len(turns) - 1
         turns_seen += len(turns)
     if degrees == 0:
-        return 2 * SCATTER_OF_ONE_TIMING**2
+        return 2 * SCATTER_OF_ONE_TIMING**2, 1.0
     scatter = squares / degrees
     # The lag-1 correlation of n deviations from their own mean is too low by about 1/n.
     likeness = (products / squares if squares else 0.0) + len(pairs) / turns_seen
     likeness = min(max(likeness, 0.0), MOST_CORRELATION)
     per_process = fmean(1 / len(turns) for turns in pairs)
-    return scatter * (1 + likeness) / (1 - likeness) * per_process
+    inflated = (1 + likeness) / (1 - likeness)
+    return scatter * inflated * per_process, max(1.0, degrees / inflated / 2)

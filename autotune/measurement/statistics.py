@@ -45,11 +45,11 @@ def rate(turns: Sequence[Timed]) -> float:
     return sum(samples for samples, _ in turns) / seconds if seconds > 0 else 0.0
 
 
-def student_t(confidence: float, degrees: int) -> float:
+def student_t(confidence: float, degrees: float) -> float:
     """Half-width, in standard errors, of a two-sided interval with `degrees` degrees of freedom.
 
     Hill's algorithm (Communications of the ACM 13, 1970, algorithm 396), good to five digits at the
-    levels used here.
+    levels used here. Of a broken number below 3 the whole part counts: the interval gets wider.
 
     Raises:
         ValueError: `degrees` is below 1 or `confidence` not inside (0, 1).
@@ -57,14 +57,14 @@ def student_t(confidence: float, degrees: int) -> float:
     if degrees < 1 or not 0 < confidence < 1:
         raise ValueError(f"no t quantile for {confidence=} and {degrees=}")
     tails = 1 - confidence
-    if degrees == 1:
+    if degrees < 2:
         return 1 / math.tan(tails * math.pi / 2)
-    if degrees == 2:
+    if degrees < 3:
         return math.sqrt(2 / (tails * (2 - tails)) - 2)
     return _hill(tails, degrees)
 
 
-def _hill(tails: float, degrees: int) -> float:
+def _hill(tails: float, degrees: float) -> float:
     a = 1 / (degrees - 0.5)
     b = 48 / (a * a)
     c = ((20700 * a / b - 98) * a - 16) * a + 96.36

@@ -59,7 +59,7 @@ class Live:
     clock: Clock = field(init=False)
     pace: Beat = field(init=False)
 
-    thread: int = field(default_factory=threading.get_ident)  # the program's own
+    thread: int = field(default_factory=threading.get_ident)  # that trains
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = (
         None  # the first that trained; a loader made anew at its place follows it
@@ -69,7 +69,7 @@ class Live:
         default_factory=list
     )  # since the last backward, with samples
     draw_began: float | None = None  # since the last step
-    drawn_in_thread: bool = False  # by another than the program's own, ahead of the loop
+    drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch
@@ -140,6 +140,8 @@ class Live:
             if place in self.passed:
                 return
             self.leader, self.leader_place, self.closure = weakref.ref(optimizer), place, closure
+            if self.thread != threading.get_ident():
+                self.thread, self.drawn_in_thread = threading.get_ident(), False
         if self.discovering:
             self.note_place("step")
 

@@ -22,10 +22,11 @@ from autotune.workload.conversation import (
     Watched,
 )
 from autotune.workload.delivery import Delivery
-from autotune.workload.processor import Processor, read_text
+from autotune.workload.memory import allocator, peak_bytes
+from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
 from autotune.workload.watches import Watch
-from autotune.workload.window import AS_IS, DRAIN, Allocator, Window
+from autotune.workload.window import AS_IS, DRAIN, Window
 
 # Losses are read after each of the first steps; then, and phases of short steps always, of about
 # one step in eight: what a hook does costs such steps most. In no rhythm that a loader's could
@@ -93,7 +94,8 @@ class Pace:
 
     def _reset(self) -> None:
         self._step_seconds: list[float] = []
-        self._spent = self._marked = 0.0
+        self._spent = self._marked = 0.0  # seconds of all steps, and of those that were marked
+        self._marked_steps = 0
         self._samples = 0
         self._validation = 0.0
 
@@ -154,6 +156,7 @@ class Pace:
         self._spent += self._step_seconds[-1]
         if self.marks:
             self._marked += self._step_seconds[-1]
+            self._marked_steps += 1
         looked_at = LOOKED_AT[self.steps % len(LOOKED_AT)]
         self.marks = looked_at or not self._short_steps
         self.keeps_loss = looked_at or self.steps < KEPT_LOSSES
@@ -200,7 +203,7 @@ class Pace:
 
     def _close(self) -> Window:
         drained = self._clock.drain()  # waits for the device, so that the edge is the device's too
-        scale = self._spent / self._marked if self._marked else 1.0
+        scale = self._unmarked_too()
         end = time.perf_counter()
         if self._step_seconds and self._on_device:
             self._step_seconds[-1] += (
@@ -217,10 +220,18 @@ class Pace:
             step_seconds=tuple(self._step_seconds),
             phases={phase: scale * seconds for phase, seconds in drained.items()},
             losses=losses,
-            peak_bytes=self._peak_bytes(),
-            allocator=_allocator() if self._on_device else None,
+            peak_bytes=peak_bytes(on_device=self._on_device),
+            allocator=allocator() if self._on_device else None,
             **self._processor.spent(),
         )
+
+    def _unmarked_too(self) -> float:
+        """What phases are multiplied with, so that marked steps stand for all. On a GPU, the host's
+        times of single steps say little: it runs ahead.
+        """
+        if self._on_device and self._marked_steps:
+            return len(self._step_seconds) / self._marked_steps
+        return self._spent / self._marked if self._marked > 0 else 1.0
 
     def _obey(self) -> None:
         """Do what the controller asks until it asks for steps."""
@@ -269,23 +280,3 @@ class Pace:
         return Window(
             mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent()
         )
-
-    def _peak_bytes(self) -> int | None:
-        if self._on_device:
-            return int(torch.cuda.max_memory_allocated())
-        for line in read_text("/proc/self/status").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-        return None
-
-
-def _allocator() -> Allocator:
-    known = torch.cuda.memory_stats()
-    return Allocator(
-        reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
-        reserved_bytes=known.get("reserved_bytes.all.current"),
-        allocated_bytes=known.get("allocated_bytes.all.current"),
-        inactive_split_bytes=known.get("inactive_split_bytes.all.current"),
-        retries=known.get("num_alloc_retries"),
-        out_of_memories=known.get("num_ooms"),
-    )

@@ -10,7 +10,7 @@ from torch import nn
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.window import DRAIN, REPLAY_HOST
+from autotune.workload.window import DRAIN, REPLAY_HOST, Window
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
 
 
@@ -214,6 +214,27 @@ def test_a_loader_drawn_by_a_thread_does_not_disturb_the_clock(tmp_path: Path) -
     seen, drained = reports[-2:]
     assert isinstance(seen, Seen) and seen.loader and seen.loader.threaded
     assert isinstance(drained, Unsupported)  # two threads cannot draw from one iterator
+
+
+def test_a_program_that_trains_in_a_thread_of_its_own_draws_its_batches_itself(
+    tmp_path: Path,
+) -> None:
+    text = program("""
+        import threading
+        optimizer = torch.optim.AdamW(model.parameters())
+        def train():
+            for epoch in range(10):
+                for x, y in DataLoader(dataset, batch_size=20):
+                    optimizer.zero_grad()
+                    criterion(model(x), y).backward()
+                    optimizer.step()
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+        """)
+    _, window, seen, *_ = run(text, steps(30), Tell(), steps(1000), folder=tmp_path)
+    assert isinstance(window, Window) and "data" in window.phases
+    assert isinstance(seen, Seen) and seen.loader and not seen.loader.threaded
 
 
 @pytest.mark.parametrize("ending", ["raise SystemExit", "import sys; sys.exit(0)"])

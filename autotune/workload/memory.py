@@ -1,0 +1,31 @@
+"""What a run has of memory: on its device, or of the machine."""
+
+import torch
+
+from autotune.workload.processor import read_text
+from autotune.workload.window import Allocator
+
+
+def peak_bytes(*, on_device: bool) -> int | None:
+    """The most that the device had allocated, or that the process had in memory, so far; None where
+    nobody says.
+    """
+    if on_device:
+        return int(torch.cuda.max_memory_allocated())
+    for line in read_text("/proc/self/status").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def allocator() -> Allocator:
+    """The state of torch's allocator on the device."""
+    known = torch.cuda.memory_stats()
+    return Allocator(
+        reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
+        reserved_bytes=known.get("reserved_bytes.all.current"),
+        allocated_bytes=known.get("allocated_bytes.all.current"),
+        inactive_split_bytes=known.get("inactive_split_bytes.all.current"),
+        retries=known.get("num_alloc_retries"),
+        out_of_memories=known.get("num_ooms"),
+    )
