@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GONE_WITHIN_SECONDS = 10.0
 
-settings.register_profile("here", max_examples=25, deadline=None)
+# The same examples in every run; `--hypothesis-profile wide` looks for others.
+settings.register_profile("here", max_examples=25, deadline=None, derandomize=True)
+settings.register_profile("wide", max_examples=400, deadline=None)
 settings.load_profile("here")
 
 

@@ -115,6 +115,9 @@ def _next(tried: Mapping[int, int | None], most: int, limit: float) -> int | Non
     # What is taken once may be nothing: then a sample takes no more than its share of the peak.
     safe = low * limit / (tried[low] or 1)
     aimed = max(safe, end) if line is None or rising else max(safe, STRIDE * low)
+    near = (1 - TOLERANCE) * high
+    if low < near < aimed < high <= most:
+        aimed = near  # as good, and not on the same rounded block as what did not fit
     if aimed >= high and safe < high <= most:
         aimed = safe if safe > low * (1 + TOLERANCE) else math.sqrt(low * high)
     if aimed >= high:
