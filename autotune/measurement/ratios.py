@@ -109,7 +109,8 @@ def expected_variance(pairs: Sequence[Sequence[Pair]]) -> tuple[float, float]:
     """
     assumed, (within, known) = PAIR_SCATTER**2, variance_within(pairs)
     expected = assumed + within
-    return expected, expected**2 / (assumed**2 / PAIR_SCATTER_WEIGHT + within**2 / known)
+    degrees = expected**2 / (assumed**2 / PAIR_SCATTER_WEIGHT + within**2 / known)
+    return expected, max(PAIR_SCATTER_WEIGHT, degrees)  # few turns are no reason to assume less
 
 
 def log_ratio(turns: Sequence[Pair]) -> float:
