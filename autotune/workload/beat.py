@@ -24,14 +24,6 @@ class Beat(Protocol):
     def away(self) -> bool:
         """Whether the program is at something that is not training."""
 
-    @property
-    def marks(self) -> bool:
-        """Whether the phases of this step are marked."""
-
-    @property
-    def keeps_loss(self) -> bool:
-        """Whether the loss of this step is wanted."""
-
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training."""
 
@@ -63,7 +55,7 @@ class Steps:
     """
 
     mode = AS_IS
-    away = marks = keeps_loss = False
+    away = False
 
     def __init__(self, *, after: int, then: Callable[[], None]) -> None:
         self.steps = 0

@@ -28,13 +28,6 @@ from autotune.workload.seen import Seen
 from autotune.workload.watches import Watch
 from autotune.workload.window import AS_IS, DRAIN, Window
 
-# Losses are read after each of the first steps; then, and phases of short steps always, of about
-# one step in eight: what a hook does costs such steps most. In no rhythm that a loader's could
-# agree with: 61 is prime.
-KEPT_LOSSES = 200
-SHORT_STEP_SECONDS = 0.01
-LOOKED_AT = tuple(place in {0, 5, 13, 22, 28, 37, 47, 54} for place in range(61))
-
 
 class Pace:
     """Counts what the seams report and talks with the controller at step boundaries.
@@ -80,8 +73,6 @@ class Pace:
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
         self._left_at = 0.0
-        self.marks = self.keeps_loss = True  # in this step
-        self._short_steps = False
         self._losses: list[torch.Tensor | float] = []
         self._loss: torch.Tensor | float | None = None
         self._processor = Processor(workers)
@@ -94,8 +85,7 @@ class Pace:
 
     def _reset(self) -> None:
         self._step_seconds: list[float] = []
-        self._spent = self._marked = 0.0  # seconds of all steps, and of those that were marked
-        self._marked_steps = 0
+        self._spent = 0.0
         self._samples = 0
         self._validation = 0.0
 
@@ -154,12 +144,6 @@ class Pace:
         away = self._time_away() if self._away or self._was_away else 0.0
         self._step_seconds.append(now - self._mark - away)
         self._spent += self._step_seconds[-1]
-        if self.marks:
-            self._marked += self._step_seconds[-1]
-            self._marked_steps += 1
-        looked_at = LOOKED_AT[self.steps % len(LOOKED_AT)]
-        self.marks = looked_at or not self._short_steps
-        self.keeps_loss = looked_at or self.steps < KEPT_LOSSES
         self._validation += away
         self._samples += self.pending_samples
         self.samples += self.pending_samples
@@ -202,8 +186,7 @@ class Pace:
         raise Halted
 
     def _close(self) -> Window:
-        drained = self._clock.drain()  # waits for the device, so that the edge is the device's too
-        scale = self._unmarked_too()
+        phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
         end = time.perf_counter()
         if self._step_seconds and self._on_device:
             self._step_seconds[-1] += (
@@ -218,20 +201,12 @@ class Pace:
             seconds=sum(self._step_seconds),
             validation_seconds=self._validation,
             step_seconds=tuple(self._step_seconds),
-            phases={phase: scale * seconds for phase, seconds in drained.items()},
+            phases=phases,
             losses=losses,
             peak_bytes=peak_bytes(on_device=self._on_device),
             allocator=allocator() if self._on_device else None,
             **self._processor.spent(),
         )
-
-    def _unmarked_too(self) -> float:
-        """What phases are multiplied with, so that marked steps stand for all. On a GPU, the host's
-        times of single steps say little: it runs ahead.
-        """
-        if self._on_device and self._marked_steps:
-            return len(self._step_seconds) / self._marked_steps
-        return self._spent / self._marked if self._marked > 0 else 1.0
 
     def _obey(self) -> None:
         """Do what the controller asks until it asks for steps."""
@@ -250,8 +225,6 @@ class Pace:
             else:
                 break
         self._command = command
-        if self._step_seconds:
-            self._short_steps = self._spent < SHORT_STEP_SECONDS * len(self._step_seconds)
         self._reset()
         self._clock.drain()
         self._processor.spent()

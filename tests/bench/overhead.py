@@ -3,11 +3,9 @@ process.
 
     python -m tests.bench.overhead [--rounds 40] [--out reports/bench/overhead.json]
 
-Each turn is a second or so, so that a slow moment of the machine meets both alike. Not every step
-is looked at alike, so steps are taken in blocks that hold as many of each kind. What a turn gives
-is the mean step of its median block, and of all of them; the cost is the median of the differences
-between neighbouring turns, with the interval that their order statistics give. The first steps,
-which are all looked at, are left out; what they cost is said by itself.
+Each turn is a fraction of a second, so that a slow moment of the machine meets both alike. What a
+turn gives is its median step, and its mean; the cost is the median of the differences between
+neighbouring turns, with the interval that their order statistics give.
 """
 
 import argparse
@@ -27,12 +25,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from autotune.machine import detect
 from autotune.workload.conversation import Rehearsed, RunWindow
 from autotune.workload.intercept import intercepted
-from autotune.workload.pace import KEPT_LOSSES, LOOKED_AT
 from autotune.workload.setup import Setup
 
 WARM_STEPS = 20
-SETTLED_STEPS = KEPT_LOSSES + WARM_STEPS
-BLOCK = len(LOOKED_AT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +37,18 @@ class Loop:
     width: int
     depth: int
     batch: int
-    blocks: int
+    steps: int
 
 
 LOOPS = {
-    "tiny": Loop(width=16, depth=2, batch=8, blocks=10),
-    "small": Loop(width=64, depth=40, batch=16, blocks=3),
-    "5 ms": Loop(width=512, depth=6, batch=32, blocks=3),
+    "tiny": Loop(width=16, depth=2, batch=8, steps=300),
+    "small": Loop(width=64, depth=40, batch=16, steps=60),
+    "5 ms": Loop(width=512, depth=6, batch=32, steps=50),
 }
 
 
-def step_seconds(loop: Loop, *, first: bool = False) -> list[float]:
-    """The mean seconds of a step in each block of `loop`, built and warmed up afresh; of the
-    `first` block that there is.
-    """
+def step_seconds(loop: Loop) -> list[float]:
+    """Seconds of each step of `loop`, built and warmed up afresh."""
     torch.manual_seed(0)
     layers: list[nn.Module] = []
     for _ in range(loop.depth):
@@ -66,8 +59,7 @@ def step_seconds(loop: Loop, *, first: bool = False) -> list[float]:
     loader = DataLoader(TensorDataset(inputs, inputs), batch_size=loop.batch)
     batches = _forever(loader)
     seconds: list[float] = []
-    warm = WARM_STEPS if first else SETTLED_STEPS
-    for _ in range(warm + BLOCK * (1 if first else loop.blocks)):
+    for _ in range(WARM_STEPS + loop.steps):
         began = time.perf_counter()
         x, y = next(batches)
         optimizer.zero_grad()
@@ -75,7 +67,7 @@ def step_seconds(loop: Loop, *, first: bool = False) -> list[float]:
         loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - began)
-    return [fmean(seconds[at : at + BLOCK]) for at in range(warm, len(seconds), BLOCK)]
+    return seconds[WARM_STEPS:]
 
 
 def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torch.Tensor]]:
@@ -84,14 +76,11 @@ def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torc
 
 
 def watched() -> AbstractContextManager[object]:
-    settling = RunWindow(seconds=0.0, steps=SETTLED_STEPS)
-    return intercepted(Setup(), Rehearsed(settling, RunWindow(seconds=math.inf)))
+    return intercepted(Setup(), Rehearsed(RunWindow(seconds=math.inf)))
 
 
-def cost(loop: Loop, rounds: int, *, first: bool = False) -> dict[str, object]:
-    """Microseconds a step that the hooks cost, with the 95 % interval over rounds; in the `first`
-    steps, or later.
-    """
+def cost(loop: Loop, rounds: int) -> dict[str, object]:
+    """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
     contexts: tuple[Callable[[], AbstractContextManager[object]], ...] = (nullcontext, watched)
     medians: dict[str, list[float]] = {"plain": [], "watched": []}
     means: dict[str, list[float]] = {"plain": [], "watched": []}
@@ -99,7 +88,7 @@ def cost(loop: Loop, rounds: int, *, first: bool = False) -> dict[str, object]:
         turns = list(zip(medians, contexts, strict=True))
         for name, context in turns if number % 2 == 0 else turns[::-1]:
             with context():
-                seconds = step_seconds(loop, first=first)
+                seconds = step_seconds(loop)
             medians[name].append(median(seconds))
             means[name].append(fmean(seconds))
     costs, of_means = _differences(medians), _differences(means)
@@ -108,7 +97,7 @@ def cost(loop: Loop, rounds: int, *, first: bool = False) -> dict[str, object]:
         "cost_microseconds": median(costs),
         "interval_microseconds": median_interval(costs),
         "cost_of_means_microseconds": median(of_means),
-        "raw_median_block_step_seconds": medians,
+        "raw_median_step_seconds": medians,
         "raw_mean_step_seconds": means,
     }
 
@@ -140,11 +129,10 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     machine = detect()
     costs = {name: cost(loop, arguments.rounds) for name, loop in LOOPS.items()}
-    costs["tiny, first steps"] = cost(LOOPS["tiny"], arguments.rounds, first=True)
     for name, found in costs.items():
         low, high = found["interval_microseconds"]  # type: ignore[misc]
         print(
-            f"{name:17} step of {found['plain_step_microseconds']:8.1f} us: hooks cost "
+            f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost "
             f"{found['cost_microseconds']:6.1f} us (95 % interval {low:.1f} to {high:.1f}), "
             f"{found['cost_of_means_microseconds']:.1f} by the means"
         )

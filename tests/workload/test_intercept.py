@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
-from autotune.workload.pace import KEPT_LOSSES, LOOKED_AT
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
@@ -342,23 +341,6 @@ def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) 
     ended = reports[-1]
     assert isinstance(ended, Ended) and ended.steps == 40 and ended.window is None
     assert ended.loop_seconds is not None and ended.loop_seconds > 0
-
-
-def test_of_short_steps_one_in_eight_is_looked_at_and_stands_for_the_others(
-    tmp_path: Path,
-) -> None:
-    first, then = 2 * KEPT_LOSSES, 10 * len(LOOKED_AT)
-    text = PLAIN.replace("range(50)", "range(500)")
-    reports = run(text, steps(first), steps(then), folder=tmp_path)
-    settling, window = (each for each in reports if isinstance(each, Window))
-    # The first step of all is none of a window's, but its loss is.
-    looked_at = sum(LOOKED_AT[step % len(LOOKED_AT)] for step in range(KEPT_LOSSES, first + 1))
-    assert len(settling.losses) == KEPT_LOSSES + looked_at
-    assert len(window.losses) == 10 * sum(LOOKED_AT) == then * 8 // 61
-    for each in (settling, window):
-        shares = {phase: seconds / each.seconds for phase, seconds in each.phases.items()}
-        assert set(shares) == {"data", "forward", "backward", "optimizer"}
-        assert 0.5 < sum(shares.values()) <= 1.0
 
 
 def test_a_later_loop_is_measured_as_if_it_were_the_first(tmp_path: Path) -> None:

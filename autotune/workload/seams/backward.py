@@ -35,13 +35,11 @@ def install(live: Live) -> None:
             _note(live, tensors)
             if scales:
                 tensors = _scaled(live, tensors)
-            if pace.marks:
-                mark(("backward", now()))
+            mark(("backward", now()))
             try:
                 original(tensors, *args, **kwargs)
             finally:
-                if pace.marks:
-                    mark((END, now()))
+                mark((END, now()))
         finally:
             live.in_backward = False
         live.holding = live.group_open
@@ -66,7 +64,7 @@ def _note(live: Live, tensors: Any) -> None:
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None
-    if live.pace.keeps_loss and isinstance(loss, torch.Tensor):
+    if isinstance(loss, torch.Tensor):
         live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
 
 

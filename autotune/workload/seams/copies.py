@@ -18,20 +18,18 @@ def install(live: Live) -> None:
 
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
-    pace, mark, now = live.pace, live.clock.mark, live.clock.now
+    mark, now = live.clock.mark, live.clock.now
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not args[1:]:
             kwargs["non_blocking"] = True
-        if pace.marks:
-            mark(("copy", now()))
+        mark(("copy", now()))
         try:
             moved = original(self, *args, **kwargs)
         finally:
-            if pace.marks:
-                mark((END, now()))
+            mark((END, now()))
         if moved.is_cuda:
             live.copies += 1
             live.copies_non_blocking += bool(kwargs.get("non_blocking"))

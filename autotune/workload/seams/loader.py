@@ -40,7 +40,7 @@ def _install_iter(live: Live) -> None:
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            waits = _waits(live) and live.pace.marks  # starting workers is a cost of training
+            waits = _waits(live)  # starting workers is a cost of training
             if waits:
                 mark(("data", now()))
             try:
@@ -84,7 +84,7 @@ def _install_next(live: Live) -> None:
         if not built.trains and live.leader is not None and not live.discovering:
             pace.leave_training()
             return _draw(self)
-        waits = _waits(live) and pace.marks
+        waits = _waits(live)
         if waits:
             mark(("data", now()))
         try:

@@ -54,13 +54,12 @@ def hook(live: Live, module: nn.Module) -> None:
         set_up(live, module)
     trainable = _is_trainable(module)
     inner = vars(module).get("_compiled_call_impl") or module._call_impl
-    pace, mark, now = live.pace, live.clock.mark, live.clock.now
-    is_grad_enabled = torch.is_grad_enabled
+    mark, now = live.clock.mark, live.clock.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         if _is_no_step():
             return inner(*args, **kwargs)
-        if not is_grad_enabled():
+        if not torch.is_grad_enabled():
             if not _belongs_to_step(live, module):
                 return inner(*args, **kwargs)
         elif not ready and _is_to_train(module):
@@ -69,8 +68,6 @@ def hook(live: Live, module: nn.Module) -> None:
             return vars(module)["_compiled_call_impl"](*args, **kwargs)
         elif trainable:
             _note_training(live, module, args, kwargs)
-        if not pace.marks:
-            return inner(*args, **kwargs)
         mark(("forward", now()))
         try:
             return inner(*args, **kwargs)

@@ -60,7 +60,7 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
-    pace, mark, now = live.pace, live.clock.mark, live.clock.now
+    mark, now = live.clock.mark, live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
@@ -73,13 +73,11 @@ def _timed_step(live: Live, original: Any) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = original if live.scaler is None else functools.partial(_scaled_step, live)
         live.stepping = True
-        if pace.marks:
-            mark(("optimizer", now()))
+        mark(("optimizer", now()))
         try:
             outcome = update(self, *args, **kwargs)
         finally:
-            if pace.marks:
-                mark((END, now()))
+            mark((END, now()))
             live.stepping = False
         live.holding = False
         if live.has_stepped(self):
