@@ -54,8 +54,10 @@ LOADER_SWITCHES = ("getitems",)
 UNKNOWN_SD = 0.2
 USUAL_BATCH = 16
 
-Guess = Callable[["Table", random.Random, "Asked"], None]
+Key = frozenset[tuple[str, Value]]  # what differs from the user's own setting
 Asked = Callable[[Config], float]
+Guess = Callable[["Table", random.Random, Asked], None]
+Recommend = Callable[["Table", Mapping[Key, float]], Key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class Table:
     name: str
     choices: Mapping[str, tuple[Value, ...]]
     own: Config
-    rows: Mapping[frozenset[tuple[str, Value]], Row]
+    rows: Mapping[Key, Row]
     batch: int
 
     @property
@@ -133,16 +135,33 @@ def _own(name: str, values: Sequence[Value]) -> Value:
     return values[0]
 
 
-def _difference(config: Config, own: Config) -> frozenset[tuple[str, Value]]:
+def _difference(config: Config, own: Config) -> Key:
     return frozenset((name, value) for name, value in config.items() if value != own[name])
 
 
 def profile_guided(table: Table, chance: random.Random, ask: Asked) -> None:
     """The search's own planner, told the profile of the program as it is."""
-    planner = Planner(_costs(table), table.own, map(dict, table.rows), _expected(table))
+    planner = _planner(table)
     trials = [_trial(0, {}, ask({}))]
     while (proposal := planner.propose(trials)) is not None:
         trials.append(_trial(len(trials), proposal.config, ask(proposal.config)))
+
+
+def most_likely(table: Table, seen: Mapping[Key, float]) -> Key:
+    """The row that the search's own planner would take to the verdict: the model's, not the
+    highest of noisy rates.
+    """
+    trials = [_trial(number, dict(key), rate) for number, (key, rate) in enumerate(seen.items())]
+    return frozenset(_planner(table).ranked(trials)[0].trial.config.items())
+
+
+def highest(table: Table, seen: Mapping[Key, float]) -> Key:
+    """The row that looked fastest: what Optuna calls the best trial."""
+    return max(seen, key=seen.__getitem__)
+
+
+def _planner(table: Table) -> Planner:
+    return Planner(_costs(table), table.own, map(dict, table.rows), _expected(table))
 
 
 def _costs(table: Table) -> Costs:
@@ -234,6 +253,7 @@ STRATEGIES: Mapping[str, Guess] = {
     "random": sampled(lambda seed: optuna.samplers.RandomSampler(seed=seed)),
     "coordinate": coordinate,
 }
+RECOMMENDS: Mapping[str, Recommend] = {"profile": most_likely}
 
 
 class _Enough(Exception):
@@ -247,13 +267,16 @@ class Replay:
     regret: Mapping[int, float]
     trials_to_close: int
     seconds_to_close: float
-    is_close: bool
 
 
-def replay(guess: Guess, table: Table, seed: int, noise: float) -> Replay:
-    """`guess` on `table`. A configuration asked for again is not a trial: its figure is known."""
+def replay(strategy: str, table: Table, seed: int, noise: float) -> Replay:
+    """`strategy` on `table`. A configuration asked for again is not a trial: its figure is
+    known.
+    """
     chance = random.Random(seed)
-    seen: dict[frozenset[tuple[str, Value]], float] = {}
+    recommend = RECOMMENDS.get(strategy, highest)
+    seen: dict[Key, float] = {}
+    regrets: list[float] = []  # after each trial
     repeats = 0
 
     def ask(config: Config) -> float:
@@ -267,33 +290,22 @@ def replay(guess: Guess, table: Table, seed: int, noise: float) -> Replay:
         if len(seen) >= min(MOST_TRIALS, len(table.rows)):
             raise _Enough
         seen[key] = table.rows[key].rate * math.exp(chance.gauss(0.0, noise))
-        if len(seen) >= LOOKS[-1] and _judged(table, seen).is_close:
+        regrets.append(1 - table.rows[recommend(table, seen)].rate / table.best)
+        if len(seen) >= LOOKS[-1] and min(regrets) <= CLOSE:
             raise _Enough  # what comes later is not looked at
         return seen[key]
 
     with contextlib.suppress(_Enough):
-        guess(table, chance, ask)
-    return _judged(table, seen)
+        STRATEGIES[strategy](table, chance, ask)
+    return _judged([table.rows[key].seconds for key in seen], regrets)
 
 
-def _judged(table: Table, seen: Mapping[frozenset[tuple[str, Value]], float]) -> Replay:
-    regrets: list[float] = []
-    best, seconds = 0.0, 0.0
-    close: tuple[int, float] | None = None
-    for number, (key, rate) in enumerate(seen.items(), start=1):
-        seconds += table.rows[key].seconds
-        if rate > best:
-            best, regret = rate, 1 - table.rows[key].rate / table.best
-        regrets.append(regret)
-        if regret <= CLOSE and close is None:
-            close = number, seconds
-    is_close = close is not None
-    close = close or (MOST_TRIALS, seconds)
+def _judged(seconds: Sequence[float], regrets: Sequence[float]) -> Replay:
+    close = next((n for n, regret in enumerate(regrets, start=1) if regret <= CLOSE), None)
     return Replay(
         regret={look: regrets[min(look, len(regrets)) - 1] for look in LOOKS},
-        trials_to_close=close[0],
-        seconds_to_close=close[1],
-        is_close=is_close,
+        trials_to_close=close or MOST_TRIALS,
+        seconds_to_close=sum(seconds[:close]),
     )
 
 
@@ -323,9 +335,7 @@ def main() -> None:
         for name in arguments.strategy or STRATEGIES:
             for label, noise in ((name, 0.0), (f"{name}_noisy", NOISE)):
                 seeds = range(arguments.seeds)
-                facts[label] = summary(
-                    [replay(STRATEGIES[name], table, seed, noise) for seed in seeds]
-                )
+                facts[label] = summary([replay(name, table, seed, noise) for seed in seeds])
                 if not arguments.json:
                     print(f"{table.name:14} {label:18} {_line(facts[label])}", flush=True)
         found.append(facts)
