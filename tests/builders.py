@@ -108,7 +108,7 @@ def seen(**changes: Any) -> Seen:
                 dropouts=0,
                 channels_last=False,
                 compiled="off",
-                checkpointed=False,
+                checkpointed=0,
                 blocks=("layer1.0", "layer1.1"),
             ),
         ),

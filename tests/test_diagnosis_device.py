@@ -72,6 +72,47 @@ def test_a_healthy_program_hears_that_it_computes() -> None:
     assert set(found(on_device())) == {Bottleneck.COMPUTE}
 
 
+@pytest.mark.parametrize(
+    ("parts", "capacity_gib", "told"),
+    [
+        (8, 80, "Trains 8 small batches a step: one of 512 would be"),
+        (8, 40, "Trains 8 small batches a step: 2 of 256 would be"),
+        (6, 40, "Trains 6 small batches a step: 2 of 192 would be"),
+        (8, 15, ""),
+        (1, 80, ""),
+    ],
+)
+def test_small_batches_that_are_added_up_are_named_where_larger_ones_fit(
+    parts: int, capacity_gib: int, told: str
+) -> None:
+    # 4 GiB are taken once, and 8 by the activations of 64 samples.
+    memory = replace(
+        builders.profile().memory,
+        peak_bytes=12 * GIB,
+        activation_bytes=8 * GIB,
+        capacity_bytes=capacity_gib * GIB,
+    )
+    seen = builders.seen()
+    assert seen.loader is not None and seen.models
+    seen = replace(
+        seen,
+        micro_batches=parts,
+        loader=replace(seen.loader, batch_size=64),
+        models=tuple(replace(model, batch_norms=0) for model in seen.models),
+    )
+    idle = {**CALM, "launch": 0.4}
+    given = on_device(idle, memory=memory, seen=seen)
+    findings = [each.headline for each in diagnose(given) if "small batches" in each.headline]
+    assert findings == [each for each in findings if told and each.startswith(told)]
+    assert len(findings) == bool(told)
+    normed = tuple(replace(model, batch_norms=1) for model in seen.models)
+    for other in (
+        on_device(memory=memory, seen=seen),
+        replace(given, seen=replace(seen, models=normed)),
+    ):
+        assert not any("small batches" in each.headline for each in diagnose(other))
+
+
 def test_waiting_for_the_device_is_named_with_its_lines_where_it_costs() -> None:
     finding = found(on_device({**CALM, "sync": 0.3}))[Bottleneck.SYNC]
     assert finding.severity == "critical"

@@ -9,6 +9,7 @@ from autotune.diagnosis.device import (
     exposed_copies,
     launches_of_device,
     peak_evidence,
+    small_parts_of_device,
     syncs_of_device,
 )
 from autotune.diagnosis.finding import (
@@ -23,6 +24,7 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
+from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.workload.window import AS_IS
 
@@ -33,7 +35,7 @@ __all__ = ["Bottleneck", "Finding", "diagnose"]
 WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
 OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
 # Peak over capacity (TraceML).
-MEMORY_WARNING, MEMORY_CRITICAL = 0.92, 0.97
+MEMORY_CRITICAL = 0.97
 
 # Steps shorter than this that still compute most of the time are small operations: starting one
 # costs 5 to 20 us from Python, and a step of the smallest model starts a hundred. Unless they get
@@ -57,7 +59,7 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
         *(_data, _copy, syncs_of_device, _host, _optimizer, _overhead),
-        *(_memory, allocator_of_device, _compute),
+        *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
     found.sort(key=lambda each: (RANKS[each.severity], -_weight(profile, each.bottleneck)))
@@ -183,7 +185,7 @@ def _memory(profile: Profile) -> Finding | None:
     if memory.peak_bytes is None or memory.capacity_bytes <= 0:
         return None
     share = memory.peak_bytes / memory.capacity_bytes
-    grade = severity(share, MEMORY_WARNING, MEMORY_CRITICAL)
+    grade = severity(share, SCARCE_MEMORY, MEMORY_CRITICAL)
     if not grade:
         return None
     sizes = f"{memory.peak_bytes / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"

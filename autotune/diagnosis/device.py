@@ -15,6 +15,7 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
+from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
 
@@ -107,6 +108,37 @@ def launches_of_device(profile: Profile) -> Finding | None:
         max_gain=most_gain(share),
         headline=f"Keeps the device waiting for launches {percent(share)} of each step; fewer, "
         f"larger kernels {can_gain(most_gain(share))}.",
+    )
+
+
+def small_parts_of_device(profile: Profile) -> Finding | None:
+    """A step adds up gradients of several batches that leave the device idle, and larger ones would
+    fit: the same training, unless layers look across the batch.
+    """
+    gpu, seen = profile.gpu, profile.seen
+    parts, loader = seen.micro_batches, seen.loader
+    whole = any(model.batch_norms for model in seen.models) or seen.optimizers != 1
+    if gpu is None or gpu.busy_share is None or gpu.busy_share >= BUSY or parts < 2 or whole:
+        return None
+    size = loader.batch_size if loader else None
+    line = line_of(profile.memory, size or 0)
+    if not size or line is None:
+        return None
+    fitting = line.largest(SCARCE_MEMORY * profile.memory.capacity_bytes) / size
+    equal = (more for more in range(2, parts + 1) if parts % more == 0 and more <= fitting)
+    larger = max(equal, default=1)
+    if larger == 1:
+        return None
+    left = "one" if larger == parts else f"{parts // larger}"
+    return Finding(
+        bottleneck=Bottleneck.OVERHEAD,
+        severity="info",
+        evidence=f"A step adds up the gradients of {parts} batches of {size}, and the device is "
+        f"busy {percent(gpu.busy_share)} of the time. A sample's activations take "
+        f"{line.bytes_per_sample / _GIB:.2g} GiB: batches of {larger * size} fit.",
+        max_gain=None,
+        headline=f"Trains {parts} small batches a step: {left} of {larger * size} would be the "
+        "same training with the device busier.",
     )
 
 

@@ -21,13 +21,13 @@ from autotune.trials.trial import DIVERGES, Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
-    MINIMUM_GAIN,
     NUDGED,
     TUNED,
     Verdict,
     decide,
     is_decided,
 )
+from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.parity import NUDGE, may_be_rounding
 from autotune.workload.target import OBJECTS
 

@@ -56,7 +56,8 @@ def set_up(order: Order) -> Live:
     live = Live(setup=setup, training_loader=order.loader, passed_loops=order.passed_loops)
     live.clock = _NoClock()
     live.pace = Steps(after=LOOK_AFTER, then=lambda: _look(live, order))
-    for seam in (loader, model, backward, optimizer, *([copies] if setup.non_blocking else [])):
+    copying = setup.non_blocking or setup.prefetch_to_device
+    for seam in (loader, model, backward, optimizer, *([copies] if copying else [])):
         seam.install(live)
     return live
 
@@ -68,7 +69,8 @@ def _look(live: Live, order: Order) -> None:
             _warn(f"not in effect: {missing}")
     live.batch = live.training_iterator = None
     live.batches.clear()
-    if not live.setup.precision and live.setup.micro_batches == 1:
+    setup = live.setup
+    if not (setup.precision or setup.prefetch_to_device or setup.micro_batches > 1):
         _shed(live)
 
 

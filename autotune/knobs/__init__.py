@@ -17,6 +17,7 @@ from autotune.knobs.persistent_workers import PersistentWorkers
 from autotune.knobs.pin_memory import PinMemory
 from autotune.knobs.precision import Precision
 from autotune.knobs.prefetch_factor import PrefetchFactor
+from autotune.knobs.prefetch_to_device import PrefetchesToDevice
 from autotune.knobs.set_to_none import SetToNone
 from autotune.knobs.threads import Threads
 from autotune.workload.seen import Seen
@@ -33,6 +34,7 @@ KNOBS: tuple[Knob, ...] = (
     PersistentWorkers(),
     PinMemory(),
     NonBlocking(),
+    PrefetchesToDevice(),
     Precision(),
     ChannelsLast(),
     Checkpointing(),

@@ -1,70 +1,89 @@
 """Activations of repeated blocks are computed again in the backward pass instead of being kept.
 
 What it does
-    Wraps the `forward` of each repeated block (the entries of a `ModuleList` or `Sequential` of one
-    class) in `torch.utils.checkpoint.checkpoint(..., use_reentrant=False)`. Without gradients
-    nothing is recomputed.
+    Wraps the `forward` of the first n repeated blocks (the entries of a `ModuleList` or
+    `Sequential` of one class), or of the last n where the value is negative, in
+    `torch.utils.checkpoint.checkpoint(..., use_reentrant=False)`. Which end, and how many, follows
+    from the bytes that each block was seen to keep and the time that its forward pass takes.
+    Without gradients nothing is recomputed.
 
 When it helps
     Only when memory is nearly full: it makes room for what would not fit. It never makes a step
     faster by itself.
 
 What it costs
-    A second forward pass of every block: 0.59 to 0.77 times the speed where it was measured.
+    A second forward pass of each of these blocks: with all of them 0.59 to 0.77 times the speed
+    where it was measured.
 
 What it changes
     Nothing but rounding: dropout replays the random numbers of the first pass.
 """
 
+import functools
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import plenty_of_memory
+from autotune.knobs.evidence import compute_seconds, plenty_of_memory
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
+from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
-from autotune.workload.blocks import repeated_blocks
+from autotune.workload.blocks import from_an_end, repeated_blocks
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
+from autotune.workload.window import SavedBlock
 
 if TYPE_CHECKING:
     from torch import nn
+
+_MOST_BLOCKS = 1024
+# Everything inside all blocks is computed twice: 0.59x to 0.77x of the speed.
+_ALL_AGAIN = 0.35
 
 
 class Checkpointing(Knob):
     name = "checkpointing"
     relieves = frozenset({Bottleneck.MEMORY})
     semantics = Semantics.EQUIVALENT
-    admits = (False, True)
+    admits = range(-_MOST_BLOCKS, _MOST_BLOCKS + 1)
 
     def domain(self, profile: Profile) -> Choices | Skip:
         if self.read(profile.seen):
             return Skip(reason="the model recomputes its activations already")
-        if not any(model.blocks for model in profile.seen.models):
+        if not _blocks(profile.seen):
             return Skip(
                 reason="the model has no repeated blocks that could be recomputed", impossible=True
             )
         if reason := plenty_of_memory(profile):
             return Skip(reason=f"{reason}, and recomputing activations only costs time")
-        return Choices(own=False, values=(False, True))
+        return Choices(own=0, values=(0, *dict.fromkeys(_worth_trying(profile))))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
-        # Everything inside is computed twice: 0.59x to 0.77x of the speed.
-        return Expectation(phase="compute", log_mean=0.35 if value else 0.0, sd=0.15)
+        count, measured = int(value), profile.memory.blocks
+        again = sum(block.seconds for block in from_an_end(measured, count))
+        compute = compute_seconds(profile)
+        if again > 0 and compute > 0:
+            passes = max(1.0, profile.seen.backwards_per_step)
+            return Expectation(phase="compute", log_mean=math.log1p(passes * again / compute))
+        blocks = len(_blocks(profile.seen)) or _MOST_BLOCKS
+        share = min(1.0, abs(count) / blocks)
+        return Expectation(phase="compute", log_mean=_ALL_AGAIN * share, sd=0.15)
 
     def read(self, seen: Seen) -> Value:
-        return any(model.checkpointed for model in seen.models)
+        models = (model for model in seen.models if model.blocks or model.checkpointed)
+        return next((model.checkpointed for model in models), 0)
 
     def apply(self, setup: Setup, value: Value) -> None:
         if value:
-            setup.model.append(_checkpoint_blocks)
+            setup.model.append(functools.partial(_checkpoint_blocks, count=int(value)))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        blocks = seen.models[0].blocks if seen.models else ()
+        blocks = _blocks(seen)
         if not value or not blocks:
             return ()
-        containers = dict.fromkeys(name.rpartition(".")[0] for name in blocks)
-        paths = [_expression(container) for container in containers]
+        paths = _paths(blocks, from_an_end(blocks, int(value)))
         blocks_code = (
             paths[0] if len(paths) == 1 else f"({', '.join(f'*{path}' for path in paths)})"
         )
@@ -74,22 +93,70 @@ class Checkpointing(Knob):
         )
         imports = ("import functools", "from torch.utils.checkpoint import checkpoint")
         shared = len(seen.models) > 1 and seen.optimizers == 1
-        of = seen.models[0].name
+        of = next(model.name for model in seen.models if model.blocks)
         return (ModelStatement(code=code, imports=imports, of=of, shared=shared),)
 
 
-def _checkpoint_blocks(model: "nn.Module") -> None:
-    import functools
+def _blocks(seen: Seen) -> tuple[str, ...]:
+    """Of the first model that has any."""
+    return next((model.blocks for model in seen.models if model.blocks), ())
 
+
+def _worth_trying(profile: Profile) -> list[int]:
+    """How many blocks make just enough room, free half of what they hold, or are all of them; of
+    either end that which takes less time again.
+    """
+    count, memory = len(_blocks(profile.seen)), profile.memory
+    if len(memory.blocks) != count or memory.peak_bytes is None:
+        return sorted({(count + 1) // 2, count})
+    missing = memory.peak_bytes - SCARCE_MEMORY * memory.capacity_bytes
+    half = sum(block.freed_bytes for block in memory.blocks) / 2
+    tried = {_fewest(memory.blocks, freed) for freed in (missing, half) if freed > 0}
+    return sorted({*tried, count}, key=abs)
+
+
+def _fewest(blocks: Sequence[SavedBlock], freed_bytes: float) -> int:
+    """The blocks at either end that free so much in the least time; all where fewer do not."""
+
+    def seconds(count: int) -> float:
+        return sum(block.seconds for block in from_an_end(blocks, count))
+
+    enough = (
+        next(
+            count
+            for count in range(side, side * (len(blocks) + 1), side)
+            if abs(count) == len(blocks)
+            or sum(block.freed_bytes for block in from_an_end(blocks, count)) >= freed_bytes
+        )
+        for side in (1, -1)
+    )
+    fewest = min(enough, key=seconds)
+    return abs(fewest) if abs(fewest) == len(blocks) else fewest
+
+
+def _checkpoint_blocks(model: "nn.Module", *, count: int) -> None:
     from torch.utils.checkpoint import checkpoint
 
     from autotune.workload.inspect import is_checkpointed
 
     inner = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-    for name in repeated_blocks(inner):
+    for name in from_an_end(repeated_blocks(inner), count):
         block = inner.get_submodule(name)
         if not is_checkpointed(block):
             block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def _paths(blocks: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """The code that gives `chosen`, those at an end of `blocks`, container by container."""
+    paths = []
+    for container in dict.fromkeys(name.rpartition(".")[0] for name in chosen):
+        whole = [name for name in blocks if name.rpartition(".")[0] == container]
+        taken = [name for name in whole if name in chosen]
+        path = _expression(container)
+        if taken != whole:
+            path += f"[:{len(taken)}]" if taken[0] == whole[0] else f"[-{len(taken)}:]"
+        paths.append(path)
+    return paths
 
 
 def _expression(container: str) -> str:

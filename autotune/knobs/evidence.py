@@ -2,6 +2,7 @@
 
 import math
 
+from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 
 # A class of knobs that can gain less is not searched. Telling 5 % takes about 105 s of interleaved
@@ -16,9 +17,6 @@ MOST_WORKERS = 32
 # From this share of its time on, a loading process counts as keeping a core busy: what is left is
 # the clock's and the system's own.
 _DECODING_SHARE = 0.8
-
-# Peak over capacity from which memory counts as scarce (TraceML; torch-tb-profiler says 90 %).
-SCARCE_MEMORY = 0.92
 
 
 def percent(share: float) -> str:
@@ -93,6 +91,14 @@ def plenty_of_memory(profile: Profile) -> str:
     if share >= SCARCE_MEMORY:
         return ""
     return f"memory is {percent(share)} full at its peak: there is none to save"
+
+
+def compute_seconds(profile: Profile) -> float:
+    """Seconds of forward and backward in a step; the whole step where they were not told apart."""
+    phases = profile.phases
+    if "forward" not in phases or "backward" not in phases:
+        return profile.step_seconds
+    return profile.step_seconds * (phases["forward"] + phases["backward"])
 
 
 def without_waits(profile: Profile, share: float) -> float:

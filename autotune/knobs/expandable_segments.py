@@ -19,8 +19,9 @@ What it changes
 import os
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import SCARCE_MEMORY, on_cuda, percent
+from autotune.knobs.evidence import on_cuda, percent
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
+from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen

@@ -19,8 +19,14 @@ What it changes
 import math
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_computing, on_cuda, plenty_of_memory
+from autotune.knobs.evidence import (
+    compute_seconds,
+    little_from_computing,
+    on_cuda,
+    plenty_of_memory,
+)
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
+from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Accumulate, Edit
 from autotune.workload.framework import OWN_LOOPS, framework_of
@@ -45,7 +51,7 @@ class MicroBatches(Knob):
         seen = profile.seen
         if reason := _another_training(seen):
             return Skip(reason=reason, impossible=True)
-        plenty, seconds = plenty_of_memory(profile), _compute_seconds(profile)
+        plenty, seconds = plenty_of_memory(profile), compute_seconds(profile)
         if plenty and on_cuda(profile):
             return Skip(reason=f"{plenty}, and smaller batches only keep the GPU less busy")
         if plenty and seconds < _SHORT_SECONDS:
@@ -56,7 +62,7 @@ class MicroBatches(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         size = seen.loader.batch_size if seen.loader else None
-        values = tuple(k for k in _PARTS if size and size % k == 0 and size // k >= _FEWEST_SAMPLES)
+        values = _worth_trying(profile, size or 0)
         if not values:
             return Skip(
                 reason=f"a batch of {size} cannot be split into equal parts of at least "
@@ -78,12 +84,14 @@ class MicroBatches(Knob):
         return (Accumulate(steps=int(value)),) if int(value) > 1 else ()
 
 
-def _compute_seconds(profile: Profile) -> float:
-    """Seconds of forward and backward in a step; the whole step where they were not told apart."""
-    phases = profile.phases
-    if "forward" not in phases or "backward" not in phases:
-        return profile.step_seconds
-    return profile.step_seconds * (phases["forward"] + phases["backward"])
+def _worth_trying(profile: Profile, size: int) -> tuple[int, ...]:
+    """Into how many parts: the fewest that fit where memory is scarce, else halves and quarters."""
+    equal = [k for k in range(2, size // _FEWEST_SAMPLES + 1) if size % k == 0]
+    line = line_of(profile.memory, size)
+    if line is None or plenty_of_memory(profile):
+        return tuple(k for k in equal if k in _PARTS)
+    largest = line.largest(SCARCE_MEMORY * profile.memory.capacity_bytes)
+    return tuple(k for k in equal if size // k <= largest)[:2] or tuple(equal[-1:])
 
 
 def _another_training(seen: Seen) -> str:

@@ -44,9 +44,8 @@ class NonBlocking(Knob):
         return Choices(own=False, values=(False, True))
 
     def active(self, chosen: Config) -> bool:
-        return bool(
-            chosen.get("pin_memory", True)
-        )  # a copy from pageable memory waits whatever it is told
+        # A copy from pageable memory waits whatever it is told; one that was made before does not.
+        return bool(chosen.get("pin_memory", True)) and not chosen.get("prefetch_to_device", False)
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         return Expectation(phase="copy", log_mean=-0.3 if value else 0.0, sd=0.4)

@@ -62,7 +62,7 @@ def knob_table() -> str:
 def _values(knob: Knob) -> str:
     admits = knob.admits
     if isinstance(admits, range):
-        return f"{admits[0]}, {admits[1]}, ..."
+        return "..., -1, 0, 1, ..." if admits[0] < 0 else f"{admits[0]}, {admits[1]}, ..."
     return ", ".join(
         f"`{str(value).lower() if isinstance(value, bool) else value}`" for value in admits
     )

@@ -57,6 +57,10 @@ class Ratio:
     high: float
     confidence: float = CONFIDENCE
 
+    def spans(self, factor: float) -> bool:
+        """Whether the interval's ends lie further apart than by `factor`."""
+        return self.high > factor * self.low
+
 
 def confidence_per_look(looks: int) -> float:
     """Level at which each of `looks` planned looks must be taken so that together they have 95 %.

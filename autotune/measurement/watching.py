@@ -91,6 +91,7 @@ def _looks(found: Mapping[str, object], missing: dict[str, str]) -> Looks:
             looks,
             activation_bytes=saved.activation_bytes,
             gradient_bytes=saved.gradient_bytes,
+            blocks=saved.blocks,
         )
     return replace(looks, missing=missing)
 

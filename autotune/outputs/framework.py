@@ -55,7 +55,7 @@ _TRANSFORMERS = {
     "precision=fp16": "TrainingArguments(fp16=True)",
     "precision=tf32": "TrainingArguments(tf32=True)",
     "channels_last": "model.to(memory_format=torch.channels_last) before the Trainer is built",
-    "checkpointing": "TrainingArguments(gradient_checkpointing={value})",
+    "checkpointing": "TrainingArguments(gradient_checkpointing=True), of all blocks",
     "compile=default": "TrainingArguments(torch_compile=True)",
     "compile=reduce-overhead": "TrainingArguments(torch_compile=True, "
     'torch_compile_mode="{value}")',

@@ -187,6 +187,7 @@ def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
 def _split(memory: Memory, seen: Seen, looks: Looks) -> Memory:
     """`memory` by what was seen to hold it, where that was looked at."""
     activations, gradients = looks.activation_bytes, looks.gradient_bytes
+    memory = replace(memory, blocks=looks.blocks)
     if memory.peak_bytes is None or activations is None or gradients is None:
         return memory
     buffers = sum(model.buffer_bytes for model in seen.models)

@@ -10,7 +10,7 @@ from autotune.profiling.peaks import peak_of, precision_of
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import Trace
 from autotune.workload.seen import Seen
-from autotune.workload.window import Allocator, Window
+from autotune.workload.window import Allocator, SavedBlock, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Looks:
     `missing` by the mode's name.
 
     `activation_bytes` is the most that lay between forward and backward, `gradient_bytes` what
-    gradients took after a step.
+    gradients took after a step, `blocks` what recomputing each repeated block would free and cost.
     """
 
     trace: Trace | None = None
@@ -36,6 +36,7 @@ class Looks:
     flops_per_step: float | None = None
     activation_bytes: int | None = None
     gradient_bytes: int | None = None
+    blocks: tuple[SavedBlock, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -8,6 +8,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from autotune.profiling.profile import Memory
+
+# Peak over capacity from which memory counts as scarce (TraceML; torch-tb-profiler says 90 %).
+SCARCE_MEMORY = 0.92
 MOST_PROBES = 10
 MOST_OUT_OF_MEMORY = 3
 # What is left free of the device: fragments, and batches that come out a little larger.
@@ -61,6 +65,17 @@ class MemoryLimit:
     def out_of_memories(self) -> int:
         """Sizes that did not fit."""
         return sum(peak is None for peak in self.tried.values())
+
+
+def line_of(memory: Memory, size: float) -> MemoryLine | None:
+    """The line of one measured step of `size` samples: what lies between forward and backward is
+    theirs, the rest is taken once. None where either was not measured.
+    """
+    peak, activations = memory.peak_bytes, memory.activation_bytes
+    if peak is None or not activations or size <= 0:
+        return None
+    activations = min(activations, peak)
+    return MemoryLine(fixed_bytes=peak - activations, bytes_per_sample=activations / size)
 
 
 def fit_line(points: Sequence[tuple[int, int]]) -> MemoryLine | None:

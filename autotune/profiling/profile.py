@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window
+from autotune.workload.window import SavedBlock, Window
 
 # The ceiling that no measurement gives, but the device's own limits.
 ROOFLINE = "roofline"
@@ -50,7 +50,7 @@ class Memory:
     Gradients and activations are each counted where there are most of them, which need not be at
     the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,
     results that are soon given up), `reserved_bytes` the most that the allocator took from the
-    device.
+    device, `blocks` what computing each repeated block of the model again would free, and cost.
     """
 
     peak_bytes: int | None
@@ -61,6 +61,7 @@ class Memory:
     capacity_bytes: int
     workspace_bytes: int | None = None
     reserved_bytes: int | None = None
+    blocks: tuple[SavedBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

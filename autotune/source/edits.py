@@ -75,6 +75,13 @@ class NonBlockingCopies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrefetchToDevice:
+    """The loop is given its batches on the device, the next one copied meanwhile on a stream of its
+    own.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroGradToNone:
     """`zero_grad` frees the gradients, torch's default, instead of filling them with zeros."""
 
@@ -87,6 +94,7 @@ Edit = (
     | Autocast
     | Accumulate
     | NonBlockingCopies
+    | PrefetchToDevice
     | ZeroGradToNone
 )
 

@@ -15,6 +15,7 @@ from autotune.source.edits import (
     NonBlockingCopies,
     OptimizerArgument,
     Places,
+    PrefetchToDevice,
     ProcessStatement,
     ZeroGradToNone,
 )
@@ -22,6 +23,7 @@ from autotune.source.keywords import optimizer_argument
 from autotune.source.loader import NEEDS_WORKERS, loader_argument
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
 from autotune.source.model import model_statement
+from autotune.source.prefetch import prefetch_to_device
 from autotune.source.process import process_statement
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Script
@@ -130,5 +132,7 @@ def _edited(program: Program, edit: Edit) -> Program:  # noqa: PLR0911 - one ans
             return accumulate(program, edit)
         case NonBlockingCopies():
             return non_blocking_copies(program)
+        case PrefetchToDevice():
+            return prefetch_to_device(program)
         case ZeroGradToNone():
             return zero_grad_to_none(program)

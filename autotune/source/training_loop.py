@@ -12,7 +12,7 @@ from autotune.source.scaler import CLIPS
 from autotune.source.script import Function, Script, is_method, last_name
 
 _LOOPS = ast.For | ast.While | ast.AsyncFor | Function
-_PROGRESS_BARS = ("tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
+_WRAPPERS = ("enumerate", "tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,8 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     if backward.statement not in node.body or step.statement not in node.body:
         reason = "backward and the optimizer's step are not both statements of the loop's own body"
         raise backward.refusal(reason, hand_step)
-    loader, index = _loader(script, node, node.iter, hand_step)
+    loader = loader_of(script, node, node.iter, hand_step)
+    index = _index(script, node, node.iter, hand_step)
     loop = TrainingLoop(
         script=script, node=node, backward=backward, step=step, loader=loader, index=index
     )
@@ -116,29 +117,34 @@ def _receiver(call: ast.Call) -> str:
     return ast.dump(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
-def _loader(
-    script: Script, node: ast.For, source: ast.expr, hand_step: str
-) -> tuple[ast.expr, str]:
-    """The loader that `node` goes over, and what counts its batches from 0 ("" for nothing)."""
+def loader_of(script: Script, node: ast.For, source: ast.expr, hand_step: str) -> ast.expr:
+    """The loader that `node` goes over, inside enumerate() and progress bars.
+
+    Raises:
+        Refusal: it goes over something else.
+    """
+    call = _within(script, node, source)
+    if call is not None:
+        return loader_of(script, node, call.args[0], hand_step)
+    if isinstance(source, ast.Name | ast.Attribute | ast.Subscript):
+        return source
+    reason = f"the loop goes over {script.code(source)}, not over a loader itself"
+    raise refusal(script, node.lineno, reason, hand_step)
+
+
+def _within(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
+    """The call of enumerate() or of a progress bar that `source` is, or is a name for."""
     match source:
-        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
-            loader, _ = _loader(script, node, inner, hand_step)
-            return loader, _index(script, node, source, hand_step)
-        case ast.Call(func=function, args=[inner, *_]) if last_name(function) in _PROGRESS_BARS:
-            return _loader(script, node, inner, hand_step)
+        case ast.Call(func=function, args=[_, *_]) if last_name(function) in _WRAPPERS:
+            return source
         case ast.Name(id=name):
             values = [
                 at for at in script.binds(name) if script.function(at) is script.function(node)
             ] + _entered(script, node, name)
-            if len(values) == 1 and isinstance(values[0], ast.Call):
-                call = values[0]
-                if last_name(call.func) in (*_PROGRESS_BARS, "enumerate"):
-                    return _loader(script, node, call, hand_step)
-            return source, ""
-        case ast.Attribute() | ast.Subscript():
-            return source, ""
-    reason = f"the loop goes over {script.code(source)}, not over a loader itself"
-    raise refusal(script, node.lineno, reason, hand_step)
+            own = any(at is source for each in values for at in ast.walk(each))
+            if len(values) == 1 and not own and isinstance(values[0], ast.Call):
+                return _within(script, node, values[0])
+    return None
 
 
 def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
@@ -150,7 +156,13 @@ def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
     ]
 
 
-def _index(script: Script, node: ast.For, enumerated: ast.Call, hand_step: str) -> str:
+def _index(script: Script, node: ast.For, source: ast.expr, hand_step: str) -> str:
+    """What counts the batches of `node` from 0, "" where nothing does."""
+    enumerated = _within(script, node, source)
+    while enumerated is not None and last_name(enumerated.func) != "enumerate":
+        enumerated = _within(script, node, enumerated.args[0])
+    if enumerated is None:
+        return ""
     starts = [*enumerated.args[1:], *(keyword.value for keyword in enumerated.keywords)]
     start = starts[0] if starts else ast.Constant(0)
     match node.target, start:

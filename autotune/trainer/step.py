@@ -12,6 +12,7 @@ from autotune.errors import UsageError
 from autotune.trainer.feed import to_device
 from autotune.trainer.history import Epoch
 from autotune.trainer.switches import switched
+from autotune.workload.ahead import CopiedAhead
 from autotune.workload.batches import count_samples
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.setup import Setup
@@ -75,6 +76,15 @@ class Stepper:
         self.scaler.update()
         self.stepped = self.scaler.get_scale() >= scale
         return sum(losses[1:], start=losses[0]), samples
+
+    def ahead(self, steps: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        """The parts of each step, those of the next one on their way to the device where the Setup
+        says so; without workers that would only be another order of random numbers.
+        """
+        setup = self._setup
+        if not (setup.prefetch_to_device and setup.loader.get("num_workers")):
+            return steps
+        return CopiedAhead(self._device).over(steps) if self._device.type == "cuda" else steps
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The loss of a batch that is still where the loader left it.

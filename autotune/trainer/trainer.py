@@ -230,7 +230,7 @@ class Trainer:
         """Train what is left of the epoch; returns the samples of that."""
         self.model.train()
         position, began, samples = self._position, time.perf_counter(), 0
-        for parts in feed.start(position.epoch, position.step):
+        for parts in self._stepper.ahead(feed.start(position.epoch, position.step)):
             with interrupts.held():
                 loss, size = self._stepper.step(parts)
                 if self.scheduler is not None and self._per_step and self._stepper.stepped:

@@ -9,6 +9,7 @@ from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio
 from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
+from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
 from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
 
@@ -30,20 +31,9 @@ BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
 # Whose losses say how far rounding alone takes the training: the program as it is, nudged.
 NUDGED = "nudged"
 
-# Less is not worth a change to a program: it is the difference between two starts of the same one.
-MINIMUM_GAIN = 1.02
-
-# A gain of less is not worth another search.
-WORTH_MORE_TIME = 1.05
-
 # With more of the turns spoilt than this, those that are left were picked by the neighbours.
 MOST_LEFT_OUT = 0.5
 FEWEST_TURNS = 3
-
-# A ratio is known well enough when its interval spans no more than this, high over low.
-PRECISE = 1.15
-# Where it spans more than this, its lower end is what can be promised.
-ROUGH = 1.5
 
 Round = Mapping[str, Sequence[Timed]]
 
@@ -93,7 +83,8 @@ class Verdict:
     @property
     def is_rough(self) -> bool:
         """Whether there is a gain, but how much is hardly known."""
-        return self.outcome == "faster" and _spans(self.speedup, ROUGH)
+        speedup = self.speedup
+        return self.outcome == "faster" and speedup is not None and speedup.spans(ROUGH)
 
     @property
     def is_undecided(self) -> bool:
@@ -101,12 +92,9 @@ class Verdict:
         interval is too wide to speak of none.
         """
         speedup = self.speedup
-        seen = speedup is not None and speedup.estimate > WORTH_MORE_TIME
-        return self.is_open and (seen or _spans(speedup, ROUGH))
-
-
-def _spans(speedup: Ratio | None, factor: float) -> bool:
-    return speedup is not None and speedup.high > factor * speedup.low
+        if speedup is None or not self.is_open:
+            return False
+        return speedup.estimate > WORTH_MORE_TIME or speedup.spans(ROUGH)
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
@@ -122,10 +110,7 @@ def is_decided(turns: Turns, *, cores: int) -> bool:
         return False
     rounds, _ = _fair_rounds(turns, cores)
     speedup = _speedup(rounds, TUNED)
-    if speedup is None:
-        return False
-    precise = not _spans(speedup, PRECISE)
-    return speedup.high < MINIMUM_GAIN or (speedup.low > 1 and precise)
+    return speedup is not None and is_clear(speedup)
 
 
 def decide(
@@ -275,7 +260,7 @@ def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> 
     if speedup.high < 1:
         return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
     if speedup.low <= 1:
-        meaning = "too rough to tell" if _spans(speedup, ROUGH) else "no difference"
+        meaning = "too rough to tell" if speedup.spans(ROUGH) else "no difference"
         if speedup.estimate > WORTH_MORE_TIME:
             meaning = "it may be chance"
         return "no_gain", f"Timed in turns, the best settings came out {found}: {meaning}."

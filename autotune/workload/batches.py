@@ -97,9 +97,11 @@ def count_bytes(batch: object) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(batch))
 
 
-def to_device(batch: Any, device: torch.device) -> Any:
+def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:
     """A copy of the batch with its tensors on `device`."""
-    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), batch)
+    return pytree.tree_map_only(
+        torch.Tensor, lambda tensor: tensor.to(device, non_blocking=non_blocking), batch
+    )
 
 
 def without_last(batch: Any) -> Any:

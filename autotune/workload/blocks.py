@@ -1,9 +1,12 @@
 """The repeated blocks of a model: what activation checkpointing is worth wrapping round."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from torch import nn
+
+Each = TypeVar("Each")
 
 
 def repeated_blocks(model: "nn.Module") -> tuple[str, ...]:
@@ -32,6 +35,11 @@ def repeating_containers(model: "nn.Module") -> tuple[str, ...]:
         if isinstance(module, nn.Sequential | nn.ModuleList) and _repeats(module):
             found.append(name)
     return tuple(found)
+
+
+def from_an_end(blocks: Sequence[Each], count: int) -> tuple[Each, ...]:
+    """The first `count` of a model's blocks, or the last where `count` is negative."""
+    return tuple(blocks[:count] if count >= 0 else blocks[count:])
 
 
 def _repeats(container: "nn.Module") -> bool:

@@ -3,7 +3,7 @@ data.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
 
-from autotune.workload.blocks import repeated_blocks
+from autotune.workload.blocks import from_an_end, repeated_blocks
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
@@ -35,6 +35,7 @@ def describe_model(module: nn.Module) -> SeenModel:
     inner = _unwrapped(module)
     parameters = list(inner.parameters())
     modules = list(inner.modules())
+    blocks = repeated_blocks(inner)
     leading = max(
         (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
     )
@@ -50,8 +51,8 @@ def describe_model(module: nn.Module) -> SeenModel:
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
         channels_last=_is_channels_last(modules),
         compiled=_compiled(module),
-        checkpointed=any(is_checkpointed(each) for each in modules),
-        blocks=repeated_blocks(inner),
+        checkpointed=_checkpointed(inner, blocks),
+        blocks=blocks,
         of_torch=_is_of_torch(inner),
     )
 
@@ -115,6 +116,18 @@ def is_checkpointed(module: nn.Module) -> bool:
     forward = vars(module).get("forward")
     wrapped = isinstance(forward, functools.partial) and forward.func is checkpoint
     return wrapped or getattr(module, "gradient_checkpointing", False) is True
+
+
+def _checkpointed(model: nn.Module, blocks: Sequence[str]) -> int:
+    """How many of `blocks` are recomputed; see `SeenModel`."""
+    found = {name for name, module in model.named_modules() if is_checkpointed(module)}
+    if not found:
+        return 0
+    for count in range(1, len(blocks)):
+        for side in (count, -count):
+            if found == set(from_an_end(blocks, side)):
+                return side
+    return max(1, len(blocks))
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

@@ -104,6 +104,7 @@ class Live:
     set_to_none: bool = True
     copies: int = 0
     copies_non_blocking: int = 0
+    copied_aside: bool = False  # on a stream that does not train
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held
     share: float = 1.0  # of the current micro-batch in its batch

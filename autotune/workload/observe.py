@@ -35,6 +35,7 @@ def observe(live: Live) -> Seen:
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,
+        prefetch_to_device=live.copied_aside,
         copies_to_device=round(live.copies / steps),
         set_to_none=live.set_to_none,
         threads=torch.get_num_threads(),

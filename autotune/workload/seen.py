@@ -48,7 +48,11 @@ class SeenLoader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenModel:
-    """An outermost module that was called in training. Sizes in bytes and elements."""
+    """An outermost module that was called in training. Sizes in bytes and elements.
+
+    `checkpointed` counts the blocks that are computed again in the backward pass, from the first
+    one on or, negative, up to the last; all of them where it is others, or not only these.
+    """
 
     name: str
     parameters: int
@@ -61,7 +65,7 @@ class SeenModel:
     dropouts: int
     channels_last: bool | None  # None where its weights are the same in both orders
     compiled: str  # "off", or the mode it was compiled with
-    checkpointed: bool
+    checkpointed: int
     blocks: tuple[
         str, ...
     ] = ()  # qualified names of the repeated blocks that could be checkpointed
@@ -113,6 +117,7 @@ class Seen:
         None  # how far gradients of whole and divided batches lay apart, as a share
     )
     non_blocking: bool = False
+    prefetch_to_device: bool = False  # batches were copied on a stream of their own
     copies_to_device: int = 0
     set_to_none: bool = True
     threads: int = 1

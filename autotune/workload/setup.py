@@ -33,6 +33,7 @@ class Setup:
         precision: autocast round forward and loss; None leaves the program's own.
         micro_batches: micro-batches that one batch of the program's is split into.
         non_blocking: copies of batches to the device do not wait for them.
+        prefetch_to_device: the next batch is copied to the device on a stream of its own.
         set_to_none: `zero_grad` frees gradients, whatever the program passes; None leaves it be.
         nudge: weights are moved at random by this share of themselves before they are trained; no
             knob's doing, but how far rounding alone would take the training is seen by it.
@@ -45,6 +46,7 @@ class Setup:
     precision: Precision | None = None
     micro_batches: int = 1
     non_blocking: bool = False
+    prefetch_to_device: bool = False
     set_to_none: bool | None = None
     nudge: float = 0.0
 

@@ -4,7 +4,6 @@ import tempfile
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +13,8 @@ import torch
 from autotune.source.edits import Place
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from autotune.workload.saving import Saving
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE
 
 
 class Watch(Protocol):
@@ -34,7 +34,7 @@ class Watch(Protocol):
 def watch_for(live: Live, mode: str) -> Watch | None:
     """What looks on in a window of `mode`; None where the window is timed."""
     if mode == SAVED:
-        return Saving(lambda: _parameters(live))
+        return Saving(live)
     made: dict[str, type[Tracing | Synchronising | Counting]] = {
         TRACE: Tracing,
         SYNCS: Synchronising,
@@ -111,64 +111,3 @@ class Counting:
         """See `Watch`."""
         self._counter.__exit__(None, None, None)
         return int(self._counter.get_total_flops())
-
-
-class Saving:
-    """Measures what is kept from forward for backward: every tensor that autograd saves, once."""
-
-    def __init__(self, parameters: Callable[[], Iterator[torch.Tensor]]) -> None:
-        self._parameters = parameters
-        self._own: set[int] = set()
-        self._users: Counter[int] = Counter()
-        self._held = 0
-        self._most = 0
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._own = {each.untyped_storage().data_ptr() for each in self._parameters()}
-        self._hooks.__enter__()
-
-    def end(self) -> Saved:
-        """See `Watch`."""
-        self._hooks.__exit__()
-        gradients = (each.grad for each in self._parameters() if each.grad is not None)
-        return Saved(
-            activation_bytes=self._most,
-            gradient_bytes=sum(each.numel() * each.element_size() for each in gradients),
-        )
-
-    def _pack(self, tensor: torch.Tensor) -> "_Kept":
-        storage = tensor.untyped_storage()
-        place = storage.data_ptr()
-        size = 0 if place in self._own else storage.nbytes()
-        if not self._users[place]:
-            self._held += size
-            self._most = max(self._most, self._held)
-        self._users[place] += 1
-        return _Kept(tensor, lambda: self._release(place, size))
-
-    def _release(self, place: int, size: int) -> None:
-        self._users[place] -= 1
-        if not self._users[place]:
-            self._held -= size
-
-
-class _Kept:
-    """A saved tensor; says when backward has no more need of it."""
-
-    def __init__(self, tensor: torch.Tensor, released: Callable[[], None]) -> None:
-        self.tensor = tensor
-        self._released = released
-
-    def __del__(self) -> None:
-        self._released()
-
-
-def _unpack(kept: _Kept) -> torch.Tensor:
-    return kept.tensor
-
-
-def _parameters(live: Live) -> Iterator[torch.Tensor]:
-    for module in live.trained:
-        yield from module.parameters()

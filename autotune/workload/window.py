@@ -124,8 +124,23 @@ class LiveRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SavedBlock:
+    """What one forward pass of a repeated block keeps for backward, but for what goes in and comes
+    out, and the seconds that it takes: what computing it again would free, and cost.
+    """
+
+    name: str
+    freed_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Bytes that lie between forward and backward at the most, and gradients after a step."""
+    """Bytes that lie between forward and backward at the most, and gradients after a step.
+
+    `blocks` are those of the first model that has any, in its order.
+    """
 
     activation_bytes: int
     gradient_bytes: int
+    blocks: tuple[SavedBlock, ...] = ()

@@ -29,7 +29,7 @@ from autotune.measurement.ratios import (
     ratio_in_turns,
 )
 from autotune.measurement.statistics import Timed
-from autotune.verdict import MINIMUM_GAIN, PRECISE
+from autotune.verdict.clear import MINIMUM_GAIN, is_clear
 
 TURN_SECONDS = 0.4
 
@@ -163,8 +163,7 @@ def judged(speedup: float, plan: Plan, draw: Draw) -> tuple[str, Ratio]:
         while len(seen) < pairs:
             seen.append(draw(speedup))
         ratio = ratio_in_turns(seen, confidence=confidence)
-        precise = ratio.high <= PRECISE * ratio.low
-        if ratio.high < MINIMUM_GAIN or (ratio.low > 1 and precise):
+        if is_clear(ratio):
             break
     if ratio.low > 1 and ratio.estimate >= MINIMUM_GAIN:
         return "faster", ratio

@@ -94,6 +94,16 @@ class TestSettings:
         assert unobserved({name: value}, other.seen()) == []
         assert after.losses[:10] == pytest.approx(before.losses[:10], rel=0.05)
 
+    @gpu
+    def test_the_next_batch_is_copied_beside_the_training(self, start: Start) -> None:
+        workers = {"num_workers": 2, "pin_memory": True}
+        ahead = {**workers, "prefetch_to_device": True}
+        own, other = start(TRAINING, config=workers), start(TRAINING, config=ahead)
+        before, after = own.window(0.0, steps=50), other.window(0.0, steps=50)
+        assert unobserved(ahead, other.seen()) == []
+        assert not own.seen().prefetch_to_device and other.seen().prefetch_to_device
+        assert after.losses == pytest.approx(before.losses, rel=1e-4)
+
     @pytest.mark.skipif(
         not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch 2.9 brought it"
     )

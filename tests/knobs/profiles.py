@@ -135,7 +135,7 @@ def settled() -> Profile:
     given = with_loader(
         on_a_gpu(), num_workers=8, prefetch_factor=4, persistent_workers=True, pin_memory=True
     )
-    given = with_model(given, channels_last=True, compiled="reduce-overhead", checkpointed=True)
+    given = with_model(given, channels_last=True, compiled="reduce-overhead", checkpointed=2)
     given = with_optimizer(given, fused=True)
     return with_seen(
         given, autocast="bfloat16", non_blocking=True, cudnn_benchmark=True, micro_batches=2

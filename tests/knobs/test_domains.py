@@ -1,5 +1,6 @@
 """What each knob offers, and why it does not, on profiles that differ in one thing."""
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from autotune.knobs.knob import Choices, Skip, Value
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place, Places
+from autotune.workload.window import SavedBlock
 from tests.builders import GIB
 from tests.knobs.profiles import (
     ceilings,
@@ -266,10 +268,53 @@ class TestModel:
         assert why in reason("compile", profile)
 
     def test_checkpointing_is_for_full_memory(self) -> None:
-        assert offered("checkpointing", short_of_memory(on_a_gpu())) == (False, True)
+        assert offered("checkpointing", short_of_memory(on_a_gpu())) == (0, 1, 2)
         assert "only costs time" in reason("checkpointing", on_a_gpu())
         unknown = replace(on_a_gpu(), memory=replace(memory(0.5), peak_bytes=None))
         assert "not measured" in reason("checkpointing", unknown)
+
+    @pytest.mark.parametrize(
+        ("freed", "seconds", "values"),
+        [
+            # 95 % of 40 GiB are full: 1.2 GiB less would do. The first block frees 3 GiB.
+            ((3.0, 2.0, 1.0), (0.1, 0.1, 0.1), (0, 1, 3)),
+            ((1.0, 2.0, 3.0), (0.1, 0.1, 0.1), (0, -1, 3)),
+            ((1.5, 2.0, 2.5, 3.0), (0.1, 0.1, 0.1, 0.1), (0, 1, -2, 4)),
+            # The last frees more, but takes longer than the first two together.
+            ((1.0, 2.0, 3.0), (0.1, 0.1, 0.3), (0, 2, 3)),
+            ((0.5, 0.5, 0.5), (0.1, 0.1, 0.1), (0, 2, 3)),
+            ((0.1, 0.1), (0.1, 0.1), (0, 1, 2)),
+        ],
+    )
+    def test_as_many_blocks_are_recomputed_as_make_room_in_the_least_time(
+        self, freed: tuple[float, ...], seconds: tuple[float, ...], values: tuple[int, ...]
+    ) -> None:
+        blocks = tuple(
+            SavedBlock(name=f"layers.{place}", freed_bytes=int(gib * GIB), seconds=each)
+            for place, (gib, each) in enumerate(zip(freed, seconds, strict=True))
+        )
+        given = with_model(
+            short_of_memory(on_a_gpu()), blocks=tuple(block.name for block in blocks)
+        )
+        full = replace(memory(0.95, 40 * GIB), blocks=blocks)
+        assert offered("checkpointing", replace(given, memory=full)) == values
+
+    def test_recomputing_costs_what_the_blocks_took(self) -> None:
+        blocks = (
+            SavedBlock(name="layer1.0", freed_bytes=1, seconds=0.01),
+            SavedBlock(name="layer1.1", freed_bytes=1, seconds=0.03),
+        )
+        given = replace(
+            on_a_gpu(),
+            memory=replace(memory(0.95), blocks=blocks),
+            step_seconds=0.2,
+            phases={"forward": 0.2, "backward": 0.3, "other": 0.5},
+        )
+        knob = by_name("checkpointing")
+        factors = [math.exp(knob.expects(count, given).log_mean) for count in (1, -1, 2)]
+        assert factors == pytest.approx([1.1, 1.3, 1.4])
+        unmeasured = replace(given, memory=memory(0.95))
+        assert knob.expects(2, unmeasured).log_mean == 2 * knob.expects(-1, unmeasured).log_mean > 0
 
     def test_checkpointing_needs_blocks(self) -> None:
         assert "no repeated blocks" in reason(
@@ -371,6 +416,18 @@ class TestMicroBatches:
     def test_are_for_a_gpu_short_of_memory(self) -> None:
         assert "less busy" in reason("micro_batches", with_model(on_a_gpu(), batch_norms=0))
         assert offered("micro_batches", short_of_memory(on_a_gpu())) == (1, 2, 4)
+
+    @pytest.mark.parametrize(
+        ("activations", "values"),
+        [(30, (1, 2, 4)), (3, (1, 2, 4)), (1.5, (1, 8)), (2, (1, 4, 8)), (1, (1, 8))],
+    )
+    def test_are_as_few_as_fit_into_memory(
+        self, activations: float, values: tuple[int, ...]
+    ) -> None:
+        # 38 of 40 GiB are full and 36.8 may be: a batch of 64 must lose 1.2 GiB of activations.
+        full = replace(memory(0.95, 40 * GIB), activation_bytes=int(activations * GIB))
+        given = with_loader(short_of_memory(on_a_gpu()), batch_size=64)
+        assert offered("micro_batches", replace(given, memory=full)) == values
 
 
 class TestOptimizer:

@@ -29,6 +29,7 @@ BESIDE: dict[str, Config] = {
 }
 NEEDS_A_GPU = {
     ("non_blocking", True),
+    ("prefetch_to_device", True),
     ("precision", "tf32"),
     ("expandable_segments", True),
 }
@@ -36,6 +37,7 @@ TRIED: dict[str, tuple[Value, ...]] = {
     "num_workers": (0, 2),
     "prefetch_factor": (2, 3),
     "micro_batches": (1, 2, 4),
+    "checkpointing": (0, 1, 4, 5, -3),
 }
 TRIED |= {"threads": (1, 2), "compile": ("off", "default")}
 

@@ -101,6 +101,6 @@ def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
 def test_a_real_program_is_looked_into_in_a_process_of_its_own(start: Start) -> None:
     looks = look(lambda: start(PLAIN), compiled=False)
     assert looks.flops_per_step
-    assert looks.activation_bytes and looks.gradient_bytes
+    assert looks.activation_bytes and looks.gradient_bytes and not looks.blocks
     assert looks.trace is None  # no device, no kernels
     assert "no kernel" in looks.missing[TRACE]

@@ -15,6 +15,7 @@ from autotune.source.edits import (
     NonBlockingCopies,
     OptimizerArgument,
     Places,
+    PrefetchToDevice,
     ProcessStatement,
     ZeroGradToNone,
 )
@@ -33,6 +34,7 @@ EDITS: tuple[Edit, ...] = (
     Accumulate(steps=2),
     Autocast(device_type="cuda", dtype="float16", scaled=True),
     NonBlockingCopies(),
+    PrefetchToDevice(),
     ZeroGradToNone(),
 )
 
@@ -181,11 +183,11 @@ def test_no_edits_change_nothing_not_even_what_is_not_python() -> None:
 
 
 def test_each_edit_has_its_outcome_under_its_knob() -> None:
-    requests = [("workers", EDITS[0]), ("none", EDITS[11])]
+    requests = [("workers", EDITS[0]), ("none", EDITS[-1])]
     outcomes = rewrite({PATH: FLAT}, requests, places_of(FLAT)).outcomes
     assert [(at.knob, at.edit, at.status) for at in outcomes] == [
         ("workers", EDITS[0], "done"),
-        ("none", EDITS[11], "already"),
+        ("none", EDITS[-1], "already"),
     ]
 
 

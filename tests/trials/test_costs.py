@@ -112,7 +112,7 @@ class TestCeiling:
 
 
 class TestMemory:
-    searched = space(checkpointing=(False, True), channels_last=(False, True))
+    searched = space(checkpointing=(0, 2), channels_last=(False, True))
     planner = planner_for(searched, program(data=0.01, waiting=False), memory_limit_bytes=1000)
 
     def test_what_needs_too_much_is_never_the_best(self) -> None:
@@ -121,24 +121,24 @@ class TestMemory:
 
     def test_where_the_program_itself_needs_too_much_memory_is_saved_first(self) -> None:
         proposal = self.planner.propose([heavy(0, {}, 100, 1100)])
-        assert proposal is not None and proposal.config.get("checkpointing") is True
+        assert proposal is not None and proposal.config.get("checkpointing") == 2
 
     def test_what_saves_memory_on_top_of_too_much_is_still_tried(self) -> None:
         trials = [
             heavy(0, {}, 100, 900),
             heavy(1, {"channels_last": True}, 150, 1100),
-            heavy(2, {"checkpointing": True}, 90, 500),
+            heavy(2, {"checkpointing": 2}, 90, 500),
         ]
         proposal = self.planner.propose(trials)
         assert proposal is not None
-        assert proposal.config == {"checkpointing": True, "channels_last": True}
+        assert proposal.config == {"checkpointing": 2, "channels_last": True}
 
 
 def test_the_front_is_what_no_trial_beats_in_both_speed_and_memory() -> None:
     trials = [
         heavy(0, {}, 100, 900),
         heavy(1, {"threads": 1}, 90, 950),
-        heavy(2, {"checkpointing": True}, 70, 500),
+        heavy(2, {"checkpointing": 2}, 70, 500),
         heavy(3, {"channels_last": True}, 150, 1200),
         trial(4, {"threads": 2}, None),
     ]

@@ -6,10 +6,16 @@ import random
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, LOOKS, confidence_per_look
+from autotune.measurement.ratios import (
+    FEWEST_TURNS_PER_PROCESS,
+    LOOKS,
+    Ratio,
+    confidence_per_look,
+)
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
+from autotune.verdict.clear import is_clear
 from autotune.workload.window import Window
 from tests import builders
 
@@ -233,6 +239,13 @@ def test_a_gain_that_is_clear_is_measured_on_until_it_is_precise():
 
 def test_a_clear_loss_is_decided_early():
     assert is_decided(turns(rounds=1, baseline=1000, tuned=500), cores=2)
+
+
+def test_a_loss_that_may_be_none_is_looked_at_again():
+    assert is_clear(Ratio(estimate=0.8, low=0.65, high=0.99))
+    assert not is_clear(Ratio(estimate=0.82, low=0.66, high=1.01))
+    assert is_clear(Ratio(estimate=0.96, low=0.91, high=1.01))
+    assert not is_clear(Ratio(estimate=1.0, low=0.95, high=1.05))
 
 
 def test_a_small_gain_needs_more_rounds():

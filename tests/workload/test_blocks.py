@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from autotune.workload.blocks import repeated_blocks
+from autotune.workload.blocks import from_an_end, repeated_blocks
 
 
 class Block(nn.Module):
@@ -39,6 +39,13 @@ def test_a_name_that_begins_like_a_containers_is_another() -> None:
     stack, longer = nn.ModuleList([Block(), Block()]), nn.ModuleList([Block(), Block()])
     model = nn.ModuleDict({"layer": stack, "layer1": longer})
     assert repeated_blocks(model) == ("layer.0", "layer.1", "layer1.0", "layer1.1")
+
+
+def test_blocks_are_counted_from_either_end() -> None:
+    assert from_an_end("abc", 2) == ("a", "b")
+    assert from_an_end("abc", -2) == ("b", "c")
+    assert from_an_end("abc", 0) == ()
+    assert from_an_end("abc", 9) == from_an_end("abc", -9) == ("a", "b", "c")
 
 
 def test_single_layers_are_no_blocks() -> None:

@@ -116,15 +116,17 @@ class TestModel:
         assert describe_model(model).compiled == "default"
 
     def test_wrapped_blocks_are_seen(self) -> None:
-        model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-        assert not describe_model(model).checkpointed
-        model[0].forward = functools.partial(checkpoint, model[0].forward, use_reentrant=False)
-        assert describe_model(model).checkpointed
+        model = nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(4)))
+        assert describe_model(model).checkpointed == 0
+        for block, counted in ((3, -1), (2, -2), (0, 4), (1, 4)):
+            own = model[block].forward
+            model[block].forward = functools.partial(checkpoint, own, use_reentrant=False)
+            assert describe_model(model).checkpointed == counted
 
     def test_checkpointing_the_way_of_transformers_is_seen(self) -> None:
         model = nn.Sequential(nn.Linear(2, 2))
         model[0].gradient_checkpointing = True
-        assert describe_model(model).checkpointed
+        assert describe_model(model).checkpointed == 1
 
 
 class TestOptimizer:

@@ -46,6 +46,25 @@ def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path)
     assert least <= found.activation_bytes <= 1.1 * least
 
 
+def test_what_each_block_keeps_and_takes_is_measured(tmp_path: Path) -> None:
+    # Each block keeps what comes out of its first layer, 32 x 64, and is slower the wider it is;
+    # what goes into it and comes out of it is kept by whoever has it next.
+    blocks = "nn.Sequential(nn.Linear(8, {0}), nn.Tanh(), nn.Linear({0}, 8), nn.Tanh())"
+    text = PLAIN.replace(
+        "nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))",
+        f"nn.Sequential(nn.Sequential({blocks.format(64)}, {blocks.format(2048)}), "
+        "nn.Linear(8, 2))",
+    )
+    assert text != PLAIN
+    reports = run(text, RunWindow(seconds=0.0, steps=2, mode=SAVED), folder=tmp_path)
+    assert isinstance(reports[1], Watched) and isinstance(reports[1].found, Saved)
+    narrow, wide = reports[1].found.blocks
+    assert (narrow.name, wide.name) == ("0.0", "0.1")
+    # tanh keeps what it gives, the second layer what it is given: the same.
+    assert (narrow.freed_bytes, wide.freed_bytes) == (4 * 32 * 64, 4 * 32 * 2048)
+    assert 0 < narrow.seconds < 1 and 0 < wide.seconds < 1
+
+
 def test_a_trace_holds_the_operations_of_its_steps(tmp_path: Path) -> None:
     found = watched(TRACE, tmp_path)
     assert isinstance(found, bytes)

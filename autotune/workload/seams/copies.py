@@ -23,6 +23,9 @@ def _watched(live: Live, name: str) -> Any:
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        if torch.cuda.current_stream() != torch.cuda.default_stream():
+            live.copied_aside = True  # beside the training: none of its time
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not args[1:]:
             kwargs["non_blocking"] = True
         mark(("copy", now()))

@@ -10,6 +10,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.source.edits import Place
 from autotune.workload import batches
+from autotune.workload.ahead import CopiedAhead
 from autotune.workload.clock import END
 from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.kept import kept_by
@@ -19,7 +20,7 @@ from autotune.workload.seams import construction
 from autotune.workload.seams.construction import BUILT
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
-_TOLD = "_autotune_told"
+_TOLD, _AHEAD = "_autotune_told", "_autotune_ahead"
 _EPOCHS_LOOKED_AT = 4
 _draw = _BaseDataLoaderIter.__next__
 
@@ -49,6 +50,7 @@ def _install_iter(live: Live) -> None:
                 if waits:
                     mark((END, now()))
         iterator._autotune_loader = self
+        vars(iterator).pop(_AHEAD, None)  # of the epoch before: persistent workers stay
         _note_epoch(self)
         return iterator
 
@@ -73,7 +75,7 @@ def _note_epoch(loader: Any) -> None:
 
 
 def _install_next(live: Live) -> None:
-    divided = live.setup.micro_batches > 1
+    special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
     pace, mark, now = live.pace, live.clock.mark, live.clock.now
 
     def __next__(self: Any) -> Any:
@@ -89,7 +91,7 @@ def _install_next(live: Live) -> None:
             mark(("data", now()))
         try:
             live.draw_began = time.perf_counter()
-            given = live.kept_batches or divided
+            given = live.kept_batches or special
             batch = _batch(live, built, self) if given else _draw(self)
         finally:
             if waits:
@@ -113,13 +115,14 @@ def _waits(live: Live) -> bool:
 
 
 def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
-    """The batch that is replayed, the next one, or the next micro-batch of it where the Setup
-    splits them.
+    """The batch that is replayed, the next one, that which was copied ahead, or the next
+    micro-batch where the Setup splits them.
     """
     if built.place in live.kept_batches:
         return live.kept_batches[built.place]
     if live.setup.micro_batches == 1:
-        return _draw(iterator)
+        ahead = live.setup.prefetch_to_device and built.trains
+        return _copied_ahead(live, iterator) if ahead else _draw(iterator)
     # By place: `next(iter(loader))` has another iterator for every batch.
     parts = live.parts.setdefault(built.place, deque())
     if not parts:
@@ -127,6 +130,17 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     part, live.share = parts.popleft()
     live.group_open = bool(parts)
     return part
+
+
+def _copied_ahead(live: Live, iterator: Any) -> Any:
+    """The next batch, on the device where the model is on one; the one after it is on its way."""
+    device = live.device()
+    if device.type != "cuda":
+        return _draw(iterator)
+    ahead = vars(iterator).get(_AHEAD)
+    if ahead is None:
+        ahead = vars(iterator)[_AHEAD] = CopiedAhead(device)
+    return ahead.next(lambda: _draw(iterator))
 
 
 def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:

@@ -1,0 +1,107 @@
+"""The training loop goes over its loader's batches as copied to the device, one of them ahead."""
+
+import ast
+
+from autotune.source.insertions import after_imports, imports_added, snippet
+from autotune.source.places import Call, backward_call, copy_calls
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.script import Function, is_method, last_name
+from autotune.source.training_loop import loader_of
+
+_NAME = "CopiedAhead"
+_BY_HAND = "draw each batch one ahead and copy it on a torch.cuda.Stream() of its own"
+_CLASS = f'''
+class {_NAME}:
+    """A loader's batches on the device, the next one copied meanwhile on a stream of its own."""
+
+    def __init__(self, loader, device):
+        self.loader, self.device = loader, torch.device(device)
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        if self.device.type != "cuda":
+            yield from self.loader
+            return
+        side, waiting = torch.cuda.Stream(self.device), None
+        for batch in self.loader:
+            with torch.cuda.stream(side):
+                moved = self.each(batch, lambda part: part.to(self.device, non_blocking=True))
+                sent = moved, side.record_event()
+            if waiting is not None:
+                yield self.arrived(*waiting)
+            waiting = sent
+        if waiting is not None:
+            yield self.arrived(*waiting)
+
+    def arrived(self, batch, copied):
+        training = torch.cuda.current_stream(self.device)
+        training.wait_event(copied)
+        self.each(batch, lambda part: part.record_stream(training))
+        return batch
+
+    def each(self, batch, do):
+        if isinstance(batch, torch.Tensor):
+            return do(batch)
+        if isinstance(batch, dict):
+            return type(batch)((name, self.each(part, do)) for name, part in batch.items())
+        if isinstance(batch, (list, tuple)):
+            parts = [self.each(part, do) for part in batch]
+            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+        return batch
+'''
+
+
+def prefetch_to_device(program: Program) -> Program:
+    """`program` with the loop that trains going over a `CopiedAhead` of its loader.
+
+    Raises:
+        Refusal: the loop is no `for` over a loader, or copies nothing to a device itself.
+    """
+    backward = backward_call(program, _BY_HAND)
+    script = backward.script
+    around = (at for at in script.ancestors(backward.node))
+    node = next((at for at in around if isinstance(at, ast.For | ast.While | Function)), None)
+    if not isinstance(node, ast.For):
+        raise backward.refusal("backward does not run in a for loop over a loader", _BY_HAND)
+    if any(isinstance(at, ast.Call) and last_name(at.func) == _NAME for at in ast.walk(node.iter)):
+        return program
+    if _NAME in script.own_names():
+        raise backward.refusal(f"the file uses the name {_NAME} for something else", _BY_HAND)
+    loader = loader_of(script, node, node.iter, _BY_HAND)
+    device = _device(program, backward, node)
+    made = snippet(script, _CLASS)
+    start, end = script.start(loader), script.end(loader)
+    changes = [
+        *imports_added(script, made.imports),
+        after_imports(script, ["", *made.lines, ""]),
+        Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
+        Change(path=script.path, start=end, end=end, text=f", {device})"),
+    ]
+    return program.changed(changes)
+
+
+def _device(program: Program, backward: Call, loop: ast.For) -> str:
+    """The code of the device that the loop copies its batches to.
+
+    Raises:
+        Refusal: the loop itself copies none, or names the device anew for each batch.
+    """
+    script = backward.script
+    for place in program.places.copies:
+        try:
+            copies = copy_calls(program, place, "")
+        except Refusal:
+            continue
+        for call in copies:
+            if call.script is not script or loop not in script.ancestors(call.node):
+                continue
+            if is_method(call.node, "cuda"):
+                given = [script.code(at) for at in call.node.args[:1]]
+                return given[0] if given else '"cuda"'
+            named = [each.value for each in call.node.keywords if each.arg == "device"]
+            target = [*call.node.args, *named][0]
+            if isinstance(target, ast.Name | ast.Attribute | ast.Constant):
+                return script.code(target)
+    raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)

@@ -1,0 +1,135 @@
+"""`PrefetchToDevice`: the loop is given its batches as copied to the device, one of them ahead."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from autotune.source.edits import Place, PrefetchToDevice
+from autotune.source.prefetch import _CLASS
+from tests.source.programs import PATH, check, places_of, rewritten, source
+from tests.workload.test_ahead import Streams
+
+AHEAD = PrefetchToDevice()
+CLASS = _CLASS.strip().replace("\n", "\n        ").replace("        \n", "\n")
+
+
+def test_the_loop_goes_over_the_copied_batches() -> None:
+    check(
+        """
+        import torch
+
+        device = "cuda"
+        for step, (x, y) in enumerate(tqdm(loader), 1):  # all of them
+            x, y = x.to(device), y.to(device)
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        """,
+        f"""
+        import torch
+
+
+        {CLASS}
+
+
+        device = "cuda"
+        for step, (x, y) in enumerate(tqdm(CopiedAhead(loader, device)), 1):  # all of them
+            x, y = x.to(device), y.to(device)
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+        """,
+        AHEAD,
+    )
+
+
+LOOP = """
+import torch as t
+
+def train(loader):
+    for x in loader:
+        x = {copy}
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "device"),
+    [
+        ("x.cuda()", '"cuda"'),
+        ("x.cuda(rank)", "rank"),
+        ("x.to(self.device)", "self.device"),
+        ("x.to(device='cuda:1', dtype=t.half)", "'cuda:1'"),
+    ],
+)
+def test_the_device_is_the_one_that_the_loop_copies_to(copy: str, device: str) -> None:
+    text = LOOP.format(copy=copy)
+    places = replace(places_of(text), copies=(Place(path=PATH, line=6),))
+    outcome = rewritten(text, AHEAD, places=places)
+    assert outcome.statuses == ["done"], outcome.reason
+    assert f"    for x in CopiedAhead(loader, {device}):\n" in outcome.text
+    assert "t.cuda.Stream(" in outcome.text and "torch.cuda" not in outcome.text
+
+
+def test_a_loader_that_is_wrapped_under_its_own_name_is_taken_inside() -> None:
+    text = """
+import torch
+
+def train(loader):
+    loader = tqdm(loader)
+    for x in loader:
+        x = x.to(device)
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+"""
+    assert "    loader = tqdm(CopiedAhead(loader, device))\n" in rewritten(text, AHEAD).text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LOOP.format(copy="x.to(pick(x))"), "copies no batch to a device that it names"),
+        (LOOP.format(copy="move(x)"), "copies no batch to a device that it names"),
+        (LOOP.format(copy="x.to(device)").replace("in loader:", "in zip(a, b):"), "goes over"),
+        ("while True:\n    x = x.to(device)\n    loss.backward()\n", "for loop"),
+        (LOOP.format(copy="x.to(device)") + "CopiedAhead = 1\n", "something else"),
+    ],
+)
+def test_another_form_is_refused_with_what_to_do(text: str, reason: str) -> None:
+    outcome = rewritten(source(text), AHEAD)
+    assert outcome.statuses == ["refused"]
+    assert reason in outcome.reason
+    assert "torch.cuda.Stream()" in outcome.hand_step
+
+
+def made(loader: Any, device: str) -> Any:
+    names: dict[str, Any] = {"torch": torch}
+    exec(_CLASS, names)
+    return names["CopiedAhead"](loader, device)
+
+
+def test_the_class_that_is_written_gives_every_batch_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = Streams()
+    streams.install(monkeypatch)
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_, **__: tensor.clone())
+    loader = [{"x": [torch.full((1,), number)], "name": f"{number}"} for number in range(3)]
+    copied = made(loader, "cuda")
+    assert len(copied) == 3
+    for _ in range(2):
+        assert [(int(batch["x"][0]), batch["name"]) for batch in copied] == [
+            (0, "0"),
+            (1, "1"),
+            (2, "2"),
+        ]
+    assert streams.log[:2] == ["training waits for 0", "0 is used on training"]
+    assert list(made([], "cuda")) == []
+
+
+def test_without_a_gpu_the_class_hands_the_loader_on() -> None:
+    loader = [torch.zeros(2)]
+    assert list(made(loader, "cpu")) == loader
