@@ -39,12 +39,26 @@ _TROUBLES = frozenset(SLOWED.values()) - {"power cap"}
 SLOWED_SHARE = 0.10
 
 
-def processors(window: Window) -> tuple[float, float]:
-    """Processors that the run used, and those more that it was ready for and did not get."""
+# Threads that lie on one core while another is idle keep theirs busy, and it does not get better by
+# itself for seconds to minutes.
+STACKED_USED, STACKED_IDLE = 0.9, 0.5
+
+
+def processors(window: Window, *, cores: int) -> tuple[float, float]:
+    """Processors that the run used, and those more that it was ready for and was kept from.
+
+    What its threads waited for one another's wake-ups (many readers that sleep, a pool of threads)
+    is its own doing: others kept it waiting for no longer than they ran themselves, on any core.
+    """
     if window.seconds <= 0:
         return 0.0, 0.0
     used = (window.cpu_seconds + window.worker_cpu_seconds) / window.seconds
-    return used, (window.delayed_seconds + window.stolen_seconds) / window.seconds
+    waited, stolen = window.delayed_seconds / window.seconds, window.stolen_seconds / window.seconds
+    if window.others_seconds is not None:
+        others = window.others_seconds / window.seconds
+        stacked = used >= STACKED_USED and cores - used - others >= STACKED_IDLE
+        waited = waited if stacked else min(waited, cores * others)
+    return used, waited + stolen
 
 
 def starved(window: Window, *, cores: int) -> bool:
@@ -55,7 +69,7 @@ def starved(window: Window, *, cores: int) -> bool:
     Where the system does not say how long threads were delayed (no schedstat), nor what was stolen,
     no window is called starved.
     """
-    used, missed = processors(window)
+    used, missed = processors(window, cores=cores)
     wanted = min(float(cores), used + missed)
     share = STARVED_SHARE_WITH_WORKERS if window.worker_cpu_seconds else STARVED_SHARE
     return wanted - used > share * max(wanted, 1.0)
@@ -110,19 +124,28 @@ def _processors_taken(windows: Sequence[Window], cores: int) -> Doubt | None:
     taken = [window for window in windows if starved(window, cores=cores)]
     if not taken:
         return None
-    used = fmean(processors(window)[0] for window in taken)
-    wanted = fmean(min(float(cores), sum(processors(window))) for window in taken)
-    stolen = sum(window.stolen_seconds for window in taken)
-    by_host = stolen > sum(window.delayed_seconds for window in taken)
+    both = [processors(window, cores=cores) for window in taken]
+    used = fmean(used for used, _ in both)
+    wanted = fmean(min(float(cores), used + missed) for used, missed in both)
+    why, advice = _who_took_them(taken)
     return Doubt(
         name=PROCESSORS_TAKEN,
         evidence=f"In {len(taken)} of {len(windows)} windows it ran on {used:.1f} of the "
-        f"{wanted:.1f} processors that it was ready for; "
-        f"{'the host of this virtual machine' if by_host else 'other programs'} had the rest.",
-        advice="Measure again at another hour, or on a machine of its own."
-        if by_host
-        else "Stop other programs on this machine and measure again.",
+        f"{wanted:.1f} processors that it was ready for; {why}.",
+        advice=advice,
     )
+
+
+def _who_took_them(taken: Sequence[Window]) -> tuple[str, str]:
+    waited = sum(window.delayed_seconds for window in taken)
+    if sum(window.stolen_seconds for window in taken) > waited:
+        advice = "Measure again at another hour, or on a machine of its own."
+        return "the host of this virtual machine had the rest", advice
+    others = [window.others_seconds for window in taken]
+    if None not in others and 2 * sum(filter(None, others)) < waited:
+        return "its own threads lay on one core while another was idle", "Measure again."
+    advice = "Stop other programs on this machine and measure again."
+    return "other programs had the rest", advice
 
 
 def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:

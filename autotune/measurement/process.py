@@ -29,6 +29,8 @@ from autotune.workload.window import AS_IS, Window
 _OUTPUT_KEPT_BYTES = 4000
 _REAPED_WITHIN_SECONDS = 2.0
 
+# So many steps of a window may each take as long as one may at all.
+SLOW_STEPS = 2
 # Steps that are looked into take longer: a profiler notes every call, and writes a file.
 WATCHED_STEPS_TAKE_AT_MOST = 10.0
 
@@ -121,7 +123,7 @@ class ProcessRun:
             NotPossible: the program cannot be run in `mode`.
         """
         self.await_first_step()
-        limit = seconds + (steps + 1) * self.step_limit_seconds
+        limit = seconds + min(steps + 1, SLOW_STEPS) * self.step_limit_seconds
         report = self._say(
             RunWindow(seconds=seconds, steps=steps, mode=mode), limit, "its next step"
         )

@@ -159,16 +159,23 @@ class _Round:
             for name, start in contestants.items():
                 if name not in self._turns.failures:
                     self._enter(name, start)
-            turn = 0
-            while not self._has_enough(turn, began) and self._take_turn(turn):
-                turn += 1
+            turn = self._take_turns(0, began)
             self._count_whole_runs()
             seconds = time.monotonic() - began
             self._complete_losses()
+            if self._may_be_only and time.monotonic() + seconds > self._deadline:
+                self._may_be_only = False  # it is: what was left for another is its own
+                self._take_turns(turn, began)
             return seconds
         finally:
             for run in self._runs.values():
                 run.kill()
+
+    def _take_turns(self, turn: int, began: float) -> int:
+        """Turns from number `turn` on, until there are enough; how many there are then."""
+        while not self._has_enough(turn, began) and self._take_turn(turn):
+            turn += 1
+        return turn
 
     def _has_enough(self, turn: int, began: float) -> bool:
         """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.

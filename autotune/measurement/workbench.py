@@ -159,6 +159,7 @@ class Workbench:
         """
         run = self.start()
         run.await_first_step(waited)
+        run.limit(self._first_start_limit_seconds / 2)  # a step need not import anything
         if self._longest_start_seconds is None:
             self._prepared_untried = self._sandbox.keep_prepared(self._layers[run.pid])
         self._longest_start_seconds = run.startup_seconds

@@ -75,6 +75,7 @@ class Live:
     batch: Any = None  # one training batch
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
     kept_batches: dict[Place, Any] = field(default_factory=dict)  # what a replay feeds
+    replayed: int = 0  # batches of a replay since the last step
     parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
 
@@ -193,7 +194,7 @@ class Live:
     def end_step(self) -> None:
         """An optimizer step is complete."""
         self.draw_began = None
-        self.others = 0
+        self.others = self.replayed = 0
         self.discovering = self.pace.steps + 1 < self.discovered_at
         self.pace.step()
 

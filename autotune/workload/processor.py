@@ -16,6 +16,7 @@ class Spent(TypedDict):
     worker_cpu_seconds: float
     delayed_seconds: float
     stolen_seconds: float
+    others_seconds: float | None
 
 
 class Processor:
@@ -38,12 +39,13 @@ class Processor:
         of_workers = sum(
             max(0.0, seconds - self._by_worker.get(pid, 0.0)) for pid, seconds in by_worker.items()
         )
+        of_run, of_all = own - self._own + of_workers, busy - self._busy
         spent: Spent = {
             "cpu_seconds": own - self._own,
             "delayed_seconds": max(0.0, delayed - self._delayed),
             "worker_cpu_seconds": of_workers,
-            "stolen_seconds": max(0.0, stolen - self._stolen)
-            * _share(own - self._own + of_workers, busy - self._busy),
+            "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
+            "others_seconds": max(0.0, of_all - of_run) if busy else None,
         }
         self._own, self._delayed, self._by_worker = own, delayed, by_worker
         self._busy, self._stolen = busy, stolen

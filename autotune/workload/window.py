@@ -56,6 +56,7 @@ class Window:
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         stolen_seconds: processor time that the host of a virtual machine took from the run.
+        others_seconds: what all else used of the processors that the run may use; None if unknown.
         losses: each optimizer step's loss since the window before; nan where it is not a number.
         peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
             not measured.
@@ -73,6 +74,7 @@ class Window:
     worker_cpu_seconds: float = 0.0
     delayed_seconds: float = 0.0
     stolen_seconds: float = 0.0
+    others_seconds: float | None = None
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
     allocator: Allocator | None = None
@@ -102,6 +104,9 @@ def as_one(windows: Sequence[Window]) -> Window:
         worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
         delayed_seconds=sum(window.delayed_seconds for window in windows),
         stolen_seconds=sum(window.stolen_seconds for window in windows),
+        others_seconds=None
+        if any(window.others_seconds is None for window in windows)
+        else sum(window.others_seconds or 0.0 for window in windows),
         losses=tuple(loss for window in windows for loss in window.losses),
         peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
     )

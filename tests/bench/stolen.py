@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from autotune.machine import detect
+from autotune.machine import detect, usable_cores
 from autotune.measurement.doubts import processors
 from autotune.measurement.turns import TURN_SECONDS
 from autotune.measurement.workbench import Workbench
@@ -48,7 +48,7 @@ def in_turns(path: Path, turns: int) -> dict[str, list[Window]]:
 
 def missed(window: Window) -> float:
     """The share that was kept from it of the processors that it wanted."""
-    used, kept = processors(window)
+    used, kept = processors(window, cores=usable_cores())
     return kept / (used + kept) if used + kept else 0.0
 
 

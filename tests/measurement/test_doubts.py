@@ -88,6 +88,27 @@ def test_a_run_that_is_slow_by_itself_is_not_starved(own, workers, delayed):
     assert not starved(window(own=own, workers=workers, delayed=delayed), cores=2)
 
 
+@pytest.mark.parametrize(
+    ("own", "workers", "delayed", "others", "why"),
+    [
+        # A pool of four threads that sleep and wake together; 32 workers that do.
+        (0.52, 0.0, 0.27, 0.02, ""),
+        (0.60, 1.00, 1.20, 0.03, ""),
+        # Nobody else ran, and a core was idle all the same.
+        (1.00, 0.0, 0.64, 0.03, "lay on one core"),
+        (0.76, 0.0, 1.17, 1.20, "other programs had the rest"),
+        (0.67, 0.0, 0.33, 1.30, "other programs had the rest"),
+        # Others ran for a moment, and its threads waited longer than that.
+        (0.70, 0.0, 0.50, 0.10, ""),
+    ],
+)
+def test_only_what_others_used_was_taken_by_them(own, workers, delayed, others, why):
+    taken = window(own=own, workers=workers, delayed=delayed, others_seconds=0.4 * others)
+    assert starved(taken, cores=2) is bool(why)
+    doubts = [each for each in doubts_of([taken] * 6, cores=2) if each.name == "processors taken"]
+    assert all(why in doubt.evidence for doubt in doubts)
+
+
 def test_an_empty_window_is_not_starved():
     assert not starved(Window(mode="as_is", steps=0, samples=0, seconds=0.0), cores=2)
 

@@ -343,6 +343,37 @@ def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) 
     assert ended.loop_seconds is not None and ended.loop_seconds > 0
 
 
+COUNTED = (
+    HEAD
+    + """
+loader = DataLoader(dataset, batch_size=20)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for epoch in range(1000):
+    for at, (x, y) in enumerate(loader):
+        first = at // 4 * 4
+        criterion(model(x), y).backward()
+        if at + 1 == first + min(4, len(loader) - first):
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+)
+
+
+def test_a_replay_goes_on_where_steps_depend_on_the_length_of_an_epoch(tmp_path: Path) -> None:
+    # Ten batches an epoch: steps of 4, 4 and 2; an epoch that never ends would have no more.
+    reports = run(
+        COUNTED,
+        steps(6),
+        RunWindow(seconds=0.0, steps=30, mode=REPLAY_DEVICE),
+        steps(6),
+        folder=tmp_path,
+    )
+    as_is, replay, after = (each for each in reports if isinstance(each, Window))
+    assert (replay.mode, replay.steps) == (REPLAY_DEVICE, 30)
+    assert replay.samples > 20 * 30
+    assert after.steps == 6 and as_is.samples / as_is.steps <= 80
+
+
 def test_a_later_loop_is_measured_as_if_it_were_the_first(tmp_path: Path) -> None:
     text = HEAD + FOLD + "fold(1)\n" + PLAIN.removeprefix(HEAD).replace("range(50)", "range(3)")
     reports = run(text, steps(10), Tell(), steps(100), passed_loops=1, folder=tmp_path)

@@ -29,18 +29,21 @@ def stat(*, busy: float, stolen: float, elsewhere: float = 9.0) -> str:
 
 
 @pytest.fixture
-def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
-    """Seconds stolen from a process that used so much, between two looks at the system."""
+def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float | None]:
+    """Seconds stolen from a process that used so much, between two looks at the system, or used by
+    others.
+    """
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
-    def stolen(*, own: float, before: str, after: str) -> float:
+    def stolen(*, own: float, before: str, after: str, others: bool = False) -> float | None:
         files = iter([before, after])
         clock = iter([1.0, 1.0 + own])
         monkeypatch.setattr(
             processor, "read_text", lambda path: next(files) if path == "/proc/stat" else ""
         )
         monkeypatch.setattr(processor.time, "process_time", lambda: next(clock))
-        return Processor(list).spent()["stolen_seconds"]
+        found = Processor(list).spent()
+        return found["others_seconds"] if others else found["stolen_seconds"]
 
     return stolen
 
@@ -57,5 +60,12 @@ def test_others_have_their_share_of_it(spent: Callable[..., float]) -> None:
     assert spent(own=1.0, before=before, after=after) == pytest.approx(0.15)
 
 
+def test_what_others_used_is_what_the_program_did_not(spent: Callable[..., float]) -> None:
+    before, after = stat(busy=10.0, stolen=2.0), stat(busy=12.5, stolen=2.0, elsewhere=20.0)
+    assert spent(own=1.0, before=before, after=after, others=True) == pytest.approx(1.5)
+    assert spent(own=3.0, before=before, after=after, others=True) == 0.0
+
+
 def test_a_system_that_does_not_say_has_taken_nothing(spent: Callable[..., float]) -> None:
     assert spent(own=1.0, before="", after="cpu0 1 2 3") == 0.0
+    assert spent(own=1.0, before="", after="cpu0 1 2 3", others=True) is None

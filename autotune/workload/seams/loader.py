@@ -22,6 +22,8 @@ from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 _TOLD, _AHEAD = "_autotune_told", "_autotune_ahead"
 _EPOCHS_LOOKED_AT = 4
+# So many batches without a step, besides so many times as many as a step usually has.
+STUCK_BATCHES, STUCK_TIMES = 8, 4
 _draw = _BaseDataLoaderIter.__next__
 
 
@@ -119,7 +121,7 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     micro-batch where the Setup splits them.
     """
     if built.place in live.kept_batches:
-        return live.kept_batches[built.place]
+        return _replayed(live, built.place)
     if live.setup.micro_batches == 1:
         ahead = live.setup.prefetch_to_device and built.trains
         return _copied_ahead(live, iterator) if ahead else _draw(iterator)
@@ -130,6 +132,18 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     part, live.share = parts.popleft()
     live.group_open = bool(parts)
     return part
+
+
+def _replayed(live: Live, place: Place) -> Any:
+    """The batch that is kept, for ever, so that no epoch ends; but a loop that takes no step any
+    more, since it counts on an epoch's length, is told that this one is over.
+    """
+    live.replayed += 1
+    usual = live.backwards / max(1, live.pace.steps)
+    if live.replayed > STUCK_BATCHES + STUCK_TIMES * usual:
+        live.replayed = 0
+        raise StopIteration
+    return live.kept_batches[place]
 
 
 def _copied_ahead(live: Live, iterator: Any) -> Any:
