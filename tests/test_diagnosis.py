@@ -52,6 +52,20 @@ def test_a_program_that_waits_for_data_hears_how_much_and_what_it_could_gain():
 
 
 @pytest.mark.parametrize(
+    ("share", "times", "named"), [(0.79, 12, True), (0.79, 2, False), (0.2, 12, False)]
+)
+def test_a_program_that_validates_most_of_the_time_hears_so_first(share, times, named):
+    windows = (builders.window(180.0, validations=times - 1), builders.window(180.0, validations=1))
+    found = first(validation_share=share, phases=HEALTHY, windows=windows)
+    assert (found.bottleneck == Bottleneck.VALIDATION) is named
+    if named:
+        assert found.headline == (
+            "Validates 79 % of the time; without that it can gain up to 4.8×."
+        )
+        assert "12 validations" in found.evidence
+
+
+@pytest.mark.parametrize(
     ("busy", "count", "words"),
     [
         (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes or transforms"),

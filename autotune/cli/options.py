@@ -14,8 +14,14 @@ OUT_FOLDER = Path("autotune-out")
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="A training script, or a recipe module.", show_default=False
+        metavar="TARGET",
+        help="A training script, a module's dotted name, or a recipe module.",
+        show_default=False,
     ),
+]
+Module = Annotated[
+    bool,
+    typer.Option("-m", help="TARGET is a module's name, as python -m takes it."),
 ]
 Arguments = Annotated[
     list[str] | None,

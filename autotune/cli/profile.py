@@ -5,6 +5,7 @@ from autotune.cli.options import (
     Budget,
     Device,
     Json,
+    Module,
     OutFlag,
     Quiet,
     Seed,
@@ -17,6 +18,7 @@ from autotune.cli.options import (
 def profile(
     target: Target,
     arguments: Arguments = None,
+    module: Module = False,  # noqa: ARG001 - a dotted name is taken for one in any case
     out: OutFlag = None,
     budget: Budget = "5m",
     device: Device = None,

@@ -10,6 +10,7 @@ from autotune.cli.options import (
     Budget,
     Device,
     Json,
+    Module,
     OutFlag,
     Quiet,
     Seed,
@@ -71,6 +72,7 @@ Fresh = Annotated[
 def search(
     target: Target,
     arguments: Arguments = None,
+    module: Module = False,  # noqa: ARG001 - a dotted name is taken for one in any case
     out: OutFlag = None,
     budget: Budget = "5m",
     trials: Trials = None,

@@ -34,6 +34,9 @@ __all__ = ["Bottleneck", "Finding", "diagnose"]
 # no phase accounts for: TraceML's 10 and 20 %, which the other tools' values lie around.
 WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
 OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
+# A usual validation is shorter than what it validates by far.
+VALIDATION_WARNING, VALIDATION_CRITICAL = 0.35, 0.60
+FEWEST_VALIDATIONS = 3  # one or two may have come by chance while the program was watched
 # Peak over capacity (TraceML).
 MEMORY_CRITICAL = 0.97
 
@@ -58,7 +61,7 @@ GIB = 1 << 30
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
-        *(_data, _copy, syncs_of_device, _host, _optimizer, _overhead),
+        *(_validation, _data, _copy, syncs_of_device, _host, _optimizer, _overhead),
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
@@ -70,6 +73,8 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
     """The share of a step that `bottleneck` is about; memory takes no time."""
     if bottleneck is Bottleneck.SYNC:
         return profile.gpu.idle.get("sync", 0.0) if profile.gpu else 0.0
+    if bottleneck is Bottleneck.VALIDATION:
+        return profile.validation_share
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),
@@ -80,6 +85,24 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         Bottleneck.MEMORY: (),
     }[bottleneck]
     return sum(profile.phases.get(name, 0.0) for name in names)
+
+
+def _validation(profile: Profile) -> Finding | None:
+    share = profile.validation_share
+    grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
+    times_seen = sum(window.validations for window in profile.windows if window.mode == AS_IS)
+    if not grade or times_seen < FEWEST_VALIDATIONS:
+        return None
+    gain = most_gain(share)
+    return Finding(
+        bottleneck=Bottleneck.VALIDATION,
+        severity=grade,
+        evidence=f"Of the observed time {percent(share)} went by in {times_seen} validations: "
+        "validate less often, on less, or in larger batches. All other shares are of training "
+        "steps.",
+        max_gain=gain,
+        headline=f"Validates {percent(share)} of the time; without that it {can_gain(gain)}.",
+    )
 
 
 def _data(profile: Profile) -> Finding | None:

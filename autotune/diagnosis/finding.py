@@ -20,6 +20,7 @@ class Bottleneck(StrEnum):
     MEMORY = "memory"  # what is close to the device's memory
     SYNC = "sync"  # the host waits for the device, and the device then for the host
     HOST = "host"  # the program's own Python between the phases
+    VALIDATION = "validation"  # what is done between training steps with a model that is evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

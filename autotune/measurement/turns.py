@@ -109,9 +109,9 @@ def take_turns(
     turns = Turns(
         windows={name: [] for name in contestants}, losses={name: [] for name in contestants}
     )
-    timing = 0.0  # seconds, of all rounds so far, without what only losses were wanted for
+    shortest = 0.0  # seconds that another round takes, with as few turns as may be
     for number in range(rounds):
-        if number and time.monotonic() + timing / number > deadline:
+        if number and time.monotonic() + shortest > deadline:
             break
         one = _Round(
             turns,
@@ -121,7 +121,7 @@ def take_turns(
             losses=None if number else losses,
             may_be_only=number == 0 and rounds > 1,
         )
-        timing += one.take(contestants)
+        shortest = max(shortest, one.take(contestants))
         if after_round(turns):
             break
     return turns
@@ -149,9 +149,10 @@ class _Round:
         self._runs: dict[str, ProcessRun] = {}
         self._warm: dict[str, list[Window]] = {}
         self._lengths: dict[str, float] = {}
+        self._warmed = self._entering_seconds = 0.0
 
     def take(self, contestants: Mapping[str, Start]) -> float:
-        """All of it; the seconds that timing took, from the first start on."""
+        """All of it; the seconds that another such round takes, with as few turns as may be."""
         began = time.monotonic()
         for name in contestants:
             self._turns.windows[name].append([])
@@ -159,25 +160,39 @@ class _Round:
             for name, start in contestants.items():
                 if name not in self._turns.failures:
                     self._enter(name, start)
-            turn = self._take_turns(0, began)
+            self._warmed = time.monotonic()
+            self._entering_seconds = self._warmed - began
+            turn = self._take_turns(0)
             self._count_whole_runs()
-            seconds = time.monotonic() - began
+            seconds = self._shortest_seconds(turn)
             self._complete_losses()
             if self._may_be_only and time.monotonic() + seconds > self._deadline:
                 self._may_be_only = False  # it is: what was left for another is its own
-                self._take_turns(turn, began)
+                self._take_turns(turn)
             return seconds
         finally:
             for run in self._runs.values():
                 run.kill()
 
-    def _take_turns(self, turn: int, began: float) -> int:
+    def _take_turns(self, turn: int) -> int:
         """Turns from number `turn` on, until there are enough; how many there are then."""
-        while not self._has_enough(turn, began) and self._take_turn(turn):
+        while not self._has_enough(turn) and self._take_turn(turn):
             turn += 1
         return turn
 
-    def _has_enough(self, turn: int, began: float) -> bool:
+    def _shortest_seconds(self, turn: int) -> float:
+        """What a round of the fewest turns takes, by the first `turn` turns of this one."""
+        taking = time.monotonic() - self._warmed
+        return self._entering_seconds + FEWEST_TURNS_PER_PROCESS * taking / max(1, turn)
+
+    def _next_round_seconds(self, turn: int) -> float:
+        """What must be left after `turn` turns for one more and then another round."""
+        one = (time.monotonic() - self._warmed) / max(1, turn)
+        losses = self._losses or LossSeconds(needed=0.0, wanted=0.0)
+        few = [each for each in self._turns.losses.values() if len(each) < LOSSES_WANTED]
+        return one + self._shortest_seconds(turn) + losses.wanted * len(few)
+
+    def _has_enough(self, turn: int) -> bool:
         """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.
 
         A second set of processes says more than many turns of the first: time for it is left.
@@ -185,7 +200,7 @@ class _Round:
         now = time.monotonic()
         if turn < FEWEST_TURNS_PER_PROCESS:
             return turn >= FEWEST_TURNS and now > self._deadline
-        next_round = now - began if self._may_be_only else 0.0
+        next_round = self._next_round_seconds(turn) if self._may_be_only else 0.0
         if turn >= MOST_TURNS_PER_PROCESS or now + next_round > self._deadline:
             return True
         first, *others = (

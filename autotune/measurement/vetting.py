@@ -18,7 +18,7 @@ from autotune.measurement.delivered import (
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
-from autotune.workload.delivery import CONNECTION, Delivery, Holding, changed, say
+from autotune.workload.delivery import CONNECTION, THREADS, Delivery, Holding, changed, say
 from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.
@@ -260,6 +260,12 @@ def _unshareable(given: Delivery, workers: int) -> str:
     connections = [each for each in given.holdings if each.kind == CONNECTION]
     if workers and connections:
         return f"processes would share {say(connections)}: it is to be opened by each for itself"
+    threads = [each for each in given.holdings if each.kind == THREADS]
+    if workers and threads:
+        return (
+            f"{say(threads)} would stay behind in the program's own process, and what a worker "
+            "gives them to do may never be done: each is to start its own"
+        )
     if given.moved:
         return (
             f"processes share one open file (`{given.moved[0]}`), and each moves where the others "

@@ -53,13 +53,22 @@ def _kind(value: object) -> str:
     if isinstance(value, _LOCKS):
         return LOCK
     if isinstance(value, (Executor, threading.Thread)):
-        return THREADS
+        return THREADS if _is_at_work(value) else ""
     if isinstance(value, io.IOBase):
         return FILE if _shares_position(value) else ""
     name = type(value).__name__.lower()
     if isinstance(value, socket.socket) or name.endswith("connection"):  # as PEP 249 calls them
         return CONNECTION
     return ""
+
+
+def _is_at_work(value: Executor | threading.Thread) -> bool:
+    """Whether it has begun: a pool that has not starts threads, or processes, wherever it is used
+    first.
+    """
+    if isinstance(value, threading.Thread):
+        return value.is_alive()
+    return bool(getattr(value, "_threads", None) or getattr(value, "_processes", None))
 
 
 def _shares_position(file: Any) -> bool:
@@ -73,7 +82,7 @@ def _shares_position(file: Any) -> bool:
 
 def _within(value: object) -> Iterator[tuple[str, object]]:
     """What `value` is made of: the first items of containers, and attributes of other objects."""
-    if isinstance(value, (str, bytes, int, float, type(None), type, torch.Tensor)):
+    if isinstance(value, (str, bytes, int, float, type(None), type, torch.Tensor, Executor)):
         return
     if isinstance(value, dict):
         for key in list(value)[:_MOST_ITEMS]:

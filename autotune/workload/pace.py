@@ -87,7 +87,7 @@ class Pace:
         self._step_seconds: list[float] = []
         self._spent = 0.0
         self._samples = 0
-        self._validation = 0.0
+        self._validation, self._validations = 0.0, 0
 
     @property
     def mode(self) -> str:
@@ -144,7 +144,9 @@ class Pace:
         away = self._time_away() if self._away or self._was_away else 0.0
         self._step_seconds.append(now - self._mark - away)
         self._spent += self._step_seconds[-1]
-        self._validation += away
+        if away:
+            self._validation += away
+            self._validations += 1
         self._samples += self.pending_samples
         self.samples += self.pending_samples
         self.pending_samples, self._mark = 0, now
@@ -200,6 +202,7 @@ class Pace:
             samples=self._samples,
             seconds=sum(self._step_seconds),
             validation_seconds=self._validation,
+            validations=self._validations,
             step_seconds=tuple(self._step_seconds),
             phases=phases,
             losses=losses,

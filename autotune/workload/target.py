@@ -89,16 +89,17 @@ class Target:
 
 
 def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> Target:
-    """The target in the file `path`, or of the module that has this dotted name from here on.
+    """The target in the file `path`, or of the module or package that has this dotted name from
+    here on.
 
     A file that imports its own package is run as a module of it, as `python -m` runs it.
 
     Raises:
         UsageError: there is no such file, or it is not a Python program.
     """
-    file = Path(path).expanduser()
-    if not file.is_file() and (named := Path(*str(path).split(".")).with_suffix(".py")).is_file():
-        file = named
+    file, module = Path(path).expanduser(), ""
+    if not file.is_file():
+        file, module = _named(str(path)) or (file, "")
     if not file.is_file():
         what = "is a directory" if file.is_dir() else "does not exist"
         raise UsageError(
@@ -119,12 +120,21 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     return Target(
         kind=RECIPE if recipe else SCRIPT,
         path=str(file),
-        module="" if recipe else _module(file, source),
+        module="" if recipe else module or _module(file, source),
         arguments=tuple(arguments),
         source=source,
         program_source=standalone_program(source, file.stem, str(file)) if recipe else source,
         directory=os.getcwd(),
     )
+
+
+def _named(module: str) -> tuple[Path, str] | None:
+    """The file that `python -m` would run for `module`, and that file's own dotted name."""
+    folder = Path(*module.split("."))
+    for file, name in ((folder.with_suffix(".py"), ""), (folder / "__main__.py", ".__main__")):
+        if file.is_file():
+            return file, module + name
+    return None
 
 
 def _shown(line: str | None) -> str:

@@ -50,6 +50,7 @@ class Window:
         samples: samples trained on (drawn, for `DRAIN`).
         seconds: wall from edge to edge, without `validation_seconds`.
         validation_seconds: wall spent outside training (forward without gradients between steps).
+        validations: how many times the program left its training for that.
         step_seconds: each step's wall, in order.
         phases: seconds by phase, over the whole window; a phase that was not seen is absent.
         cpu_seconds: processor time of the training process, all threads.
@@ -68,6 +69,7 @@ class Window:
     samples: int
     seconds: float
     validation_seconds: float = 0.0
+    validations: int = 0
     step_seconds: tuple[float, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     cpu_seconds: float = 0.0
@@ -98,6 +100,7 @@ def as_one(windows: Sequence[Window]) -> Window:
         samples=sum(window.samples for window in windows),
         seconds=sum(window.seconds for window in windows),
         validation_seconds=sum(window.validation_seconds for window in windows),
+        validations=sum(window.validations for window in windows),
         step_seconds=tuple(step for window in windows for step in window.step_seconds),
         phases=spent,
         cpu_seconds=sum(window.cpu_seconds for window in windows),

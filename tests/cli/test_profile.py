@@ -24,6 +24,12 @@ def test_the_bottleneck_comes_first_with_its_evidence(run: Run) -> None:
     assert lines[lines.index(first.headline) + 1] == first.evidence
 
 
+def test_a_module_is_named_as_python_names_it(run: Run, made_up: MadeUpFlow) -> None:
+    answer = run("profile", "-m", "nets.train", "--", "--lr", "1")
+    assert answer.exit_code == 0
+    assert (made_up.target, made_up.arguments) == ("nets.train", ("--lr", "1"))
+
+
 def test_the_step_is_split_into_its_phases(run: Run) -> None:
     shown = run("profile", "photos.py").stdout
 

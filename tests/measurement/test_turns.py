@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
 
+from autotune.measurement import turns as turns_module
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
@@ -146,6 +147,37 @@ def test_turns_that_scatter_are_more():
     turns = taken(FakeRun(), FakeRun(scatter=0.5))
     assert len(turns.windows["tuned"][0]) == MOST_TURNS_PER_PROCESS
     assert len(turns.windows["baseline"][0]) == MOST_TURNS_PER_PROCESS
+
+
+def clocked(monkeypatch, *, turn_seconds: float, entering_seconds: float) -> None:
+    """A clock that only entering and windows move on."""
+    now = [0.0]
+    monkeypatch.setattr(turns_module.time, "monotonic", lambda: now[0])
+    window, enter = FakeRun.window, turns_module._Round._enter
+
+    def timed(self, seconds, **more):
+        now[0] += turn_seconds / 2 if seconds == TURN_SECONDS else 0.0
+        return window(self, seconds, **more)
+
+    def entering(self, name, start):
+        now[0] += entering_seconds / 2
+        enter(self, name, start)
+
+    monkeypatch.setattr(FakeRun, "window", timed)
+    monkeypatch.setattr(turns_module._Round, "_enter", entering)
+
+
+def test_time_for_a_short_second_round_is_left_and_used(monkeypatch):
+    # Entering 6 s, and 1 s a turn: 11 s for the shortest round, of 28 s.
+    clocked(monkeypatch, turn_seconds=1.0, entering_seconds=6.0)
+    found = taken(FakeRun(), FakeRun(scatter=0.5), rounds=4, deadline=28.0)
+    assert [len(each) for each in found.windows["tuned"]] == [11, 6]
+
+
+def test_where_there_is_no_time_for_another_round_the_first_has_it_all(monkeypatch):
+    clocked(monkeypatch, turn_seconds=1.0, entering_seconds=6.0)
+    found = taken(FakeRun(), FakeRun(scatter=0.5), rounds=4, deadline=18.0)
+    assert [len(each) for each in found.windows["tuned"]] == [13]
 
 
 def test_no_round_is_begun_after_the_deadline():

@@ -191,6 +191,19 @@ class TestTables:
         assert "no sign of its first training step" in vetted.reason
         assert "threads of its own (`dataset.pool`)" in vetted.reason
 
+    def test_threads_that_are_needed_by_luck_only_stay_behind_too(self, workers: Vet) -> None:
+        # One of two is at work: in a worker the pool starts its second one, and gets along.
+        prepare = "self.pool = ThreadPoolExecutor(2)\nself.pool.submit(int).result()"
+        item = (
+            "jobs = [self.pool.submit(X.__getitem__, index) for _ in range(2)]\n"
+            "return jobs[0].result(), Y[index]"
+        )
+        vetted = workers(table(item, prepare), (0, 1))
+        assert vetted.values == (0,)
+        assert "threads of its own (`dataset.pool`) would stay behind" in vetted.reason
+        unused = prepare.replace("\nself.pool.submit(int).result()", "")
+        assert workers(table(item, unused), (0, 1)).values == (0, 1)
+
     def test_a_lock_that_is_held_as_workers_start_is_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:

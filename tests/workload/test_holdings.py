@@ -25,9 +25,12 @@ def test_nothing_is_found_in_plain_data() -> None:
 
 def test_locks_threads_and_connections_are_named_by_where_they_are() -> None:
     database = sqlite3.connect(":memory:")
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as unused:
+        pool.submit(int).result()
         dataset = SimpleNamespace(
-            lock=threading.RLock(), inner=SimpleNamespace(pools=[pool]), stores={"main": database}
+            lock=threading.RLock(),
+            inner=SimpleNamespace(pools=[pool, unused]),
+            stores={"main": database},
         )
         assert found(dataset) == [
             Holding(kind="lock", path="dataset.lock"),

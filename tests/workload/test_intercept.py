@@ -343,6 +343,45 @@ def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) 
     assert ended.loop_seconds is not None and ended.loop_seconds > 0
 
 
+def test_what_a_closure_computes_is_not_the_optimizers(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        import time
+        weight = torch.zeros(8, requires_grad=True)
+        optimizer = torch.optim.LBFGS([weight], max_iter=4)
+        def closure():
+            optimizer.zero_grad()
+            time.sleep(0.01)
+            loss = (inputs @ weight - targets).square().mean()
+            loss.backward()
+            return loss
+        for step in range(100):
+            optimizer.step(closure=closure) if step % 2 else optimizer.step(closure)
+    """)
+    window = window_of(run(text, steps(2), Tell(), steps(8), folder=tmp_path))
+    assert window.phases["forward"] > 8 * 0.01
+    assert set(window.phases) == {"forward", "backward", "optimizer"}
+    assert window.phases["optimizer"] < window.phases["forward"]
+
+
+def test_gradients_that_a_loss_is_made_of_are_backward_passes_time(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        from torch.autograd import grad
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        inputs.requires_grad_()
+        while True:
+            for _ in range(20):
+                gradient, = grad(model(inputs).sum(), inputs, create_graph=True)
+            optimizer.zero_grad()
+            gradient.square().mean().backward()
+            optimizer.step()
+    """)
+    window = window_of(run(text, steps(2), Tell(), steps(20), folder=tmp_path))
+    seconds = {phase: spent / window.seconds for phase, spent in window.phases.items()}
+    assert seconds["backward"] > 0.3 > seconds["optimizer"]
+    assert observe(text, tmp_path).backwards_per_step == 1
+    assert torch.autograd.grad.__module__ == "torch.autograd"
+
+
 COUNTED = (
     HEAD
     + """

@@ -101,6 +101,16 @@ def test_a_module_may_be_named_as_for_python_m(tmp_path: Path) -> None:
         load_target("own_package.other")
 
 
+def test_what_is_named_as_a_module_runs_as_one(tmp_path: Path) -> None:
+    path = package(tmp_path, "import beside\nRESULT = beside.SIZE\n")
+    written(tmp_path, beside="SIZE = 7\n")
+    path.rename(path.with_name("__main__.py"))
+    target = load_target("own_package")
+    assert target.module == "own_package.__main__"
+    run_script(target.program())
+    assert sys.modules["__main__"].RESULT == 7
+
+
 def test_a_script_beside_an_init_file_stays_a_script(tmp_path: Path) -> None:
     target = load_target(package(tmp_path, "import settings\nRESULT = settings.SIZE\n"))
     assert target.module == ""

@@ -15,8 +15,8 @@ _scale = torch.amp.GradScaler.scale
 
 
 def install(live: Live) -> None:
-    """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, and
-    `GradScaler.scale`.
+    """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, `torch.autograd.grad`
+    and `GradScaler.scale`.
     """
     original = torch.autograd.backward
     pace, mark, now = live.pace, live.clock.mark, live.clock.now
@@ -47,7 +47,27 @@ def install(live: Live) -> None:
             step_without_optimizer(live)
 
     live.patch(torch.autograd, "backward", backward)
+    _install_grad(live)
     _install_scaler(live)
+
+
+def _install_grad(live: Live) -> None:
+    """Gradients that a loss is made of (a penalty on them, an equation in derivatives) take the
+    time of a backward pass, and are none.
+    """
+    original = torch.autograd.grad
+    mark, now = live.clock.mark, live.clock.now
+
+    def grad(*args: Any, **kwargs: Any) -> Any:
+        if live.in_backward or live.elsewhere or torch.compiler.is_dynamo_compiling():
+            return original(*args, **kwargs)
+        mark(("backward", now()))
+        try:
+            return original(*args, **kwargs)
+        finally:
+            mark((END, now()))
+
+    live.patch(torch.autograd, "grad", grad)
 
 
 def _note(live: Live, tensors: Any) -> None:
