@@ -121,12 +121,18 @@ def _shares(
 
 def _with_waits(shares: Mapping[str, float], ceilings: Sequence[Ceiling]) -> dict[str, float]:
     """`shares` of a program whose own thread draws its batches: the loop waits for that thread, of
-    which no hook knows. What goes away where batches cost nothing was such waiting.
+    which no hook knows, and computes more slowly beside it. What goes away where batches cost
+    nothing is their doing, of all phases.
     """
     gains = [ceiling.max_gain for ceiling in ceilings if ceiling.name in ("compute", "host")]
     most = max((gain for gain in gains if gain is not None), default=1.0)
-    waited = min(shares["other"], 1 - 1 / max(most, 1.0))
-    return {**shares, "data": shares.get("data", 0.0) + waited, "other": shares["other"] - waited}
+    known = shares.get("data", 0.0)
+    data = max(known, 1 - 1 / max(most, 1.0))
+    waited = min(shares["other"], data - known)  # first of all in no phase
+    rest = 1 - known - waited
+    left = {**shares, "other": shares["other"] - waited}
+    scale = (1 - data) / rest if rest > 0 else 0.0
+    return {phase: data if phase == "data" else scale * left[phase] for phase in (*left, "data")}
 
 
 _WHY_MISSING = {

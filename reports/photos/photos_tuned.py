@@ -122,7 +122,8 @@ def main():
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     dataset = Photos(args.data)
-    loader = DataLoader(dataset, batch_size=args.batch_size, shuffle=True, num_workers=2)
+    loader = DataLoader(dataset, batch_size=args.batch_size, shuffle=True, num_workers=2,
+                        persistent_workers=True)
     model = ResNet(len(PICTURES)).to(device)
     model.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9)

@@ -66,7 +66,7 @@ def build_model():
 
 def build_optimizer(model):
     model.to(memory_format=torch.channels_last)
-    return torch.optim.Adam(model.parameters(), lr=2e-3, fused=True)
+    return torch.optim.Adam(model.parameters(), lr=2e-3, foreach=True)
 
 
 # The training program.

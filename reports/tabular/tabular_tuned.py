@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-torch.set_num_threads(1)
-
 BATCH_SIZE = 16
 COLUMNS = 10
 

@@ -36,8 +36,8 @@ def profile(*, replayed: float, **of_loader: Any) -> Profile:
 
 @pytest.mark.parametrize(
     ("replayed", "data", "other"),
-    [(10.0, 0.0, 0.5), (14.0, 2 / 7, 0.5 - 2 / 7), (40.0, 0.5, 0.0)],
-    ids=["it keeps up", "some of it", "no more than is left"],
+    [(10.0, 0.0, 0.5), (14.0, 2 / 7, 0.5 - 2 / 7), (40.0, 0.75, 0.0)],
+    ids=["it keeps up", "some of it", "it slows down computing too"],
 )
 def test_what_goes_away_with_the_batches_was_waiting_for_them(
     replayed: float, data: float, other: float
@@ -45,6 +45,7 @@ def test_what_goes_away_with_the_batches_was_waiting_for_them(
     found = profile(replayed=replayed, threaded=True)
     assert found.phases["data"] == pytest.approx(data)
     assert found.phases["other"] == pytest.approx(other)
+    assert sum(found.phases.values()) == pytest.approx(1.0)
     assert "data" not in found.not_measured
 
 
