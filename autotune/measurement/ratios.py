@@ -35,7 +35,7 @@ MOST_CORRELATION = 0.6
 # tests/bench/simulation.py (reports/bench/simulation.txt), in the usual noise (5 % a turn, 2.5 % a
 # process): two identical programs are told apart in 1 search of 100 (4 of 100 where processes
 # differ by 5 %, 6 where turns are much alike); a difference of 10 % is found in 96 of 100, of 20 %
-# in all. With 5 turns for all, 10 % are found in 90 of 100; where turns scatter by 12 %, in 36
+# in all. With 5 turns for all, 10 % are found in 90 of 100; where turns scatter by 12 %, in 34
 # instead of 57.
 FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS = 5, 15
 LOOKS = (1, 4, 8)
