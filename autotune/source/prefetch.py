@@ -44,12 +44,11 @@ class {_NAME}:
     def each(self, batch, do):
         if isinstance(batch, torch.Tensor):
             return do(batch)
-        if isinstance(batch, dict):
-            return type(batch)((name, self.each(part, do)) for name, part in batch.items())
-        if isinstance(batch, (list, tuple)):
-            parts = [self.each(part, do) for part in batch]
-            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-        return batch
+        if type(batch) is dict:
+            return {{name: self.each(part, do) for name, part in batch.items()}}
+        if type(batch) in (list, tuple):
+            return type(batch)(self.each(part, do) for part in batch)
+        return batch  # the loop itself copies what is of another class
 '''
 
 

@@ -45,7 +45,8 @@ class CopiedAhead:
         training = torch.cuda.current_stream(self._device)
         training.wait_event(arrived)
         for each in batches.tensors(batch):
-            each.record_stream(training)
+            if each.device.type == self._device.type:
+                each.record_stream(training)
         return batch
 
     def over(self, source: Iterator[Any]) -> Iterator[Any]:

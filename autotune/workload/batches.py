@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree as pytree
 
 _PLAIN = (str, bytes, int, float)
@@ -98,9 +99,14 @@ def count_bytes(batch: object) -> int:
 
 
 def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:
-    """A copy of the batch with its tensors on `device`."""
+    """A copy of the batch with its tensors on `device`; of packed sequences the lengths stay on the
+    host, where torch wants them.
+    """
     return pytree.tree_map_only(
-        torch.Tensor, lambda tensor: tensor.to(device, non_blocking=non_blocking), batch
+        (torch.Tensor, PackedSequence),
+        lambda each: each.to(device, non_blocking=non_blocking),
+        batch,
+        is_leaf=lambda each: isinstance(each, PackedSequence),
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
-from autotune.workload.batches import digest, without_last
+from autotune.workload.batches import digest, to_device, without_last
 
 
 @dataclass
@@ -61,3 +62,10 @@ def test_a_batch_without_its_last_sample_keeps_what_is_not_by_sample() -> None:
     x, weights = without_last((torch.arange(4), torch.ones(2)))
     assert (x.tolist(), len(weights)) == ([0, 1, 2], 2)
     assert without_last(torch.ones(1)).shape == (1,)
+
+
+def test_lengths_of_packed_sequences_stay_on_the_host() -> None:
+    packed = pack_sequence([torch.ones(3), torch.ones(2)])
+    moved = to_device([packed, {"y": torch.ones(2)}], torch.device("meta"))
+    assert moved[0].data.is_meta and moved[1]["y"].is_meta
+    assert not moved[0].batch_sizes.is_meta
