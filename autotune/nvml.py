@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 # The bits of the current clocks' event reasons by which a device is kept below what it could do
 # (nvml.h, nvmlClocksEventReasons). Idle, application clocks and sync boost are the user's own.
 SLOWED = {
@@ -94,9 +96,10 @@ class Device:
         """
         nvml = self._nvml
         major, minor = nvml.nvmlDeviceGetCudaComputeCapability(self._whole)
+        memory = self._asked("nvmlDeviceGetMemoryInfo")  # refused where it is the machine's
         return Gpu(
             name=str(nvml.nvmlDeviceGetName(self._handle)),
-            memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(self._handle).total),
+            memory_bytes=int(memory.total if memory else psutil.virtual_memory().total),
             capability=(int(major), int(minor)),
             driver=str(nvml.nvmlSystemGetDriverVersion()),
         )
@@ -202,9 +205,10 @@ class Device:
         ask: Callable[..., Any] | None = getattr(self._nvml, name, None)
         if ask is None:
             return None
+        older_driver = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
         try:
             return ask(self._whole if whole else self._handle, *arguments)
-        except self._nvml.NVMLError:
+        except (self._nvml.NVMLError, older_driver):
             return None
 
 
@@ -218,8 +222,10 @@ _COUNTED = (
 
 
 @contextmanager
-def open_device() -> Iterator[Device | None]:
-    """The first GPU that CUDA_VISIBLE_DEVICES leaves; None without one, or without a driver."""
+def open_device(uuid: str = "") -> Iterator[Device | None]:
+    """The GPU of this id, as CUDA gives it, or the first that CUDA_VISIBLE_DEVICES leaves; None
+    without one, or without a driver.
+    """
     import pynvml
 
     try:
@@ -228,7 +234,7 @@ def open_device() -> Iterator[Device | None]:
         yield None
         return
     try:
-        yield _first_visible(pynvml)
+        yield (_of_id(pynvml, uuid) if uuid else None) or _first_visible(pynvml)
     finally:
         pynvml.nvmlShutdown()
 
@@ -239,6 +245,15 @@ def describe_gpu() -> Gpu | None:
 
     with open_device() as device, suppress(pynvml.NVMLError):
         return device.describe() if device else None
+    return None
+
+
+def _of_id(nvml: Any, uuid: str) -> Device | None:
+    with suppress(nvml.NVMLError):
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+        return _first_part(nvml, handle) or Device(nvml, handle, None)
+    with suppress(nvml.NVMLError):
+        return _part(nvml, nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}"))
     return None
 
 

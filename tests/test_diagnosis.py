@@ -141,6 +141,11 @@ def test_a_healthy_program_hears_that_it_computes():
     assert found.max_gain == 8.1
 
 
+def test_a_gpu_that_is_left_idle_is_named():
+    said = [finding.headline for finding in diagnose(profile(idle_gpu="NVIDIA H200"))]
+    assert any("; NVIDIA H200 is not used." in headline for headline in said)
+
+
 def test_data_that_is_waited_for_does_not_arrive_in_time():
     phases = {"data": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
     found = by_name(phases=phases, ceilings=ceilings(compute=1.4, data=3.0))[Bottleneck.COMPUTE]

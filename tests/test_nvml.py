@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any
 
+import psutil
 import pytest
 
 from autotune import nvml
@@ -44,7 +45,9 @@ class Driver(types.ModuleType):
         return PARENT
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        return PART
+        if uuid not in ("MIG-5c1b", "GPU-9e0a"):
+            raise Refuses(uuid)
+        return PART if uuid.startswith("MIG") else "second"
 
     def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:
         return [int(self.shared_out), 0]
@@ -202,3 +205,44 @@ def test_a_device_without_such_counters_has_none(monkeypatch: pytest.MonkeyPatch
         device.begin_counting()
         assert device.end_counting() is None
     assert driver.samples == 0
+
+
+def test_the_device_that_cuda_names_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = installed(monkeypatch, **HOPPER)
+    for uuid, handle in (("9e0a", "second"), ("5c1b", PART), ("gone", PARENT), ("", PARENT)):
+        driver.asked.clear()
+        with open_device(uuid) as device:
+            assert device is not None
+            device.processes()
+        assert driver.asked == [("nvmlDeviceGetComputeRunningProcesses", handle)]
+
+
+def test_a_gpu_without_memory_of_its_own_has_the_machine_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {
+        "nvmlDeviceGetCudaComputeCapability": (12, 1),
+        "nvmlDeviceGetName": "NVIDIA GB10",
+        "nvmlSystemGetDriverVersion": "580",
+    }
+    driver = installed(monkeypatch, **known)
+    driver.nvmlSystemGetDriverVersion = lambda: "580"  # type: ignore[attr-defined]
+    found = nvml.describe_gpu()
+    assert found is not None and found.name == "NVIDIA GB10"
+    assert found.memory_bytes == psutil.virtual_memory().total
+
+
+def test_a_question_that_is_too_new_for_the_driver_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class TooNew(Exception):
+        pass
+
+    def ask(handle: str) -> None:
+        raise TooNew
+
+    driver = installed(monkeypatch)
+    driver.NVMLLibraryMismatchError = TooNew  # type: ignore[attr-defined]
+    driver.nvmlDeviceGetComputeRunningProcesses = ask  # type: ignore[attr-defined]
+    with open_device() as device:
+        assert device is not None and device.processes() is None

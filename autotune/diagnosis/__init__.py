@@ -231,6 +231,7 @@ def _compute(profile: Profile) -> Finding:
         if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
             in_time = "; its data arrives in time"
             feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
+    idle = f"; {profile.idle_gpu} is not used" if profile.idle_gpu else ""
     named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
     phases = ", ".join(f"{name} {percent(part)}" for name, part in named).capitalize()
     return Finding(
@@ -239,7 +240,7 @@ def _compute(profile: Profile) -> Finding:
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
         f"{peak_evidence(profile)}{feeds}",
         max_gain=gain,
-        headline=f"Computes {percent(share)} of each step{in_time}.",
+        headline=f"Computes {percent(share)} of each step{in_time}{idle}.",
     )
 
 

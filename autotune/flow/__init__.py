@@ -19,7 +19,7 @@ from autotune.flow.sameness import search_key
 from autotune.flow.trying import Found, diverges, try_configs
 from autotune.flow.vetting import vet
 from autotune.listener import Listener
-from autotune.machine import detect
+from autotune.machine import CPU, detect
 from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
@@ -126,7 +126,11 @@ def _through(
         ensure_room(options.out)
     limit = options.seconds(START_SHARE, START_SECONDS)
     with Workbench(
-        target, seed=options.seed, out=options.out, first_start_limit_seconds=limit
+        target,
+        seed=options.seed,
+        out=options.out,
+        first_start_limit_seconds=limit,
+        hides_gpus=options.device == CPU,
     ) as bench:
         context = Context(
             target=target,

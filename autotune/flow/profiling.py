@@ -10,6 +10,7 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
 from autotune.flow.mending import cure
 from autotune.listener import Listener
+from autotune.machine import CPU, detect
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Failure, Measurement
@@ -42,16 +43,19 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     context.listener.stage("starting the program")
     ablation = _ablate(context)
     context.bench.training_loader = ablation.seen.training_loader()
-    cores = context.machine.cores
+    machine, cores = context.machine, context.machine.cores
+    idle_gpu = "" if trains_on_gpu(ablation.seen) or machine.device == CPU else machine.device_name
+    if idle_gpu:
+        machine = detect(CPU)
     windows = {mode: _fair(taken, cores) for mode, taken in ablation.windows.items()}
     profiled = build_profile(
-        machine=context.machine,
+        machine=machine,
         seen=ablation.seen,
         windows=windows,
         reasons=ablation.reasons,
         interval=throughput(windows[AS_IS])[1],
         startup_seconds=ablation.startup_seconds,
-        probes={"bf16_speedup": context.bench.call(bf16_speedup, context.machine.device)},
+        probes={"bf16_speedup": context.bench.call(bf16_speedup, machine.device)},
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
     )
@@ -63,7 +67,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
     )
-    profiled = replace(profiled, doubts=doubts)
+    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 
@@ -99,7 +103,6 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
     return ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),
         seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
-        on_device=context.machine.device != "cpu",
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,

@@ -9,6 +9,7 @@ from collections import deque
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+import torch
 from torch.utils.data._utils.worker import _worker_loop
 
 import autotune
@@ -29,6 +30,9 @@ class _NoClock:
 
     mark = deque[object](maxlen=0).append
     now = time.perf_counter
+
+    def follow(self, device: torch.device) -> None:
+        """There is nothing to time."""
 
     def drain(self) -> dict[str, float]:
         return {}

@@ -14,6 +14,8 @@ SMALLEST_GAIN = 0.03
 # Beyond 32 the memory of the workers themselves weighs more than what is left to gain.
 MOST_WORKERS = 32
 
+ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
+
 # From this share of its time on, a loading process counts as keeping a core busy: what is left is
 # the clock's and the system's own.
 _DECODING_SHARE = 0.8

@@ -15,7 +15,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_copying, on_cuda
+from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, NonBlockingCopies
@@ -31,10 +31,7 @@ class NonBlocking(Knob):
 
     def domain(self, profile: Profile) -> Choices | Skip:
         if not on_cuda(profile):
-            return Skip(
-                reason="the program trains on the CPU: no batch is copied to another device",
-                impossible=True,
-            )
+            return Skip(reason=ON_THE_CPU, impossible=True)
         if profile.seen.copies_to_device == 0:
             return Skip(reason="no batch was seen to be copied to the GPU", impossible=True)
         if self.read(profile.seen):

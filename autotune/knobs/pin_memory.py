@@ -16,7 +16,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_copying, on_cuda
+from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
@@ -32,10 +32,7 @@ class PinMemory(Knob):
 
     def domain(self, profile: Profile) -> Choices | Skip:
         if not on_cuda(profile):
-            return Skip(
-                reason="the program trains on the CPU: no batch is copied to another device",
-                impossible=True,
-            )
+            return Skip(reason=ON_THE_CPU, impossible=True)
         if profile.seen.loader is None:
             return Skip(
                 reason="the program has no DataLoader that could pin its batches", impossible=True

@@ -101,10 +101,7 @@ class Precision(Knob):
         import torch
 
         if value in _DTYPES:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-            setup.precision = Autocasting(
-                device_type=device, dtype=_DTYPES[str(value)], scaled=value == "fp16"
-            )
+            setup.precision = Autocasting(dtype=_DTYPES[str(value)], scaled=value == "fp16")
             return
         setup.precision = None
         matmul = "high" if value == "tf32" else "highest"

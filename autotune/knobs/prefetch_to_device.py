@@ -16,7 +16,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_copying, on_cuda
+from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, PrefetchToDevice
@@ -33,10 +33,7 @@ class PrefetchesToDevice(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         seen = profile.seen
         if not on_cuda(profile):
-            return Skip(
-                reason="the program trains on the CPU: no batch is copied to another device",
-                impossible=True,
-            )
+            return Skip(reason=ON_THE_CPU, impossible=True)
         if self.read(seen):
             return Skip(reason="batches are copied on a stream of their own already")
         if seen.copies_to_device == 0 or seen.loader is None:

@@ -46,7 +46,6 @@ def ablate(
     start: Callable[[], ProcessRun],
     *,
     seconds: float,
-    on_device: bool,
     cores: int,
     warm_seconds: float = WARM_LIMIT_SECONDS,
     deadline: float = math.inf,
@@ -57,7 +56,6 @@ def ablate(
     Args:
         start: starts the program; called again where it ended before all modes were timed.
         seconds: of timing, after the warm-up.
-        on_device: there is a device that batches are copied to.
         cores: cores that the run may use; a mode in which it did not get them is timed again.
         warm_seconds: limit of the warm-up.
         deadline: `time.monotonic()` after which no mode is timed again.
@@ -67,7 +65,6 @@ def ablate(
         RunEnded: the program ended or failed before it was timed once as it is, or another training
             loop has followed.
     """
-    modes = [mode for mode in SHARES if on_device or mode != REPLAY_HOST]
     ablation: Ablation | None = None
     for _ in range(STARTS):
         run = start()
@@ -76,22 +73,27 @@ def ablate(
                 ablation = _begin(run, warm_seconds)
                 if ablation.ended:
                     continue
-            for mode in modes:
+            for mode in _modes(ablation):
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
                 raise
-            _note_end(ablation, end, modes)
+            _note_end(ablation, end)
         finally:
             run.kill()
     assert ablation is not None
     if AS_IS not in ablation.windows:
         raise RunEnded(Failure(kind="ended", reason="the program ended before it could be timed"))
-    if not on_device:
+    if REPLAY_HOST not in _modes(ablation):
         ablation.reasons[REPLAY_HOST] = "there is no device to copy to: the host computes"
     return ablation
+
+
+def _modes(ablation: Ablation) -> tuple[str, ...]:
+    """In which a program is timed: one on the host has nothing to copy."""
+    return tuple(mode for mode in SHARES if mode != REPLAY_HOST or ablation.seen.device != "cpu")
 
 
 def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
@@ -162,10 +164,10 @@ def _goes_on(ablation: Ablation, end: RunEnded, *, only_loop: bool) -> bool:
     return not followed and (AS_IS in ablation.windows or end.failure.kind == "ended")
 
 
-def _note_end(ablation: Ablation, end: RunEnded, modes: list[str]) -> None:
+def _note_end(ablation: Ablation, end: RunEnded) -> None:
     """Remember how the run ended: a program that fails in one mode is not run in it again."""
     ablation.ended = ablation.ended or end.failure.kind == "ended"
     if end.failure.kind != "ended":
-        for mode in modes:
+        for mode in _modes(ablation):
             if mode not in ablation.windows:
                 ablation.reasons[mode] = end.failure.reason

@@ -14,6 +14,9 @@ _OUT_OF_MEMORY = (
     "Cannot allocate memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
+    "_DEVICE_ALLOCATION_FAILED",  # cuDNN 9
+    "_HOST_ALLOCATION_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate",  # it could not get its workspace
 )
 # Nothing that a program does: another program, the driver, or the hardware.
 _DEVICE_LOST = (

@@ -75,7 +75,7 @@ def sampled(seen: Seen, run_pid: int) -> Iterator[Sampled]:
     if not trains_on_gpu(seen):
         yield found
         return
-    with open_device() as device:
+    with open_device(seen.device_uuid) as device:
         sampler = Sampler(device, run_pid)
         sampler.start()
         try:
@@ -86,8 +86,8 @@ def sampled(seen: Seen, run_pid: int) -> Iterator[Sampled]:
 
 
 def trains_on_gpu(seen: Seen) -> bool:
-    """Whether a trained model has its parameters on a GPU."""
-    return any(model.device == "cuda" for model in seen.models)
+    """Whether what trains has its parameters on a GPU."""
+    return seen.device == "cuda"
 
 
 def count_others(processes: frozenset[int] | None, run_pid: int) -> int | None:
@@ -95,4 +95,12 @@ def count_others(processes: frozenset[int] | None, run_pid: int) -> int | None:
     if processes is None or run_pid not in processes:
         return None
     own = {os.getpid(), *(each.pid for each in psutil.Process().children(recursive=True))}
-    return len(processes - own - {run_pid})
+    return sum(not _shares_out(pid) for pid in processes - own - {run_pid})
+
+
+def _shares_out(pid: int) -> bool:
+    """Whether it is NVIDIA's server through which processes share a device (MPS)."""
+    try:
+        return str(psutil.Process(pid).name()).startswith("nvidia-cuda-mps")
+    except psutil.Error:
+        return False

@@ -44,6 +44,7 @@ class Workbench:
             batch.
         out: directory that autotune itself writes to.
         first_start_limit_seconds: how long the first run may take to its first step.
+        hides_gpus: whether a run sees no GPU.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Workbench:
         seed: int = 0,
         out: Path | None = None,
         first_start_limit_seconds: float = FIRST_START_LIMIT_SECONDS,
+        hides_gpus: bool = False,
     ) -> None:
         self._target = target
         self._seed = seed
@@ -67,7 +69,8 @@ class Workbench:
         )
         scratch = self._sandbox.scratch
         try:
-            self._zygote = Zygote({**environment(scratch), **quiet_environment(scratch)})
+            hidden = {"CUDA_VISIBLE_DEVICES": ""} if hides_gpus else {}
+            self._zygote = Zygote({**environment(scratch), **quiet_environment(scratch), **hidden})
         except BaseException:
             self._sandbox.close()
             raise

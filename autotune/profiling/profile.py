@@ -87,6 +87,7 @@ class Profile:
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2).
         doubts: reasons not to trust these figures.
         gpu: what only a GPU's profile has; None on a CPU.
+        idle_gpu: name of the GPU that is there, where the program trains on the CPU; "" otherwise.
     """
 
     machine: Machine
@@ -109,6 +110,7 @@ class Profile:
     budget_seconds: float = 300.0
     doubts: tuple[Doubt, ...] = ()
     gpu: GpuProfile | None = None
+    idle_gpu: str = ""
 
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""

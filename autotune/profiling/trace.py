@@ -21,7 +21,7 @@ DATA, COPY, SYNC, LAUNCH, OTHER = "data", "copy", "sync", "launch", "other"
 _COPY_NAME = re.compile(r"Memcpy (\w+) \((\w+) -> (\w+)\)")
 _LOADER = "enumerate(DataLoader)"  # torch names its loaders' waits so
 _SYNCHRONISES = re.compile(
-    r"cuda(Stream|Device|Event)Synchronize|cu(Stream|Ctx|Event)Synchronize|cudaMemcpy$"
+    r"cuda(Stream|Device|Event)Synchronize|cu(Stream|Ctx|Event)Synchronize|cudaMemcpy(_v\d+)?(_ptds)?$"
 )
 _SUBMITS = re.compile(r"(cuda|cu)(Launch|Graph|Memcpy|Memset)")
 _WORK, _COPIES = ("kernel", "gpu_memset"), ("gpu_memcpy",)

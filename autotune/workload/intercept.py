@@ -33,11 +33,11 @@ def intercepted(
         training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
         passed_loops: training loops of the program before the one that is meant.
     """
-    on_device = torch.cuda.is_available()
+    has_gpu = torch.cuda.device_count() > 0  # is_available() would settle which ones are visible
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
-    live.clock = CudaClock() if on_device else HostClock()
+    live.clock = CudaClock() if has_gpu else HostClock()
     live.pace = Pace(
         conversation,
         live.clock,
@@ -47,9 +47,9 @@ def intercepted(
         deliver=lambda command: deliver(live, command),
         workers=lambda: loader.worker_ids(live),
         watch=lambda mode: watch_for(live, mode),
-        on_device=on_device,
+        device=live.device,
     )
-    for seam in (loader, model, backward, optimizer, *([copies] if on_device else [])):
+    for seam in (loader, model, backward, optimizer, *([copies] if has_gpu else [])):
         seam.install(live)
     try:
         yield live

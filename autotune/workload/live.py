@@ -47,28 +47,43 @@ class BuiltLoader:
 class Live:
     """State shared by the seams of one run.
 
+    A step is `plain` where nothing is to be done but to count and to time it: the program trains,
+    on the batches that its own loader gives, and all has been seen that is noted of the first
+    steps. The hooks ask for that first, and then run as little Python as may be: what runs cold,
+    between a step's own work, costs ten times what a loop of it would show.
+
     `clock` and `pace` are set right after construction, before any seam is installed.
     """
 
     setup: Setup
     training_loader: LoaderKey | None = None
     passed_loops: int = 0  # training loops of the program before the one that is measured
+
+    # What a plain step needs lies together, for it is out of the caches when a hook comes to it.
+    plain: bool = False
+    stepping: bool = False
+    in_backward: bool = False
+    backwards: int = 0
+    others: int = 0  # steps of other optimizers since the leading one's last
+    fresh_samples: int = 0  # that a plain step has drawn since the last backward
+    drawn: list[tuple["BuiltLoader", Any, int]] = field(
+        default_factory=list
+    )  # since the last backward, with samples, otherwise
+    draw_began: float | None = None  # since the last step
+    training_iterator: Any = None
+    leader: "weakref.ref[torch.optim.Optimizer] | None" = None
+    clock: Clock = field(init=False)
+    pace: Beat = field(init=False)
+
     elsewhere: bool = False  # in a fork of the process that trains: a loader's worker
     discovering: bool = True  # call sites and new modules are still being noted
     discovered_at: int = DISCOVERY_STEPS  # the step with which that ends
-    clock: Clock = field(init=False)
-    pace: Beat = field(init=False)
 
     thread: int = field(default_factory=threading.get_ident)  # that trains
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = (
         None  # the first that trained; a loader made anew at its place follows it
     )
-    training_iterator: Any = None
-    drawn: list[tuple[BuiltLoader, Any, int]] = field(
-        default_factory=list
-    )  # since the last backward, with samples
-    draw_began: float | None = None  # since the last step
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
     ahead: int = 0  # batches drawn before the step on the one before
@@ -89,15 +104,10 @@ class Live:
     autocast: str = ""
     open_autocast: Any = None
 
-    leader: "weakref.ref[torch.optim.Optimizer] | None" = None
-    leader_place: Place | None = None  # where it was built
-    others: int = 0  # steps of other optimizers since its last
+    leader_place: Place | None = None  # where the leading optimizer was built
     passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
-    backwards: int = 0
-    in_backward: bool = False
-    stepping: bool = False
     unscaled_loss: Any = None  # what the user's GradScaler was given last
     scaler_seen: bool = False
     scaler: "torch.amp.GradScaler | None" = None
@@ -130,6 +140,7 @@ class Live:
 
     def leave_training(self) -> None:
         """A trained model is called without gradients: what was drawn for it is not trained on."""
+        self.plain, self.fresh_samples = False, 0
         self.pace.leave_training(self.draw_began)
         self.drawn.clear()
 
@@ -195,13 +206,27 @@ class Live:
         """An optimizer step is complete."""
         self.draw_began = None
         self.others = self.replayed = 0
+        if self.discovering:
+            self.clock.follow(self.device())
         self.discovering = self.pace.steps + 1 < self.discovered_at
         self.pace.step()
+        self.plain = self._is_plain()
+
+    def _is_plain(self) -> bool:
+        setup = self.setup
+        changes = setup.micro_batches > 1 or setup.precision or setup.prefetch_to_device
+        fed = self.kept_batches or self.rehearsal or self.leading_loader is None
+        other = self.discovering or self.elsewhere or self.drawn_in_thread or self.scaler_seen
+        return not (changes or fed or other or self.pace.away)
 
     def device(self) -> torch.device:
-        """Where the model that trains has its parameters."""
+        """Where what trains has its parameters; the CPU as long as nobody knows."""
         for module in self.trained:
             return next(module.parameters()).device
+        leader = self.leader() if self.leader else None
+        for group in leader.param_groups if leader else ():
+            for parameter in group["params"]:
+                return torch.device(parameter.device)
         return torch.device("cpu")
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
@@ -218,12 +243,12 @@ class Live:
             if (optimizer := known()) is not None:
                 vars(optimizer).pop("step", None)
 
-    def unhook(self, module: nn.Module) -> None:
-        """Take the hook of one module out again."""
-        own = [hook for hook in self.restore if hook[0] is module]
-        for owner, name, original in reversed(own):
+    def unhook(self, owner: Any, name: str) -> None:
+        """Take the hooks of one attribute out again."""
+        own = [hook for hook in self.restore if hook[:2] == (owner, name)]
+        for *_, original in reversed(own):
             _put(owner, name, original)
-        self.restore = [hook for hook in self.restore if hook[0] is not module]
+        self.restore = [hook for hook in self.restore if hook not in own]
 
     def note_place(self, role: str) -> None:
         """Remember the user's line that led here, as the place of `role`."""
@@ -238,7 +263,7 @@ _LIVES: "weakref.WeakSet[Live]" = weakref.WeakSet()
 
 def _note_fork() -> None:
     for live in _LIVES:
-        live.elsewhere = True
+        live.elsewhere, live.plain = True, False
 
 
 # Asking for the process id in each hook would cost 5 us each time: a system call empties caches.

@@ -6,21 +6,23 @@ from autotune.workload.processor import read_text
 from autotune.workload.window import Allocator
 
 
-def peak_bytes(*, on_device: bool) -> int | None:
-    """The most that the device had allocated, or that the process had in memory, so far; None where
+def peak_bytes(device: torch.device) -> int | None:
+    """The most that a GPU had allocated, or that the process had in memory, so far; None where
     nobody says.
     """
-    if on_device:
-        return int(torch.cuda.max_memory_allocated())
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
     for line in read_text("/proc/self/status").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return None
 
 
-def allocator() -> Allocator:
-    """The state of torch's allocator on the device."""
-    known = torch.cuda.memory_stats()
+def allocator(device: torch.device) -> Allocator | None:
+    """The state of torch's allocator on a GPU; None on a CPU."""
+    if device.type != "cuda":
+        return None
+    known = torch.cuda.memory_stats(device)
     return Allocator(
         reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
         reserved_bytes=known.get("reserved_bytes.all.current"),

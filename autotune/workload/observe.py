@@ -26,6 +26,8 @@ def observe(live: Live) -> Seen:
         optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
         backwards_per_step=live.backwards / steps,
         samples_per_step=live.pace.samples / steps,
+        device=live.device().type,
+        device_uuid=_uuid(live.device()),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
         shapes=max(Counter(module for module, _ in live.shapes).values(), default=1),
@@ -68,11 +70,20 @@ def _allows_cudnn_tf32() -> bool:
         return bool(cudnn.conv.fp32_precision == "tf32")
 
 
+def _uuid(device: torch.device) -> str:
+    if device.type != "cuda":
+        return ""
+    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+
+
 def _has_expandable_segments() -> bool:
     """As the allocator itself says, whatever the environment asks for."""
     if not torch.cuda.is_initialized():
         return False
-    settings = torch.cuda.memory._snapshot().get("allocator_settings", {})
+    try:
+        settings = torch.cuda.memory._snapshot().get("allocator_settings", {})
+    except RuntimeError:  # another allocator (cudaMallocAsync) has none to show
+        return False
     return bool(settings.get("expandable_segments"))
 
 

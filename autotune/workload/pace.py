@@ -42,7 +42,7 @@ class Pace:
         deliver: what the training loader delivers, drawn beside the training.
         workers: process ids of the loader's workers.
         watch: what looks on in a window of a mode that is not timed; None in others.
-        on_device: the device is a GPU: drain it at the edges and read its memory.
+        device: that trains: a GPU is drained at the edges, and its memory is read.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Pace:
         deliver: Callable[[Draw], Delivery | Unsupported],
         workers: Callable[[], list[int]],
         watch: Callable[[str], Watch | None],
-        on_device: bool,
+        device: Callable[[], torch.device],
     ) -> None:
         self._conversation = conversation
         self._clock = clock
@@ -67,9 +67,8 @@ class Pace:
         self._workers = workers
         self._watch_for = watch
         self._watch: Watch | None = None
-        self._on_device = on_device
+        self._device = device
         self._started = self._first_step = time.perf_counter()
-        self._command: RunWindow | None = None
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
         self._left_at = 0.0
@@ -78,15 +77,16 @@ class Pace:
         self._processor = Processor(workers)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
-        self._reset()
-        self.steps = 0
-        self.samples = 0
-        self.pending_samples = 0
+        self.steps = self.samples = self.pending_samples = 0
+        self._begin(None)
 
-    def _reset(self) -> None:
+    def _begin(self, command: RunWindow | None) -> None:
+        """Count from here on, until `command` has its seconds and its steps."""
+        self._command = command
+        self._to_come = command.seconds if command else 0.0
+        self._full_at = self.steps + (command.steps if command else 0)
+        self._samples_before = self.samples
         self._step_seconds: list[float] = []
-        self._spent = 0.0
-        self._samples = 0
         self._validation, self._validations = 0.0, 0
 
     @property
@@ -111,14 +111,18 @@ class Pace:
             self._away += time.perf_counter() - self._left_at
 
     def _time_away(self) -> float:
-        """Seconds of this step that were not training.
+        """Count the seconds of this step that were not training, and give them.
 
         What happens between every two steps (rollouts, pseudo-labels) is part of training, whatever
         it looks like.
         """
         away, every_step = self._away, self._was_away
         self._was_away, self._away = bool(away), 0.0
-        return 0.0 if every_step else away
+        if not away or every_step:
+            return 0.0
+        self._validation += away
+        self._validations += 1
+        return away
 
     def add_loss(self, loss: torch.Tensor, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's; one on another device stays there and is read at
@@ -138,23 +142,22 @@ class Pace:
             self.enter_training()
         now = time.perf_counter()
         self.steps += 1
+        self.samples += self.pending_samples
+        self.pending_samples = 0
         if self._loss is not None:
             self._losses.append(self._loss)
             self._loss = None
-        away = self._time_away() if self._away or self._was_away else 0.0
-        self._step_seconds.append(now - self._mark - away)
-        self._spent += self._step_seconds[-1]
-        if away:
-            self._validation += away
-            self._validations += 1
-        self._samples += self.pending_samples
-        self.samples += self.pending_samples
-        self.pending_samples, self._mark = 0, now
+        seconds = now - self._mark
+        self._mark = now
+        if self._away or self._was_away:
+            seconds -= self._time_away()
+        self._step_seconds.append(seconds)
+        self._to_come -= seconds
+        if self._to_come > 0 or self.steps < self._full_at or _is_capturing():
+            return
         if self._command is None:
             self._first_step = now
             self._conversation.say(Ready(startup_seconds=now - self._started))
-        elif len(self._step_seconds) < self._command.steps or self._spent < self._command.seconds:
-            return
         elif self._watch is None:
             self._conversation.say(self._close())
         else:
@@ -190,7 +193,8 @@ class Pace:
     def _close(self) -> Window:
         phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
         end = time.perf_counter()
-        if self._step_seconds and self._on_device:
+        device = self._device()
+        if self._step_seconds and device.type == "cuda":
             self._step_seconds[-1] += (
                 end - self._mark
             )  # what the device still had to do is this window's
@@ -199,15 +203,15 @@ class Pace:
         return Window(
             mode=self.mode,
             steps=len(self._step_seconds),
-            samples=self._samples,
+            samples=self.samples - self._samples_before,
             seconds=sum(self._step_seconds),
             validation_seconds=self._validation,
             validations=self._validations,
             step_seconds=tuple(self._step_seconds),
             phases=phases,
             losses=losses,
-            peak_bytes=peak_bytes(on_device=self._on_device),
-            allocator=allocator() if self._on_device else None,
+            peak_bytes=peak_bytes(device),
+            allocator=allocator(device),
             **self._processor.spent(),
         )
 
@@ -227,8 +231,7 @@ class Pace:
                 self._conversation.say(Unsupported(reason=reason))
             else:
                 break
-        self._command = command
-        self._reset()
+        self._begin(command)
         self._clock.drain()
         self._processor.spent()
         self._mark = time.perf_counter()
@@ -256,3 +259,8 @@ class Pace:
         return Window(
             mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent()
         )
+
+
+def _is_capturing() -> bool:
+    """Whether a CUDA graph is being captured, which waiting for the device would spoil."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()

@@ -71,7 +71,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
-        self._on_device = False
+        self._device: torch.device | None = None
         self._hooks: list[Any] = []
         self._kept: dict[int, int] | None = None  # bytes by storage, inside the block at work
         self._given: set[int] = set()
@@ -84,7 +84,8 @@ class _Blocks:
         if model is None:
             return
         self._names = repeated_blocks(model)
-        self._on_device = any(parameter.is_cuda for parameter in model.parameters())
+        on_gpus = (parameter.device for parameter in model.parameters() if parameter.is_cuda)
+        self._device = next(on_gpus, None)
         for name in self._names:
             block = model.get_submodule(name)
             self._hooks += [
@@ -125,8 +126,8 @@ class _Blocks:
         self._kept = None
 
     def _now(self) -> float:
-        if self._on_device:
-            torch.cuda.synchronize()
+        if self._device is not None:
+            torch.cuda.synchronize(self._device)
         return time.perf_counter()
 
 

@@ -104,6 +104,8 @@ class Seen:
     optimizers: int
     backwards_per_step: float
     samples_per_step: float
+    device: str = "cpu"  # that trains: "cpu" or "cuda"
+    device_uuid: str = ""  # of a GPU
     batch: tuple[
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"

@@ -10,13 +10,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Autocast for forward and loss: device type ("cpu", "cuda") and dtype name ("bfloat16",
-    "float16").
+    """Autocast for forward and loss, by dtype name ("bfloat16", "float16").
 
     `scaled` adds a `torch.amp.GradScaler`, as float16 needs.
     """
 
-    device_type: str
     dtype: str
     scaled: bool = False
 

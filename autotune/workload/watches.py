@@ -48,7 +48,7 @@ class Tracing:
 
     def __init__(self) -> None:
         kinds = torch.profiler.ProfilerActivity
-        on_device = [kinds.CUDA] if torch.cuda.is_available() else []
+        on_device = [kinds.CUDA] if torch.cuda.is_initialized() else []
         self._profiler = torch.profiler.profile(activities=[kinds.CPU, *on_device])
 
     def begin(self) -> None:

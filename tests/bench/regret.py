@@ -7,7 +7,9 @@ shares of a step (`f_data`, `f_data_cpu`, `f_fwdbwd`, `f_opt`) of the user's own
 that the profile-guided strategy is told beforehand. The user's own setting, the first trial of
 every strategy, has the fewest workers, the whole batch, two threads and every switch off. A trial
 is a look-up. Regret is the share of the best row's speed that is missed by the row which the
-strategy, from what it saw, would recommend.
+strategy, from what it saw, would recommend. The search's own planner spends the last two of its
+trials as the search does, measuring the two best again; and it is told how noisy a trial is, as a
+search is by its windows.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Measurement
 from autotune.trials.performance import STRUCTURE, Costs
-from autotune.trials.planner import Planner
+from autotune.trials.planner import Z_95, Planner
 from autotune.trials.trial import Trial
 from tests import builders
 
@@ -37,6 +39,8 @@ LOOKS = (3, 5, 8, 12)
 MOST_TRIALS = 60
 CLOSE = 0.10
 NOISE = 0.12
+LEAST_INTERVAL = 0.05  # of a trial, to either side
+FEWEST_EXPLORED = 3  # trials, the user's own setting among them, before two are measured again
 CORES = 2.0
 
 # Columns whose knob has another name here; the others are taken as they are.
@@ -55,9 +59,7 @@ UNKNOWN_SD = 0.2
 USUAL_BATCH = 16
 
 Key = frozenset[tuple[str, Value]]  # what differs from the user's own setting
-Asked = Callable[[Config], float]
-Guess = Callable[["Table", random.Random, Asked], None]
-Recommend = Callable[["Table", Mapping[Key, float]], Key]
+Recommend = Callable[["Table", "Asked"], Key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,25 +141,97 @@ def _difference(config: Config, own: Config) -> Key:
     return frozenset((name, value) for name, value in config.items() if value != own[name])
 
 
+class _Enough(Exception):
+    """The strategy has had its trials."""
+
+
+class Asked:
+    """The rates of a table's configurations, as a strategy sees them.
+
+    Args:
+        table: what is asked.
+        chance: of what is added to a rate.
+        later: the same, where one is measured again.
+        noise: its standard deviation, of the rate's logarithm.
+        look: is called after each trial.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        chance: random.Random,
+        later: random.Random,
+        noise: float,
+        look: Callable[["Asked"], None],
+    ) -> None:
+        self.noise = noise
+        self.seen: dict[Key, float] = {}
+        self._table = table
+        self._chance = chance
+        self._later = later
+        self._again: dict[Key, float] = {}
+        self._look = look
+        self._repeats = 0
+
+    def __call__(self, config: Config) -> float:
+        """The rate of a trial. A configuration asked for again is none: its figure is known.
+
+        Raises:
+            _Enough: there are no more trials.
+        """
+        key = _difference({**self._table.own, **config}, self._table.own)
+        if key in self.seen:
+            self._repeats += 1
+            if self._repeats > 100 * MOST_TRIALS:
+                raise _Enough
+            return self.seen[key]
+        if len(self.seen) >= min(MOST_TRIALS, len(self._table.rows)):
+            raise _Enough
+        self.seen[key] = self._rate(key, self._chance)
+        self._look(self)
+        return self.seen[key]
+
+    def again(self, config: Config) -> float:
+        """The rate of a known configuration, measured once more."""
+        key = _difference({**self._table.own, **config}, self._table.own)
+        if key not in self._again:
+            self._again[key] = self._rate(key, self._later)
+        return self._again[key]
+
+    def _rate(self, key: Key, chance: random.Random) -> float:
+        return self._table.rows[key].rate * math.exp(chance.gauss(0.0, self.noise))
+
+
 def profile_guided(table: Table, chance: random.Random, ask: Asked) -> None:
     """The search's own planner, told the profile of the program as it is."""
     planner = _planner(table)
-    trials = [_trial(0, {}, ask({}))]
+    trials = [_trial(0, {}, ask({}), ask.noise)]
     while (proposal := planner.propose(trials)) is not None:
-        trials.append(_trial(len(trials), proposal.config, ask(proposal.config)))
+        rate = ask(proposal.config)
+        trials.append(_trial(len(trials), proposal.config, rate, ask.noise))
 
 
-def most_likely(table: Table, seen: Mapping[Key, float]) -> Key:
-    """The row that the search's own planner would take to the verdict: the model's, not the
-    highest of noisy rates.
+def most_likely(table: Table, ask: Asked) -> Key:
+    """The row that the search's own planner would take to the verdict, by its model and not by the
+    highest of noisy rates: two of as many trials as there were went to the two best once more.
     """
-    trials = [_trial(number, dict(key), rate) for number, (key, rate) in enumerate(seen.items())]
-    return frozenset(_planner(table).ranked(trials)[0].trial.config.items())
+    seen = list(ask.seen.items())
+    again = 2 if len(seen) >= FEWEST_EXPLORED + 2 else 0
+    planner = _planner(table)
+    trials = [
+        _trial(number, dict(key), rate, ask.noise)
+        for number, (key, rate) in enumerate(seen[: len(seen) - again])
+    ]
+    for each in planner.ranked(trials)[:again]:
+        config = each.trial.config
+        trials.append(_trial(len(trials), config, ask.again(config), ask.noise))
+    return frozenset(planner.ranked(trials)[0].trial.config.items())
 
 
-def highest(table: Table, seen: Mapping[Key, float]) -> Key:
+def highest(table: Table, ask: Asked) -> Key:
     """The row that looked fastest: what Optuna calls the best trial."""
-    return max(seen, key=seen.__getitem__)
+    return max(ask.seen, key=ask.seen.__getitem__)
 
 
 def _planner(table: Table) -> Planner:
@@ -197,10 +271,11 @@ def _expected(table: Table) -> dict[tuple[str, Value], Expectation]:
     return expected
 
 
-def _trial(number: int, config: Config, rate: float) -> Trial:
+def _trial(number: int, config: Config, rate: float, noise: float) -> Trial:
+    either_side = max(LEAST_INTERVAL, Z_95 * noise)
     outcome = Measurement(
         samples_per_second=rate,
-        interval=(0.95 * rate, 1.05 * rate),
+        interval=(rate * math.exp(-either_side), rate * math.exp(either_side)),
         windows=(),
         seen=builders.seen(),
         startup_seconds=0.0,
@@ -210,7 +285,7 @@ def _trial(number: int, config: Config, rate: float) -> Trial:
     return Trial(number=number, config=config, outcome=outcome, seconds=0.0)
 
 
-def sampled(sampler: Callable[[int], optuna.samplers.BaseSampler]) -> Guess:
+def sampled(sampler: Callable[[int], optuna.samplers.BaseSampler]) -> "Guess":
     """A sampler of Optuna's on the same choices."""
 
     def guess(table: Table, chance: random.Random, ask: Asked) -> None:
@@ -246,6 +321,7 @@ def _by_share(table: Table) -> list[str]:
     return sorted(table.choices, key=lambda name: -shares.get(phase.get(name, ""), 0.0))
 
 
+Guess = Callable[[Table, random.Random, Asked], None]
 STRATEGIES: Mapping[str, Guess] = {
     "profile": profile_guided,
     "tpe": sampled(lambda seed: optuna.samplers.TPESampler(seed=seed)),
@@ -254,10 +330,6 @@ STRATEGIES: Mapping[str, Guess] = {
     "coordinate": coordinate,
 }
 RECOMMENDS: Mapping[str, Recommend] = {"profile": most_likely}
-
-
-class _Enough(Exception):
-    """The strategy has had its trials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,34 +342,21 @@ class Replay:
 
 
 def replay(strategy: str, table: Table, seed: int, noise: float) -> Replay:
-    """`strategy` on `table`. A configuration asked for again is not a trial: its figure is
-    known.
-    """
+    """`strategy` on `table`."""
     chance = random.Random(seed)
     recommend = RECOMMENDS.get(strategy, highest)
-    seen: dict[Key, float] = {}
     regrets: list[float] = []  # after each trial
-    repeats = 0
 
-    def ask(config: Config) -> float:
-        nonlocal repeats
-        key = _difference({**table.own, **config}, table.own)
-        if key in seen:
-            repeats += 1
-            if repeats > 100 * MOST_TRIALS:
-                raise _Enough
-            return seen[key]
-        if len(seen) >= min(MOST_TRIALS, len(table.rows)):
-            raise _Enough
-        seen[key] = table.rows[key].rate * math.exp(chance.gauss(0.0, noise))
-        regrets.append(1 - table.rows[recommend(table, seen)].rate / table.best)
-        if len(seen) >= LOOKS[-1] and min(regrets) <= CLOSE:
+    def look(ask: Asked) -> None:
+        regrets.append(1 - table.rows[recommend(table, ask)].rate / table.best)
+        if len(regrets) >= LOOKS[-1] and min(regrets) <= CLOSE:
             raise _Enough  # what comes later is not looked at
-        return seen[key]
 
+    later = random.Random(f"{seed} again")
+    ask = Asked(table, chance=chance, later=later, noise=noise, look=look)
     with contextlib.suppress(_Enough):
         STRATEGIES[strategy](table, chance, ask)
-    return _judged([table.rows[key].seconds for key in seen], regrets)
+    return _judged([table.rows[key].seconds for key in ask.seen], regrets)
 
 
 def _judged(seconds: Sequence[float], regrets: Sequence[float]) -> Replay:

@@ -8,14 +8,14 @@ from tests.workload.programs import PLAIN
 
 def test_a_program_is_timed_in_every_mode(start: Start) -> None:
     text = PLAIN.replace("range(50)", "range(50000)")
-    ablation = ablate(lambda: start(text), seconds=1.0, on_device=False, cores=2, warm_seconds=1.0)
+    ablation = ablate(lambda: start(text), seconds=1.0, cores=2, warm_seconds=1.0)
     assert set(ablation.windows) == {AS_IS, REPLAY_DEVICE, DRAIN}
     assert not ablation.ended
 
 
 def test_a_program_that_ends_at_once_is_started_again_for_what_is_missing(start: Start) -> None:
     text = PLAIN.replace("range(50)", "range(3)")
-    ablation = ablate(lambda: start(text), seconds=1.0, on_device=False, cores=2, warm_seconds=1.0)
+    ablation = ablate(lambda: start(text), seconds=1.0, cores=2, warm_seconds=1.0)
     assert ablation.ended
     assert ablation.windows[AS_IS][0].steps > 3
     assert DRAIN in ablation.windows

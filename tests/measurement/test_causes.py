@@ -25,6 +25,16 @@ OUT_OF_MEMORY = (
             "out_of_memory",
         ),
         (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), "out_of_memory"),
+        (
+            RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+            "out_of_memory",
+        ),
+        (
+            RuntimeError(
+                "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"
+            ),
+            "out_of_memory",
+        ),
         (MemoryError(), "out_of_memory"),
         (
             RuntimeError("CUDA error: an illegal memory access was encountered" + ADVICE),

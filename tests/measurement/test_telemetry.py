@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import psutil
 import pytest
 
 from autotune.measurement import telemetry
@@ -47,13 +48,12 @@ def opened(device: Any) -> Iterator[Any]:
 
 
 def on_gpu() -> Any:
-    seen = builders.seen()
-    return replace(seen, models=tuple(replace(each, device="cuda") for each in seen.models))
+    return replace(builders.seen(), device="cuda")
 
 
 def test_a_run_on_a_gpu_is_read_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device()
-    monkeypatch.setattr(telemetry, "open_device", lambda: opened(device))
+    monkeypatch.setattr(telemetry, "open_device", lambda uuid: opened(device))
     with sampled(on_gpu(), RUN) as found:
         pass
     known = found.telemetry
@@ -66,17 +66,28 @@ def test_a_run_on_a_gpu_is_read_until_it_is_over(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_run_on_a_cpu_opens_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "open_device", lambda: pytest.fail("a device was opened"))
+    monkeypatch.setattr(telemetry, "open_device", lambda _: pytest.fail("a device was opened"))
     with sampled(builders.seen(), RUN) as found:
         pass
     assert found.telemetry is None
 
 
 def test_a_driver_that_is_not_there_is_no_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "open_device", lambda: opened(None))
+    monkeypatch.setattr(telemetry, "open_device", lambda uuid: opened(None))
     with sampled(on_gpu(), RUN) as found:
         pass
     assert found.telemetry is None
+
+
+def test_the_server_through_which_a_device_is_shared_is_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    others = frozenset({RUN, 1, os.getppid()})
+    monkeypatch.setattr(
+        psutil.Process, "name", lambda each: "nvidia-cuda-mps-server" if each.pid == 1 else "python"
+    )
+    assert count_others(others, RUN) == 1
+    assert count_others(frozenset({RUN, 1}), RUN) == 0
 
 
 def test_processes_are_unknown_where_the_run_itself_is_not_listed() -> None:

@@ -8,7 +8,18 @@ import torch
 
 from autotune.workload.clock import END, Clock, CudaClock, HostClock
 
-CLOCKS = {"host": HostClock, "cuda": CudaClock}
+GPU = torch.device("cuda", 1)
+
+
+def of_gpu() -> CudaClock:
+    """A clock of the second GPU."""
+    clock = CudaClock()
+    clock.follow(GPU)
+    return clock
+
+
+# The last one is before anyone knows where the training goes on.
+CLOCKS = {"host": HostClock, "cuda": of_gpu, "unknown": CudaClock}
 
 
 class Moments:
@@ -16,6 +27,7 @@ class Moments:
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.capturing = False
 
     def event(self, *, enable_timing: bool) -> "Event":
         assert enable_timing
@@ -26,7 +38,8 @@ class Event:
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
 
-    def record(self) -> None:
+    def record(self, stream: torch.device) -> None:
+        assert stream == GPU and not self._moments.capturing
         self.at = self._moments.now
 
     def elapsed_time(self, later: "Event") -> float:
@@ -38,8 +51,14 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
     moments = Moments()
     monkeypatch.setattr(time, "perf_counter", lambda: moments.now)
     monkeypatch.setattr(torch.cuda, "Event", moments.event)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: moments.capturing)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronise)
     return moments
+
+
+def synchronise(device: torch.device) -> None:
+    assert device == GPU
 
 
 @pytest.mark.parametrize("kind", CLOCKS.values(), ids=CLOCKS)
@@ -92,9 +111,38 @@ def test_the_events_of_the_device_are_used_again(
 ) -> None:
     made = []
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: made.append(1) or Event(moments))
-    clock = CudaClock()
+    clock = of_gpu()
     for _ in range(5):
         clock.mark(("forward", clock.now()))
         clock.mark((END, clock.now()))
         clock.drain()
     assert len(made) == 4  # a span's two, and those of two edges
+
+
+def test_while_a_graph_is_captured_time_is_the_hosts(moments: Moments) -> None:
+    clock = of_gpu()
+    clock.mark(("forward", clock.now()))
+    moments.capturing = True
+    moments.now += 1
+    clock.mark(("backward", clock.now()))
+    moments.now += 2
+    clock.mark((END, clock.now()))
+    moments.capturing = False
+    moments.now += 4
+    clock.mark((END, clock.now()))
+    assert clock.drain() == {"forward": 5.0, "backward": 2.0}
+
+
+def test_events_of_one_gpu_are_not_used_for_another(
+    moments: Moments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = of_gpu()
+    clock.mark(("forward", clock.now()))
+    clock.mark((END, clock.now()))
+    clock.drain()
+    clock.follow(torch.device("cpu"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: pytest.fail("no GPU is at work"))
+    clock.mark(("forward", clock.now()))
+    moments.now += 1
+    clock.mark((END, clock.now()))
+    assert clock.drain() == {"forward": 1.0}

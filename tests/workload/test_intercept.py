@@ -1,5 +1,6 @@
 """A program run under interception is the same program, watched and set up."""
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from autotune.workload.clock import HostClock
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
@@ -190,7 +192,7 @@ def test_workers_deliver_the_same_batches(tmp_path: Path) -> None:
 
 
 def test_autocast_covers_forward_and_loss(tmp_path: Path) -> None:
-    setup = Setup(precision=Precision(device_type="cpu", dtype="bfloat16"))
+    setup = Setup(precision=Precision(dtype="bfloat16"))
     assert observe(PLAIN, tmp_path, setup=setup).autocast == "bfloat16"
     assert observe(PLAIN, tmp_path).autocast == ""
     whole = losses(PLAIN, tmp_path, count=20)
@@ -217,7 +219,7 @@ model = Net()
 
 
 def test_what_is_computed_again_for_the_backward_pass_is_no_step_of_its_own(tmp_path: Path) -> None:
-    setup = Setup(precision=Precision(device_type="cpu", dtype="bfloat16"))
+    setup = Setup(precision=Precision(dtype="bfloat16"))
     whole = losses(CHECKPOINTED, tmp_path, count=20)
     assert losses(CHECKPOINTED, tmp_path, count=20, setup=setup) == pytest.approx(whole, rel=0.05)
 
@@ -460,3 +462,47 @@ def test_an_optimizer_that_loads_its_state_is_still_one(tmp_path: Path) -> None:
         "for epoch", "optimizer.load_state_dict(optimizer.state_dict())\nfor epoch", 1
     )
     assert observe(resumed, tmp_path).optimizers == 1
+
+
+def test_a_replica_of_a_module_is_called_itself(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch",
+        "import json, pathlib\n"
+        "model(inputs[:2])\n"
+        "replica = model._replicate_for_data_parallel()\n"
+        "replica.forward = lambda x: 'the replica'\n"
+        "pathlib.Path('said.json').write_text(json.dumps(replica(inputs[:2])))\n"
+        "for epoch",
+        1,
+    )
+    run(text, steps(2), folder=tmp_path)
+    assert (tmp_path / "said.json").read_text() == '"the replica"'
+
+
+def test_a_module_in_a_dataset_is_not_timed_by_a_worker(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        class Scaled(torch.utils.data.Dataset):
+            scale = nn.BatchNorm1d(8).eval()
+            def __len__(self): return 64
+            def __getitem__(self, i): return self.scale(inputs[i : i + 1])[0].detach(), targets[i]
+        data = Scaled()
+        data[0]  # hooked, as any module that is called
+        loader = DataLoader(data, batch_size=8, num_workers=1, multiprocessing_context="fork")
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(9):
+            for x, y in loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+
+    class Clock(HostClock):
+        def __init__(self) -> None:
+            super().__init__()
+            here, now = os.getpid(), self.now
+            self.now = lambda: now() if os.getpid() == here else pytest.fail("timed by a worker")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("autotune.workload.intercept.HostClock", Clock)
+        reports = run(text, steps(10), folder=tmp_path)
+    assert window_of(reports).samples == 80

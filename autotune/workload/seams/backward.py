@@ -23,6 +23,16 @@ def install(live: Live) -> None:
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if live.plain and not live.in_backward:
+            _count(live, tensors)
+            live.in_backward = True
+            mark(("backward", now()))
+            try:
+                original(tensors, *args, **kwargs)
+            finally:
+                mark((END, now()))
+                live.in_backward = False
+            return
         if live.in_backward or live.elsewhere:  # inside another: checkpointing
             original(tensors, *args, **kwargs)
             return
@@ -70,22 +80,29 @@ def _install_grad(live: Live) -> None:
     live.patch(torch.autograd, "grad", grad)
 
 
+def _count(live: Live, loss: Any) -> None:
+    """Count a backward pass, the samples that it is of, and its loss."""
+    live.backwards += 1
+    if live.drawn:
+        loader.note_training(live)
+    live.pace.pending_samples += live.fresh_samples
+    live.fresh_samples = 0
+    if isinstance(loss, torch.Tensor):
+        live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
+
+
 def _note(live: Live, tensors: Any) -> None:
     live.forward_begun = False
     if live.discovering:
         live.note_place("backward")
-    if live.drawn:
-        loader.note_training(live)
-    elif live.leading_loader is None:
+    if live.leading_loader is None and not live.drawn:
         # Without a module to call, a step counts as one sample.
         live.pace.pending_samples += live.forward_samples or int(not live.models)
         live.forward_samples = 0
-    live.backwards += 1
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None
-    if isinstance(loss, torch.Tensor):
-        live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
+    _count(live, loss)
 
 
 def _scaled(live: Live, tensors: Any) -> Any:
@@ -96,7 +113,7 @@ def _scaled(live: Live, tensors: Any) -> Any:
         tensors = tensors * live.share
     if live.setup.precision and live.setup.precision.scaled:
         if live.scaler is None:
-            live.scaler = torch.amp.GradScaler(live.setup.precision.device_type)
+            live.scaler = torch.amp.GradScaler(live.device().type)
         tensors = _scale(live.scaler, tensors)
     return tensors
 

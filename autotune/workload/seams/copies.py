@@ -16,12 +16,22 @@ def install(live: Live) -> None:
         live.patch(torch.Tensor, name, _watched(live, name))
 
 
+def _names_a_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether `Tensor.to` is asked for more than another dtype."""
+    given = args[0] if args else kwargs.get("device", kwargs.get("other"))
+    if isinstance(given, torch.Tensor):
+        return given.is_cuda
+    return isinstance(given, (str, int, torch.device)) or kwargs.get("device") is not None
+
+
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
     mark, now = live.clock.mark, live.clock.now
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if torch.cuda.current_stream() != torch.cuda.default_stream():
             live.copied_aside = True  # beside the training: none of its time

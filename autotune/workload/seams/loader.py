@@ -43,7 +43,7 @@ def _install_iter(live: Live) -> None:
         if built is None or not built.trains:
             iterator: Any = original(self)
         else:
-            waits = _waits(live)  # starting workers is a cost of training
+            waits = not live.elsewhere and _waits(live)  # starting workers is a cost of training
             if waits:
                 mark(("data", now()))
             try:
@@ -81,11 +81,20 @@ def _install_next(live: Live) -> None:
     pace, mark, now = live.pace, live.clock.mark, live.clock.now
 
     def __next__(self: Any) -> Any:
+        if live.plain and self is live.training_iterator:
+            mark(("data", now()))
+            try:
+                batch = _draw(self)
+            finally:
+                mark((END, now()))
+            live.fresh_samples += batches.count_samples(batch, self._autotune_loader.batch_size)
+            return batch
         loader = getattr(self, "_autotune_loader", None)
         built = getattr(loader, BUILT, None)
         if loader is None or built is None or live.elsewhere:
             return _draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
+            live.plain = False
             pace.leave_training()
             return _draw(self)
         waits = _waits(live)
@@ -205,7 +214,7 @@ def feed(live: Live, mode: str) -> str:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
         rehearse(live)
-    live.kept_batches = {}
+    live.plain, live.kept_batches = False, {}
     if mode not in (REPLAY_DEVICE, REPLAY_HOST):
         return ""
     if live.batch is None or live.training_iterator is None:

@@ -15,6 +15,13 @@ from autotune.workload.clock import END
 from autotune.workload.live import Live
 from autotune.workload.setup import Precision
 
+_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
+_is_tracing = torch._C._is_tracing
+_current_graph_task_id = torch._C._current_graph_task_id
+
+_replicate_for_data_parallel = nn.Module._replicate_for_data_parallel
+
+_CALL = "_compiled_call_impl"  # the attribute that nn.Module asks first
 _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
 _SHAPES = 256  # more distinct ones need no counting
 
@@ -37,10 +44,19 @@ def install(live: Live) -> None:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
+    live.patch(nn.Module, "_replicate_for_data_parallel", _replicate)
+
+
+def _replicate(module: nn.Module) -> nn.Module:
+    """A replica on another GPU has the attributes of its module; a hook would call that one."""
+    replica: nn.Module = _replicate_for_data_parallel(module)  # type: ignore[no-untyped-call]
+    if _is_hooked(replica):
+        del vars(replica)[_CALL]
+    return replica
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    return hasattr(vars(module).get("_compiled_call_impl"), "autotune_inner")
+    return hasattr(vars(module).get(_CALL), "autotune_inner")
 
 
 def hook(live: Live, module: nn.Module) -> None:
@@ -53,21 +69,26 @@ def hook(live: Live, module: nn.Module) -> None:
     if ready:
         set_up(live, module)
     trainable = _is_trainable(module)
-    inner = vars(module).get("_compiled_call_impl") or module._call_impl
+    inner = vars(module).get(_CALL) or module._call_impl
     mark, now = live.clock.mark, live.clock.now
+    last_shape: Any = None
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if _is_no_step():
+        nonlocal last_shape
+        if _is_no_step() or live.elsewhere:
             return inner(*args, **kwargs)
         if not torch.is_grad_enabled():
             if not _belongs_to_step(live, module):
                 return inner(*args, **kwargs)
         elif not ready and _is_to_train(module):
-            live.unhook(module)
+            live.unhook(module, _CALL)
             hook(live, module)
-            return vars(module)["_compiled_call_impl"](*args, **kwargs)
-        elif trainable:
-            _note_training(live, module, args, kwargs)
+            return vars(module)[_CALL](*args, **kwargs)
+        elif not live.plain:
+            if trainable:
+                _note_training(live, module, args, kwargs)
+        elif not args or getattr(args[0], "shape", None) != last_shape or last_shape is None:
+            last_shape = _note_shape(live, module, args, kwargs)
         mark(("forward", now()))
         try:
             return inner(*args, **kwargs)
@@ -75,18 +96,14 @@ def hook(live: Live, module: nn.Module) -> None:
             mark((END, now()))
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
-    live.patch(module, "_compiled_call_impl", timed)
+    live.patch(module, _CALL, timed)
 
 
 def _is_no_step() -> bool:
     """Whether this call is traced, or is made by a backward pass that computes checkpointed
     activations again, under the autocast of their forward pass.
     """
-    return (
-        torch.compiler.is_dynamo_compiling()
-        or torch._C._is_tracing()
-        or torch._C._current_graph_task_id() != _NO_BACKWARD
-    )
+    return _is_dynamo_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
 
 
 def _is_trainable(module: nn.Module) -> bool:
@@ -130,13 +147,9 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
     if live.pace.away:
         live.pace.enter_training()
-    given = args[0] if args else None
-    found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
-    if found is not None:
-        shape = found.shape
+    shape = _note_shape(live, module, args, kwargs)
+    if shape is not None:
         live.forward_samples = shape[0] if shape else 1
-        if (id(module), shape) not in live.shapes and len(live.shapes) < _SHAPES:
-            live.shapes.add((id(module), tuple(shape)))
     if live.setup.precision is not None and live.open_autocast is None:
         _open_autocast(live, live.setup.precision)
     if live.discovering:
@@ -147,11 +160,20 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         _note_autocast(live)
 
 
+def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
+    """Remember the shape of the first tensor that `module` is given, and give it."""
+    given = args[0] if args else None
+    found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
+    if found is None:
+        return None
+    if (id(module), found.shape) not in live.shapes and len(live.shapes) < _SHAPES:
+        live.shapes.add((id(module), tuple(found.shape)))
+    return found.shape
+
+
 def _open_autocast(live: Live, precision: Precision) -> None:
     """Autocast from here to the backward pass, so that the loss is computed under it as well."""
-    live.open_autocast = torch.autocast(
-        precision.device_type, dtype=getattr(torch, precision.dtype)
-    )
+    live.open_autocast = torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))
     live.open_autocast.__enter__()
 
 

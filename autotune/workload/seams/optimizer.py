@@ -63,6 +63,17 @@ def _timed_step(live: Live, original: Any) -> Any:
     mark, now = live.clock.mark, live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if live.plain and not (args or kwargs or live.stepping) and live.leader() is self:  # type: ignore[misc]
+            live.stepping = True
+            mark(("optimizer", now()))
+            try:
+                outcome = original(self)
+            finally:
+                mark((END, now()))
+                live.stepping = False
+            live.draw_began, live.others = None, 0
+            live.pace.step()
+            return outcome
         if live.stepping or live.elsewhere:
             return original(self, *args, **kwargs)
         if live.group_open:
@@ -84,6 +95,7 @@ def _timed_step(live: Live, original: Any) -> Any:
         live.holding = False
         if live.has_stepped(self):
             model.install(live)
+            _install_zero_grad(live)
             live.end_step()
         return outcome
 
@@ -139,19 +151,22 @@ def step_without_optimizer(live: Live) -> None:
 
 def _install_zero_grad(live: Live) -> None:
     for owner in (torch.optim.Optimizer, nn.Module):
-        live.patch(owner, "zero_grad", _zero_grad(live, owner.zero_grad))
+        live.patch(owner, "zero_grad", _zero_grad(live, owner))
 
 
-def _zero_grad(live: Live, original: Any) -> Any:
+def _zero_grad(live: Live, owner: Any) -> Any:
+    original, wanted = owner.zero_grad, live.setup.set_to_none
+    needed = wanted is not None or live.setup.micro_batches > 1
+
     def zero_grad(self: Any, set_to_none: bool = True) -> None:
         if live.discovering:
             live.note_place("zero_grad")
-            live.set_to_none = (
-                set_to_none if live.setup.set_to_none is None else live.setup.set_to_none
-            )
+            live.set_to_none = set_to_none if wanted is None else wanted
+        elif not needed:
+            live.unhook(owner, "zero_grad")
         if live.holding:
             return
-        original(self, set_to_none if live.setup.set_to_none is None else live.setup.set_to_none)
+        original(self, set_to_none if wanted is None else wanted)
 
     return zero_grad
 
