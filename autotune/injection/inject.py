@@ -4,18 +4,16 @@ run without autotune.
 
 import os
 import sys
-import time
-from collections import deque
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-import torch
 from torch.utils.data._utils.worker import _worker_loop
 
 import autotune
 from autotune.injection.order import Order, given_order
 from autotune.knobs import setup_for, unobserved
 from autotune.workload.beat import Steps
+from autotune.workload.clock import Untimed
 from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.observe import observe
 from autotune.workload.seams import backward, copies, loader, model, optimizer
@@ -23,19 +21,6 @@ from autotune.workload.seams import backward, copies, loader, model, optimizer
 # Steps after which the settings must be in effect; the seams note what they see in the first ones.
 LOOK_AFTER = DISCOVERY_STEPS + 2
 _OURS = os.path.dirname(autotune.__file__)
-
-
-class _NoClock:
-    """Keeps nothing that is marked."""
-
-    mark = deque[object](maxlen=0).append
-    now = time.perf_counter
-
-    def follow(self, device: torch.device) -> None:
-        """There is nothing to time."""
-
-    def drain(self) -> dict[str, float]:
-        return {}
 
 
 def inject() -> None:
@@ -58,7 +43,7 @@ def set_up(order: Order) -> Live:
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=order.loader, passed_loops=order.passed_loops)
-    live.clock = _NoClock()
+    live.clock = Untimed()
     live.pace = Steps(after=LOOK_AFTER, then=lambda: _look(live, order))
     copying = setup.non_blocking or setup.prefetch_to_device
     for seam in (loader, model, backward, optimizer, *([copies] if copying else [])):

@@ -81,7 +81,11 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         setup = setup_for({} if natively else job.config)
         setup.nudge = job.nudge
         with intercepted(
-            setup, line, training_loader=job.training_loader, passed_loops=job.passed_loops
+            setup,
+            line,
+            training_loader=job.training_loader,
+            passed_loops=job.passed_loops,
+            phases=job.phases,
         ) as live:
             try:
                 exit_code = _run_program(job)

@@ -109,12 +109,14 @@ class Workbench:
         sources: Mapping[str, str] | None = None,
         injected: bool = False,
         nudge: float = 0.0,
+        phases: bool = False,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
-        `nudge`, weights begin moved by so much of themselves.
+        `nudge`, weights begin moved by so much of themselves. With `phases`, windows say what their
+        time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -125,6 +127,7 @@ class Workbench:
             objects=self._target.objects,
             injected=injected,
             nudge=nudge,
+            phases=phases,
         )
         run = self._fork(job, self._sandbox.layer())
         return self._try_prepared(run, job) if self._prepared_untried else run
@@ -160,7 +163,7 @@ class Workbench:
         """Start the first run, and keep what the program prepares before its first step for all
         later ones; `waited` is told for how many seconds that step has been waited for.
         """
-        run = self.start()
+        run = self.start(phases=True)
         run.await_first_step(waited)
         run.limit(self._first_start_limit_seconds / 2)  # a step need not import anything
         if self._longest_start_seconds is None:

@@ -1,12 +1,9 @@
 """The beat of a run as the seams give it: a Pace times it, Steps only count it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from autotune.workload.window import AS_IS
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Beat(Protocol):
@@ -15,6 +12,10 @@ class Beat(Protocol):
     steps: int
     samples: int
     pending_samples: int
+
+    @property
+    def wants_loss(self) -> bool:
+        """Whether the current step's loss is to be added."""
 
     @property
     def mode(self) -> str:
@@ -30,8 +31,8 @@ class Beat(Protocol):
     def enter_training(self) -> None:
         """The program is back at training."""
 
-    def add_loss(self, loss: "torch.Tensor", weight: float = 1.0) -> None:
-        """Count `loss` towards the current step's."""
+    def add_loss(self, loss: object, weight: float = 1.0) -> None:
+        """Count `loss` towards the current step's, the mean of one with several numbers."""
 
     def step(self) -> None:
         """The leading optimizer has stepped."""
@@ -55,7 +56,7 @@ class Steps:
     """
 
     mode = AS_IS
-    away = False
+    away = wants_loss = False
 
     def __init__(self, *, after: int, then: Callable[[], None]) -> None:
         self.steps = 0
@@ -78,7 +79,7 @@ class Steps:
     def enter_training(self) -> None:
         """Nothing is timed."""
 
-    def add_loss(self, loss: "torch.Tensor", weight: float = 1.0) -> None:
+    def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """No loss is kept."""
 
     def pass_over(self) -> None:

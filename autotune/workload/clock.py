@@ -6,30 +6,31 @@ GPU, fork, or train on the CPU beside one.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, MutableSequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import torch
 
-END = None  # closes the innermost span
-_EDGE = ""  # neither begins nor ends one
+Note = Callable[[Any], None]
 
 
 class Clock(Protocol):
-    """Seams note where spans begin and end, `mark((phase, now()))` and `mark((END, now()))`. On the
-    host both are calls of C: what a hook runs in Python costs most where it runs cold, between two
-    steps' own work. Spans may nest; a span's time excludes the spans inside it.
+    """Seams note the moments at which spans of a phase begin and end: `began, ended =
+    clock.span(phase)`, then `began(now())` and `ended(now())`. On the host both are calls of C that
+    keep eight bytes: what a hook runs in Python, and each object that it makes, costs most where it
+    comes cold, between two steps' own work. Spans may nest; a span's time excludes the spans inside
+    it.
     """
-
-    @property
-    def mark(self) -> Callable[[tuple[str | None, Any]], None]:
-        """Notes that a span of a phase begins at a moment, or that one ends."""
 
     @property
     def now(self) -> Callable[[], Any]:
         """The moment that it is."""
+
+    def span(self, phase: str, /) -> tuple[Note, Note]:
+        """What notes that a span of `phase` begins at a moment, and what notes that one ends."""
 
     def follow(self, device: "torch.device") -> None:
         """The training is known to go on there."""
@@ -40,48 +41,99 @@ class Clock(Protocol):
         """
 
 
+class Untimed:
+    """Keeps nothing that is noted, for runs of which nobody asks how their time is split."""
+
+    now = float
+
+    def __init__(self) -> None:
+        self._device: torch.device | None = None
+
+    def span(self, _: str) -> tuple[Note, Note]:
+        return _nowhere, _nowhere
+
+    def follow(self, device: "torch.device") -> None:
+        self._device = device
+
+    def drain(self) -> dict[str, float]:
+        if self._device is not None and self._device.type == "cuda":
+            import torch
+
+            torch.cuda.synchronize(self._device)
+        return {}
+
+
+_nowhere = deque[object](maxlen=0).append
+
+
 class _Spans:
-    """Marks, and what they add up to.
+    """Moments at which spans began and ended, by phase, and what they add up to.
 
     Args:
+        log: makes an empty sequence of moments.
         elapsed: seconds from one moment to a later one.
     """
 
-    def __init__(self, elapsed: Callable[[Any, Any], float]) -> None:
-        self.marks: list[tuple[str | None, Any]] = []
+    def __init__(
+        self, log: Callable[[], MutableSequence[Any]], elapsed: Callable[[Any, Any], float]
+    ) -> None:
+        self._began = defaultdict[str, MutableSequence[Any]](log)
+        self._ended = defaultdict[str, MutableSequence[Any]](log)
         self._elapsed = elapsed
         self._open: list[str] = []
         self._since: Any = None
 
-    def totals(self) -> dict[str, float]:
-        """Seconds by phase up to the last mark, from which the next are counted."""
+    def span(self, phase: str) -> tuple[Note, Note]:
+        return self._began[phase].append, self._ended[phase].append
+
+    def take(self) -> list[tuple[Any, bool, str]]:
+        """All that was noted, in order: moment, whether a span ends there, and its phase."""
+        noted = [
+            (moment, ends, phase)
+            for ends, logs in ((False, self._began), (True, self._ended))
+            for phase, log in logs.items()
+            for moment in log
+        ]
+        for log in (*self._began.values(), *self._ended.values()):
+            del log[:]
+        return sorted(noted, key=_by_the_host)
+
+    def totals(self, noted: list[tuple[Any, bool, str]], edge: Any) -> dict[str, float]:
+        """Seconds by phase of what was taken, up to the edge, from which the next are counted."""
         totals: defaultdict[str, float] = defaultdict(float)
-        for phase, moment in self.marks:
+        for moment, ends, phase in (*noted, (edge, True, "")):
             if self._open:
                 totals[self._open[-1]] += self._elapsed(self._since, moment)
-            if phase is END:
-                del self._open[-1:]  # another thread's span may have been in between
-            elif phase != _EDGE:
+            if not ends:
                 self._open.append(phase)
+            elif phase in self._open:  # another thread's span may have been in between
+                del self._open[_last(self._open, phase)]
             self._since = moment
-        self.marks.clear()
         return dict(totals)
+
+
+def _by_the_host(noted: tuple[Any, bool, str]) -> tuple[float, bool]:
+    moment, ends, _ = noted
+    return (moment[0] if isinstance(moment, tuple) else moment), ends
+
+
+def _last(phases: list[str], phase: str) -> int:
+    return len(phases) - 1 - phases[::-1].index(phase)
 
 
 class HostClock:
     """Phases by the host's clock: exact where the host computes itself."""
 
     def __init__(self) -> None:
-        self._spans = _Spans(lambda since, moment: moment - since)
-        self.mark = self._spans.marks.append
+        self._spans = _Spans(lambda: array("d"), lambda since, moment: moment - since)
+        self.span = self._spans.span
         self.now = time.perf_counter
 
     def follow(self, device: "torch.device") -> None:
         """It is the host."""
 
     def drain(self) -> dict[str, float]:
-        self.mark((_EDGE, self.now()))
-        return self._spans.totals()
+        return self._spans.totals(self._spans.take(), self.now())
 
 
 Moment = tuple[float, "torch.cuda.Event | None"]  # by the host's clock, and by the device's
@@ -97,8 +149,8 @@ class CudaClock:
     """
 
     def __init__(self) -> None:
-        self._spans = _Spans(_elapsed)
-        self.mark = self._spans.marks.append
+        self._spans = _Spans(list, _elapsed)
+        self.span = self._spans.span
         self._device: torch.device | None = None
         self._pool: list[torch.cuda.Event] = []  # an event is for one device
         self._edge: torch.cuda.Event | None = None  # from which the open span is counted on
@@ -120,13 +172,12 @@ class CudaClock:
     def drain(self) -> dict[str, float]:
         import torch
 
-        edge = self.now()
-        self.mark((_EDGE, edge))
+        noted, edge = self._spans.take(), self.now()
         if self._device is not None:
             torch.cuda.synchronize(self._device)
-        passed = [event for _, (_, event) in self._spans.marks if event not in (None, edge[1])]
-        totals = self._spans.totals()
-        self._pool += passed if self._edge is None else [*passed, self._edge]
+        totals = self._spans.totals(noted, edge)
+        passed = [event for (_, event), _, _ in noted] + [self._edge]
+        self._pool += [event for event in passed if event is not None]
         self._edge = edge[1]
         return totals
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from autotune.workload.clock import CudaClock, HostClock
+from autotune.workload.clock import CudaClock, HostClock, Untimed
 from autotune.workload.conversation import Conversation
 from autotune.workload.drawing import deliver
 from autotune.workload.live import Live
@@ -24,6 +24,7 @@ def intercepted(
     *,
     training_loader: LoaderKey | None = None,
     passed_loops: int = 0,
+    phases: bool = True,
 ) -> Iterator[Live]:
     """Watch the training that runs inside, set up as `setup` says; every hook is gone afterwards.
 
@@ -32,12 +33,13 @@ def intercepted(
         conversation: is told of windows and asked what comes next, between steps.
         training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
         passed_loops: training loops of the program before the one that is meant.
+        phases: whether windows say what their time was spent on, which itself takes some.
     """
     has_gpu = torch.cuda.device_count() > 0  # is_available() would settle which ones are visible
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
-    live.clock = CudaClock() if has_gpu else HostClock()
+    live.clock = (CudaClock() if has_gpu else HostClock()) if phases else Untimed()
     live.pace = Pace(
         conversation,
         live.clock,

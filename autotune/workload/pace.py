@@ -28,6 +28,9 @@ from autotune.workload.seen import Seen
 from autotune.workload.watches import Watch
 from autotune.workload.window import AS_IS, DRAIN, Window
 
+# Trainings are compared by their first losses; later ones only show whether they still are numbers.
+LOSSES_READ, LOSS_EVERY = 200, 8
+
 
 class Pace:
     """Counts what the seams report and talks with the controller at step boundaries.
@@ -77,6 +80,7 @@ class Pace:
         self._processor = Processor(workers)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
+        self.wants_loss = True
         self.steps = self.samples = self.pending_samples = 0
         self._begin(None)
 
@@ -124,10 +128,14 @@ class Pace:
         self._validations += 1
         return away
 
-    def add_loss(self, loss: torch.Tensor, weight: float = 1.0) -> None:
-        """Count `loss` towards the current step's; one on another device stays there and is read at
-        the window's edge.
+    def add_loss(self, loss: object, weight: float = 1.0) -> None:
+        """Count `loss` towards the current step's, the mean of one with several numbers; one on
+        another device stays there and is read at the window's edge.
         """
+        if not isinstance(loss, torch.Tensor):
+            return
+        if loss.numel() != 1:
+            loss = loss.float().mean()
         # A copy: what a CUDA graph gives is overwritten by its next replay.
         part = loss.item() if loss.is_cpu else loss.detach().to(torch.float32, copy=True)
         if weight != 1.0:
@@ -147,6 +155,7 @@ class Pace:
         if self._loss is not None:
             self._losses.append(self._loss)
             self._loss = None
+        self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds = now - self._mark
         self._mark = now
         if self._away or self._was_away:

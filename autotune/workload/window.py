@@ -52,13 +52,15 @@ class Window:
         validation_seconds: wall spent outside training (forward without gradients between steps).
         validations: how many times the program left its training for that.
         step_seconds: each step's wall, in order.
-        phases: seconds by phase, over the whole window; a phase that was not seen is absent.
+        phases: seconds by phase, over the whole window; a phase that was not seen is absent, and
+            all are where nobody asked for them.
         cpu_seconds: processor time of the training process, all threads.
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         stolen_seconds: processor time that the host of a virtual machine took from the run.
         others_seconds: what all else used of the processors that the run may use; None if unknown.
-        losses: each optimizer step's loss since the window before; nan where it is not a number.
+        losses: of the optimizer steps since the window before, each of a run's first 200 and one in
+            eight of those that follow; nan where one is not a number.
         peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
             not measured.
         allocator: of the device, at the window's end; None on a CPU.

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from functools import partial
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -26,7 +27,7 @@ def overhead(setting: Setting) -> dict[str, Any]:
         rounds, steps = (2, 5) if setting.rehearse else (20, 100)
         seconds: dict[str, list[float]] = {"plain": [], "watched": []}
         for number in range(rounds):
-            turns = [("plain", nullcontext), ("watched", watched)]
+            turns = [("plain", nullcontext), ("watched", partial(watched, phases=True))]
             for kind, context in turns if number % 2 == 0 else turns[::-1]:
                 with context():
                     seconds[kind].append(_step_seconds(*size, steps))

@@ -1,5 +1,5 @@
-"""What watching costs a training step: the same loop with and without the hooks, by turns, in one
-process.
+"""What the hooks cost a training step: the same loop without them, with them as in trials and
+turns, and as in the profile, which asks what a step's time is spent on; by turns, in one process.
 
     python -m tests.bench.overhead [--rounds 40] [--out reports/bench/overhead.json]
 
@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,21 +28,22 @@ from autotune.workload.conversation import Rehearsed, RunWindow
 from autotune.workload.intercept import intercepted
 from autotune.workload.setup import Setup
 
-WARM_STEPS = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A training loop of `depth` linear layers of `width`, on batches of `batch`."""
+    """A training loop of `depth` linear layers of `width`, on batches of `batch`: `steps` of it,
+    after `warm` ones. (Of a run's first 200 steps each loss is read, of later ones one in eight.)
+    """
 
     width: int
     depth: int
     batch: int
     steps: int
+    warm: int = 20
 
 
 LOOPS = {
-    "tiny": Loop(width=16, depth=2, batch=8, steps=300),
+    "tiny": Loop(width=16, depth=2, batch=8, steps=300, warm=200),
     "small": Loop(width=64, depth=40, batch=16, steps=60),
     "5 ms": Loop(width=512, depth=6, batch=32, steps=50),
 }
@@ -59,7 +61,7 @@ def step_seconds(loop: Loop) -> list[float]:
     loader = DataLoader(TensorDataset(inputs, inputs), batch_size=loop.batch)
     batches = _forever(loader)
     seconds: list[float] = []
-    for _ in range(WARM_STEPS + loop.steps):
+    for _ in range(loop.warm + loop.steps):
         began = time.perf_counter()
         x, y = next(batches)
         optimizer.zero_grad()
@@ -67,7 +69,7 @@ def step_seconds(loop: Loop) -> list[float]:
         loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - began)
-    return seconds[WARM_STEPS:]
+    return seconds[loop.warm :]
 
 
 def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torch.Tensor]]:
@@ -75,36 +77,53 @@ def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torc
         yield from loader
 
 
-def watched() -> AbstractContextManager[object]:
-    return intercepted(Setup(), Rehearsed(RunWindow(seconds=math.inf)))
+def watched(*, phases: bool) -> AbstractContextManager[object]:
+    """The hooks, as in the profile or as in trials and turns."""
+    return intercepted(Setup(), Rehearsed(RunWindow(seconds=math.inf)), phases=phases)
+
+
+CONTEXTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "plain": nullcontext,
+    "turns": lambda: watched(phases=False),
+    "profile": lambda: watched(phases=True),
+}
 
 
 def cost(loop: Loop, rounds: int) -> dict[str, object]:
     """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
-    contexts: tuple[Callable[[], AbstractContextManager[object]], ...] = (nullcontext, watched)
-    medians: dict[str, list[float]] = {"plain": [], "watched": []}
-    means: dict[str, list[float]] = {"plain": [], "watched": []}
+    medians: dict[str, list[float]] = {name: [] for name in CONTEXTS}
+    means: dict[str, list[float]] = {name: [] for name in CONTEXTS}
+    names = list(CONTEXTS)
     for number in range(rounds):
-        turns = list(zip(medians, contexts, strict=True))
-        for name, context in turns if number % 2 == 0 else turns[::-1]:
-            with context():
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            with CONTEXTS[name]():
                 seconds = step_seconds(loop)
             medians[name].append(median(seconds))
             means[name].append(fmean(seconds))
-    costs, of_means = _differences(medians), _differences(means)
     return {
         "plain_step_microseconds": 1e6 * median(medians["plain"]),
-        "cost_microseconds": median(costs),
-        "interval_microseconds": median_interval(costs),
-        "cost_of_means_microseconds": median(of_means),
         "raw_median_step_seconds": medians,
         "raw_mean_step_seconds": means,
+        **{name: _cost(name, medians, means) for name in names[1:]},
     }
 
 
-def _differences(seconds: dict[str, list[float]]) -> list[float]:
-    pairs = zip(seconds["plain"], seconds["watched"], strict=True)
-    return [1e6 * (watched - plain) for plain, watched in pairs]
+def _cost(
+    name: str, medians: dict[str, list[float]], means: dict[str, list[float]]
+) -> dict[str, object]:
+    of_medians, of_means = (
+        [
+            1e6 * (with_hooks - plain)
+            for plain, with_hooks in zip(of["plain"], of[name], strict=True)
+        ]
+        for of in (medians, means)
+    )
+    return {
+        "cost_microseconds": median(of_medians),
+        "interval_microseconds": median_interval(of_medians),
+        "cost_of_means_microseconds": median(of_means),
+    }
 
 
 def median_interval(values: list[float]) -> list[float]:
@@ -130,12 +149,12 @@ def main() -> None:
     machine = detect()
     costs = {name: cost(loop, arguments.rounds) for name, loop in LOOPS.items()}
     for name, found in costs.items():
-        low, high = found["interval_microseconds"]  # type: ignore[misc]
-        print(
-            f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost "
-            f"{found['cost_microseconds']:6.1f} us (95 % interval {low:.1f} to {high:.1f}), "
-            f"{found['cost_of_means_microseconds']:.1f} by the means"
-        )
+        print(f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost", end="")
+        for when in list(CONTEXTS)[1:]:
+            of: dict[str, Any] = found[when]  # type: ignore[assignment]
+            cost, (low, high) = of["cost_microseconds"], of["interval_microseconds"]
+            print(f"  in {when} {cost:6.1f} us ({low:.1f} to {high:.1f})", end="")
+        print()
     if arguments.out:
         facts = {
             "device": machine.device_name,

@@ -12,7 +12,7 @@ import torch
 from autotune.knobs import by_name, unobserved
 from autotune.knobs.knob import Value
 from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.workload.clock import END, CudaClock
+from autotune.workload.clock import CudaClock
 from tests.gpu.programs import PINNED, TRAINING, failing
 from tests.measurement.conftest import Start
 
@@ -158,10 +158,11 @@ class TestFigures:
         matrix @ matrix
         clock.drain()
         began = time.perf_counter()
-        clock.mark(("forward", clock.now()))
+        began, ended = clock.span("forward")
+        began(clock.now())
         for _ in range(20):
             matrix = torch.tanh(matrix @ matrix)
-        clock.mark((END, clock.now()))
+        ended(clock.now())
         seconds = clock.drain()["forward"]
         assert seconds == pytest.approx(time.perf_counter() - began, rel=0.1)
 
@@ -173,9 +174,10 @@ class TestFigures:
         matrix @ matrix
         clock.drain()
         began = time.perf_counter()
-        clock.mark(("forward", clock.now()))
+        began, ended = clock.span("forward")
+        began(clock.now())
         for _ in range(20):
             matrix @ matrix
-        clock.mark((END, clock.now()))
+        ended(clock.now())
         queued = time.perf_counter() - began
         assert queued < 0.5 * clock.drain()["forward"]

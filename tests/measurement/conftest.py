@@ -24,7 +24,8 @@ def start(zygote: Zygote, tmp_path: Path) -> Iterator[Start]:
     ) -> ProcessRun:
         path = tmp_path / "train.py"
         path.write_text(text)
-        job = Job(program=Program(path=str(path), directory=str(tmp_path)), config=config or {})
+        program = Program(path=str(path), directory=str(tmp_path))
+        job = Job(program=program, config=config or {}, phases=True)
         runs.append(zygote.start(job, limit_seconds=limit_seconds))
         return runs[-1]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from autotune.workload.clock import END, Clock, CudaClock, HostClock
+from autotune.workload.clock import Clock, CudaClock, HostClock
 
 GPU = torch.device("cuda", 1)
 
@@ -20,6 +20,14 @@ def of_gpu() -> CudaClock:
 
 # The last one is before anyone knows where the training goes on.
 CLOCKS = {"host": HostClock, "cuda": of_gpu, "unknown": CudaClock}
+
+
+def begin(clock: Clock, phase: str) -> None:
+    clock.span(phase)[0](clock.now())
+
+
+def end(clock: Clock, phase: str) -> None:
+    clock.span(phase)[1](clock.now())
 
 
 class Moments:
@@ -68,27 +76,27 @@ def test_a_span_excludes_the_spans_inside_it_and_what_is_outside_all(
     clock = kind()
     for phase, seconds in (("data", 1.0), ("forward", 2.0)):
         moments.now += 5
-        clock.mark((phase, clock.now()))
+        begin(clock, phase)
         moments.now += seconds
-        clock.mark(("copy", clock.now()))
+        begin(clock, "copy")
         moments.now += 0.25
-        clock.mark((END, clock.now()))
+        end(clock, "copy")
         moments.now += seconds
-        clock.mark((END, clock.now()))
+        end(clock, phase)
     assert clock.drain() == {"data": 2.0, "forward": 4.0, "copy": 0.5}
 
 
 @pytest.mark.parametrize("kind", CLOCKS.values(), ids=CLOCKS)
 def test_a_drained_clock_begins_again(kind: Callable[[], Clock], moments: Moments) -> None:
     clock = kind()
-    clock.mark(("data", clock.now()))
+    begin(clock, "data")
     moments.now += 1
-    clock.mark((END, clock.now()))
+    end(clock, "data")
     clock.drain()
     moments.now += 7
-    clock.mark(("data", clock.now()))
+    begin(clock, "data")
     moments.now += 3
-    clock.mark((END, clock.now()))
+    end(clock, "data")
     assert clock.drain() == {"data": 3.0}
     assert clock.drain() == {}
 
@@ -98,11 +106,11 @@ def test_a_span_that_is_open_at_the_edge_can_still_be_closed(
     kind: Callable[[], Clock], moments: Moments
 ) -> None:
     clock = kind()
-    clock.mark(("optimizer", clock.now()))
+    begin(clock, "optimizer")
     moments.now += 1
     clock.drain()
     moments.now += 1
-    clock.mark((END, clock.now()))
+    end(clock, "optimizer")
     assert sum(clock.drain().values()) <= 1
 
 
@@ -113,23 +121,23 @@ def test_the_events_of_the_device_are_used_again(
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: made.append(1) or Event(moments))
     clock = of_gpu()
     for _ in range(5):
-        clock.mark(("forward", clock.now()))
-        clock.mark((END, clock.now()))
+        begin(clock, "forward")
+        end(clock, "forward")
         clock.drain()
     assert len(made) == 4  # a span's two, and those of two edges
 
 
 def test_while_a_graph_is_captured_time_is_the_hosts(moments: Moments) -> None:
     clock = of_gpu()
-    clock.mark(("forward", clock.now()))
+    begin(clock, "forward")
     moments.capturing = True
     moments.now += 1
-    clock.mark(("backward", clock.now()))
+    begin(clock, "backward")
     moments.now += 2
-    clock.mark((END, clock.now()))
+    end(clock, "backward")
     moments.capturing = False
     moments.now += 4
-    clock.mark((END, clock.now()))
+    end(clock, "forward")
     assert clock.drain() == {"forward": 5.0, "backward": 2.0}
 
 
@@ -137,12 +145,12 @@ def test_events_of_one_gpu_are_not_used_for_another(
     moments: Moments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = of_gpu()
-    clock.mark(("forward", clock.now()))
-    clock.mark((END, clock.now()))
+    begin(clock, "forward")
+    end(clock, "forward")
     clock.drain()
     clock.follow(torch.device("cpu"))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: pytest.fail("no GPU is at work"))
-    clock.mark(("forward", clock.now()))
+    begin(clock, "forward")
     moments.now += 1
-    clock.mark((END, clock.now()))
+    end(clock, "forward")
     assert clock.drain() == {"forward": 1.0}

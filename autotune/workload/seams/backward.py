@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from autotune.workload.clock import END
 from autotune.workload.live import Live
 from autotune.workload.seams import loader, model
 from autotune.workload.seams.optimizer import step_without_optimizer
@@ -19,18 +18,25 @@ def install(live: Live) -> None:
     and `GradScaler.scale`.
     """
     original = torch.autograd.backward
-    pace, mark, now = live.pace, live.clock.mark, live.clock.now
+    pace, now = live.pace, live.clock.now
+    began, ended = live.clock.span("backward")
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if live.plain and not live.in_backward:
-            _count(live, tensors)
             live.in_backward = True
-            mark(("backward", now()))
+            live.backwards += 1
+            if live.drawn:
+                loader.note_training(live)
+            pace.pending_samples += live.fresh_samples
+            live.fresh_samples = 0
+            if pace.wants_loss:
+                pace.add_loss(tensors)
+            began(now())
             try:
                 original(tensors, *args, **kwargs)
             finally:
-                mark((END, now()))
+                ended(now())
                 live.in_backward = False
             return
         if live.in_backward or live.elsewhere:  # inside another: checkpointing
@@ -45,11 +51,11 @@ def install(live: Live) -> None:
             _note(live, tensors)
             if scales:
                 tensors = _scaled(live, tensors)
-            mark(("backward", now()))
+            began(now())
             try:
                 original(tensors, *args, **kwargs)
             finally:
-                mark((END, now()))
+                ended(now())
         finally:
             live.in_backward = False
         live.holding = live.group_open
@@ -66,29 +72,18 @@ def _install_grad(live: Live) -> None:
     time of a backward pass, and are none.
     """
     original = torch.autograd.grad
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("backward"), live.clock.now
 
     def grad(*args: Any, **kwargs: Any) -> Any:
         if live.in_backward or live.elsewhere or torch.compiler.is_dynamo_compiling():
             return original(*args, **kwargs)
-        mark(("backward", now()))
+        began(now())
         try:
             return original(*args, **kwargs)
         finally:
-            mark((END, now()))
+            ended(now())
 
     live.patch(torch.autograd, "grad", grad)
-
-
-def _count(live: Live, loss: Any) -> None:
-    """Count a backward pass, the samples that it is of, and its loss."""
-    live.backwards += 1
-    if live.drawn:
-        loader.note_training(live)
-    live.pace.pending_samples += live.fresh_samples
-    live.fresh_samples = 0
-    if isinstance(loss, torch.Tensor):
-        live.pace.add_loss(loss if loss.numel() == 1 else loss.float().mean(), live.share)
 
 
 def _note(live: Live, tensors: Any) -> None:
@@ -99,10 +94,16 @@ def _note(live: Live, tensors: Any) -> None:
         # Without a module to call, a step counts as one sample.
         live.pace.pending_samples += live.forward_samples or int(not live.models)
         live.forward_samples = 0
+    live.backwards += 1
+    if live.drawn:
+        loader.note_training(live)
+    live.pace.pending_samples += live.fresh_samples
+    live.fresh_samples = 0
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None
-    _count(live, loss)
+    if live.pace.wants_loss:
+        live.pace.add_loss(loss, live.share)
 
 
 def _scaled(live: Live, tensors: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from autotune.workload.clock import END
 from autotune.workload.live import Live
 
 
@@ -26,7 +25,7 @@ def _names_a_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("copy"), live.clock.now
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
@@ -38,11 +37,11 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not args[1:]:
             kwargs["non_blocking"] = True
-        mark(("copy", now()))
+        began(now())
         try:
             moved = original(self, *args, **kwargs)
         finally:
-            mark((END, now()))
+            ended(now())
         if moved.is_cuda:
             live.copies += 1
             live.copies_non_blocking += bool(kwargs.get("non_blocking"))

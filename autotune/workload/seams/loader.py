@@ -11,7 +11,6 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.ahead import CopiedAhead
-from autotune.workload.clock import END
 from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.kept import kept_by
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
@@ -36,7 +35,7 @@ def install(live: Live) -> None:
 
 def _install_iter(live: Live) -> None:
     original = DataLoader.__iter__
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("data"), live.clock.now
 
     def __iter__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
@@ -45,12 +44,12 @@ def _install_iter(live: Live) -> None:
         else:
             waits = not live.elsewhere and _waits(live)  # starting workers is a cost of training
             if waits:
-                mark(("data", now()))
+                began(now())
             try:
                 iterator = original(self)
             finally:
                 if waits:
-                    mark((END, now()))
+                    ended(now())
         iterator._autotune_loader = self
         vars(iterator).pop(_AHEAD, None)  # of the epoch before: persistent workers stay
         _note_epoch(self)
@@ -78,15 +77,16 @@ def _note_epoch(loader: Any) -> None:
 
 def _install_next(live: Live) -> None:
     special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
-    pace, mark, now = live.pace, live.clock.mark, live.clock.now
+    pace, now = live.pace, live.clock.now
+    began, ended = live.clock.span("data")
 
     def __next__(self: Any) -> Any:
         if live.plain and self is live.training_iterator:
-            mark(("data", now()))
+            began(now())
             try:
                 batch = _draw(self)
             finally:
-                mark((END, now()))
+                ended(now())
             live.fresh_samples += batches.count_samples(batch, self._autotune_loader.batch_size)
             return batch
         loader = getattr(self, "_autotune_loader", None)
@@ -99,14 +99,14 @@ def _install_next(live: Live) -> None:
             return _draw(self)
         waits = _waits(live)
         if waits:
-            mark(("data", now()))
+            began(now())
         try:
             live.draw_began = time.perf_counter()
             given = live.kept_batches or special
             batch = _batch(live, built, self) if given else _draw(self)
         finally:
             if waits:
-                mark((END, now()))
+                ended(now())
         live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
         if live.discovering:
             live.batch = live.batches[built.place] = batch

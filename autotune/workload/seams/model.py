@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from autotune.workload import batches
-from autotune.workload.clock import END
 from autotune.workload.live import Live
 from autotune.workload.setup import Precision
 
@@ -70,7 +69,7 @@ def hook(live: Live, module: nn.Module) -> None:
         set_up(live, module)
     trainable = _is_trainable(module)
     inner = vars(module).get(_CALL) or module._call_impl
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("forward"), live.clock.now
     last_shape: Any = None
 
     def timed(*args: Any, **kwargs: Any) -> Any:
@@ -89,11 +88,11 @@ def hook(live: Live, module: nn.Module) -> None:
                 _note_training(live, module, args, kwargs)
         elif not args or getattr(args[0], "shape", None) != last_shape or last_shape is None:
             last_shape = _note_shape(live, module, args, kwargs)
-        mark(("forward", now()))
+        began(now())
         try:
             return inner(*args, **kwargs)
         finally:
-            mark((END, now()))
+            ended(now())
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, _CALL, timed)

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload.clock import END
 from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
@@ -60,16 +59,16 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("optimizer"), live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.plain and not (args or kwargs or live.stepping) and live.leader() is self:  # type: ignore[misc]
             live.stepping = True
-            mark(("optimizer", now()))
+            began(now())
             try:
                 outcome = original(self)
             finally:
-                mark((END, now()))
+                ended(now())
                 live.stepping = False
             live.draw_began, live.others = None, 0
             live.pace.step()
@@ -86,11 +85,11 @@ def _timed_step(live: Live, original: Any) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = original if live.scaler is None else functools.partial(_scaled_step, live)
         live.stepping = True
-        mark(("optimizer", now()))
+        began(now())
         try:
             outcome = update(self, *args, **kwargs)
         finally:
-            mark((END, now()))
+            ended(now())
             live.stepping = False
         live.holding = False
         if live.has_stepped(self):
@@ -112,14 +111,14 @@ def _with_timed_closure(
     closure = args[0] if args else kwargs.get("closure")
     if not callable(closure):
         return args, kwargs
-    mark, now = live.clock.mark, live.clock.now
+    (began, ended), now = live.clock.span("forward"), live.clock.now
 
     def timed() -> Any:
-        mark(("forward", now()))
+        began(now())
         try:
             return closure()
         finally:
-            mark((END, now()))
+            ended(now())
 
     return ((timed, *args[1:]), kwargs) if args else (args, {**kwargs, "closure": timed})
 
