@@ -241,8 +241,8 @@ def test_a_line_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
         Setup(optimizer={"fused": True}),
         Setup(optimizer={"foreach": True}),
         Setup(loader={"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4}),
-        Setup(precision=Precision(device_type="cpu", dtype="bfloat16")),
-        Setup(precision=Precision(device_type="cpu", dtype="float16", scaled=True)),
+        Setup(precision=Precision(dtype="bfloat16")),
+        Setup(precision=Precision(dtype="float16", scaled=True)),
     ],
     ids=str,
 )
@@ -303,7 +303,7 @@ def test_batches_are_the_same_with_any_number_of_workers(set_up: Any) -> None:
 
 
 def test_gradients_of_a_scaler_are_clipped_at_their_own_size(set_up: Any) -> None:
-    set_up(Setup(precision=Precision(device_type="cpu", dtype="float16", scaled=True)))
+    set_up(Setup(precision=Precision(dtype="float16", scaled=True)))
     model = network()
     before = torch.cat([parameter.detach().flatten().clone() for parameter in model.parameters()])
 

@@ -17,28 +17,39 @@ def install(live: Live) -> None:
     """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, `torch.autograd.grad`
     and `GradScaler.scale`.
     """
+    original, other = torch.autograd.backward, _any_backward(live)
+    (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
+
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if live.in_backward or not live.plain:
+            other(tensors, *args, **kwargs)
+            return
+        live.in_backward = True
+        live.backwards += 1
+        if live.drawn:
+            loader.note_training(live)
+        pace.pending_samples += live.fresh_samples
+        live.fresh_samples = 0
+        if pace.wants_loss:
+            pace.add_loss(tensors)
+        began(now())
+        try:
+            original(tensors, *args, **kwargs)
+        finally:
+            ended(now())
+            live.in_backward = False
+
+    live.patch(torch.autograd, "backward", backward)
+    _install_grad(live)
+    _install_scaler(live)
+
+
+def _any_backward(live: Live) -> Any:
     original = torch.autograd.backward
-    pace, now = live.pace, live.clock.now
-    began, ended = live.clock.span("backward")
+    (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        if live.plain and not live.in_backward:
-            live.in_backward = True
-            live.backwards += 1
-            if live.drawn:
-                loader.note_training(live)
-            pace.pending_samples += live.fresh_samples
-            live.fresh_samples = 0
-            if pace.wants_loss:
-                pace.add_loss(tensors)
-            began(now())
-            try:
-                original(tensors, *args, **kwargs)
-            finally:
-                ended(now())
-                live.in_backward = False
-            return
         if live.in_backward or live.elsewhere:  # inside another: checkpointing
             original(tensors, *args, **kwargs)
             return
@@ -62,9 +73,7 @@ def install(live: Live) -> None:
         if live.leader is None:
             step_without_optimizer(live)
 
-    live.patch(torch.autograd, "backward", backward)
-    _install_grad(live)
-    _install_scaler(live)
+    return backward
 
 
 def _install_grad(live: Live) -> None:

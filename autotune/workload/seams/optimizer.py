@@ -59,20 +59,31 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
+    other = _any_step(live, original)
+    (began, ended), now, pace = live.clock.span("optimizer"), live.clock.now, live.pace
+
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs or live.stepping or not live.plain or live.leader() is not self:  # type: ignore[misc]
+            return other(self, *args, **kwargs)
+        live.stepping = True
+        began(now())
+        try:
+            outcome = original(self)
+        finally:
+            ended(now())
+            live.stepping = False
+        live.draw_began, live.others = None, 0
+        pace.step()
+        return outcome
+
+    step.__wrapped__ = original  # type: ignore[attr-defined]
+    return step
+
+
+def _any_step(live: Live, original: Any) -> Any:
     (began, ended), now = live.clock.span("optimizer"), live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if live.plain and not (args or kwargs or live.stepping) and live.leader() is self:  # type: ignore[misc]
-            live.stepping = True
-            began(now())
-            try:
-                outcome = original(self)
-            finally:
-                ended(now())
-                live.stepping = False
-            live.draw_began, live.others = None, 0
-            live.pace.step()
-            return outcome
         if live.stepping or live.elsewhere:
             return original(self, *args, **kwargs)
         if live.group_open:
@@ -98,7 +109,6 @@ def _timed_step(live: Live, original: Any) -> Any:
             live.end_step()
         return outcome
 
-    step.__wrapped__ = original  # type: ignore[attr-defined]
     return step
 
 
