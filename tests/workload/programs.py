@@ -48,6 +48,7 @@ def run(
     setup: Setup | None = None,
     loader: LoaderKey | None = None,
     passed_loops: int = 0,
+    phases: bool = True,
     folder: Path,
 ) -> list[Report]:
     """The reports of `text` run as a script under interception, until the commands are used up."""
@@ -58,7 +59,11 @@ def run(
     seed_everything(0)
     try:
         with intercepted(
-            setup or Setup(), conversation, training_loader=loader, passed_loops=passed_loops
+            setup or Setup(),
+            conversation,
+            training_loader=loader,
+            passed_loops=passed_loops,
+            phases=phases,
         ) as live:
             run_script(Program(path=str(path), directory=str(folder)))
             live.pace.end()

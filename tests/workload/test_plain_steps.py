@@ -7,10 +7,11 @@ import pytest
 
 from autotune.workload.conversation import Report, RunWindow, Tell
 from autotune.workload.live import DISCOVERY_STEPS, Live
+from autotune.workload.pace import LOSSES_READ
 from autotune.workload.seams import model
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, REPLAY_DEVICE, Window
-from tests.workload.programs import HEAD, PLAIN, run, steps
+from tests.workload.programs import HEAD, PLAIN, run, steps, window_of
 
 
 def loop(body: str, *, before: str = "") -> str:
@@ -164,6 +165,18 @@ def test_plain_steps_are_counted_as_all_others_are(
         )
         assert window.phases.keys() == other.phases.keys()
         assert window.validations == other.validations
+
+
+def test_a_run_that_nobody_asks_for_phases_counts_the_same(tmp_path: Path) -> None:
+    split = window_of(run(PLAIN, steps(20), folder=tmp_path))
+    whole = window_of(run(PLAIN, steps(20), phases=False, folder=tmp_path))
+    assert split.phases and not whole.phases
+    assert (whole.steps, whole.samples, whole.losses) == (split.steps, split.samples, split.losses)
+
+
+def test_of_later_steps_one_loss_in_eight_is_read(tmp_path: Path) -> None:
+    window = window_of(run(PLAIN, steps(300), folder=tmp_path))
+    assert len(window.losses) == LOSSES_READ + 13  # of the steps after 200, 208, ... 296
 
 
 def test_steps_are_plain_once_all_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
