@@ -1,10 +1,12 @@
 """`autotune apply`: tuned.patch, written into the source."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from autotune.cli.options import Out, result_file
+from autotune.errors import UsageError
 
 Reverse = Annotated[bool, typer.Option("--reverse", "-R", help="Take it out of the source again.")]
 
@@ -13,13 +15,21 @@ def apply(out: Out, reverse: Reverse = False) -> None:
     """Write tuned.patch into the source, or take it out again."""
     from autotune.cli.console import Console
     from autotune.cli.typed import shown_path, typed
-    from autotune.outputs.apply import apply_patch
+    from autotune.outputs.apply import apply_patch, source_root
 
     out = result_file(out).parent
     console = Console()
+    root, here = source_root(out), Path.cwd()
+    if not (root.is_relative_to(here) or here.is_relative_to(root)):
+        command = typed("apply", str(out.resolve()), *(["--reverse"] if reverse else []))
+        raise UsageError(
+            f"The program of this result does not lie here, but in {root}.",
+            f"To change it there: cd {root} && {command}",
+        )
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:
-        console.say("Nothing to do: the source has these settings already.")
+        has = "does not have these settings" if reverse else "has these settings already"
+        console.say(f"Nothing to do: the source {has}.")
         return
     for file in applied.files:
         if not file.exists():

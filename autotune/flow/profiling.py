@@ -61,6 +61,11 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     )
     if trains_on_gpu(ablation.seen):
         profiled = with_gpu(profiled, _look(context, ablation), ablation.telemetry)
+    if not profiled.samples_per_second:
+        raise MeasurementError(
+            "Training steps were timed, but no batch was seen that they train on.",
+            "Draw batches from a torch DataLoader in the loop, or call the model in it.",
+        )
     baseline = _as_measurement(ablation, profiled, windows[AS_IS])
     doubts = (
         *_doubts(windows, baseline.losses, cores),
@@ -140,7 +145,7 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     if failure.reason.endswith(f"exit code {WRONG_USAGE}"):
         return ProgramError(
             f"{name} did not take its arguments: {failure.reason}",
-            f"Arguments for your program go after --: autotune profile {Path(name).name} -- ARGS",
+            f"Arguments for your program go after --: {Path(name).name} -- ARGS",
             output=failure.output,
         )
     if failure.kind in ("crashed", "out_of_memory", "killed", "device_error", "device_lost"):

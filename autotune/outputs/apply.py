@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,9 @@ _SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The files that were changed; none where the source had the patch already."""
+    """The files that were changed; none where the source had the patch already, or where it is to
+    be taken back, had it no more.
+    """
 
     files: tuple[Path, ...]
 
@@ -71,12 +73,34 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     root = Path(Target(kind=target.kind, path=target.path).root)
     taken_back = [each.reversed() for each in patches]
     if reverse:
-        return Applied(files=_write(_changed(root, taken_back)))
+        return _take_back(root, patches, taken_back)
     try:
         _refuse_another_source(target)
         changed = _changed(root, patches)
     except PatchError:
         if _fits(root, taken_back):
+            return Applied(files=())
+        raise
+    return Applied(files=_write(changed))
+
+
+def source_root(out: Path) -> Path:
+    """The folder in which the program lies whose result is in the folder `out`.
+
+    Raises:
+        UsageError: there is no result in `out`.
+    """
+    target = read_document(out / "result.json").target
+    return Path(Target(kind=target.kind, path=target.path).root)
+
+
+def _take_back(
+    root: Path, patches: Sequence[_FilePatch], taken_back: Sequence[_FilePatch]
+) -> Applied:
+    try:
+        changed = _changed(root, taken_back)
+    except PatchError:
+        if _fits(root, patches):
             return Applied(files=())
         raise
     return Applied(files=_write(changed))
@@ -90,8 +114,7 @@ def is_applied(out: Path) -> bool:
     """
     if not (out / "tuned.patch").is_file():
         return False
-    target = read_document(out / "result.json").target
-    root = Path(Target(kind=target.kind, path=target.path).root)
+    root = source_root(out)
     return _fits(root, [each.reversed() for each in _read_patch(out / "tuned.patch")])
 
 
@@ -172,7 +195,7 @@ def _read_hunk(lines: list[str], at: int, head: re.Match[str]) -> tuple[_Hunk, i
     return hunk, at
 
 
-def _fits(root: Path, patches: list[_FilePatch]) -> bool:
+def _fits(root: Path, patches: Sequence[_FilePatch]) -> bool:
     try:
         _changed(root, patches)
     except PatchError:
@@ -189,7 +212,7 @@ def _refuse_another_source(target: TargetFacts) -> None:
         raise PatchError(f"{path} has changed since it was searched.", _SEARCH_AGAIN)
 
 
-def _changed(root: Path, patches: list[_FilePatch]) -> dict[Path, str | None]:
+def _changed(root: Path, patches: Sequence[_FilePatch]) -> dict[Path, str | None]:
     """The text that each file will have, None for one that will not be there.
 
     Raises:

@@ -71,6 +71,9 @@ class Live:
     )  # since the last backward, with samples, otherwise
     draw_began: float | None = None  # since the last step
     training_iterator: Any = None
+    stranger: tuple["BuiltLoader", Any, int] | None = None  # drawn last, from a loader not known to
+    # train, since the last backward
+    looked: bool = False  # a batch was computed without gradients, and none with them since
     leader: "weakref.ref[torch.optim.Optimizer] | None" = None
     clock: Clock = field(init=False)
     pace: Beat = field(init=False)
@@ -215,7 +218,7 @@ class Live:
     def _is_plain(self) -> bool:
         setup = self.setup
         changes = setup.micro_batches > 1 or setup.precision or setup.prefetch_to_device
-        fed = self.kept_batches or self.rehearsal or self.leading_loader is None
+        fed = self.kept_batches or self.rehearsal or self.leading_loader is None or not self.leader
         other = self.discovering or self.elsewhere or self.drawn_in_thread or self.scaler_seen
         return not (changes or fed or other or self.pace.away)
 

@@ -102,9 +102,7 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
         file, module = _named(str(path)) or (file, "")
     if not file.is_file():
         what = "is a directory" if file.is_dir() else "does not exist"
-        raise UsageError(
-            f"{path} {what}", "name a training script or a recipe module: autotune profile train.py"
-        )
+        raise UsageError(f"{path} {what}", "name a training script or a recipe module: train.py")
     source = read_source(file)
     try:
         compile(source, str(file), "exec", dont_inherit=True)
@@ -131,6 +129,8 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
 def _named(module: str) -> tuple[Path, str] | None:
     """The file that `python -m` would run for `module`, and that file's own dotted name."""
     folder = Path(*module.split("."))
+    if not folder.name or folder.is_absolute():
+        return None
     for file, name in ((folder.with_suffix(".py"), ""), (folder / "__main__.py", ".__main__")):
         if file.is_file():
             return file, module + name

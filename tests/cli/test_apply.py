@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run
 from tests.outputs.test_apply import AFTER, BEFORE, searched
 
@@ -30,3 +32,18 @@ def test_a_changed_source_is_refused(run: Run, tmp_path: Path) -> None:
     assert "has changed since it was searched" in answer.stderr
     assert "autotune search" in answer.stderr
     assert (tmp_path / "train.py").read_text() == BEFORE + "# mine\n"
+
+
+def test_a_program_that_lies_elsewhere_is_not_changed_from_here(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched(tmp_path / "there", {"train.py": (BEFORE, AFTER)})
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    answer = run("apply", "../there/out")
+
+    assert answer.exit_code == 2
+    assert "does not lie here" in answer.stderr
+    assert f"cd {tmp_path / 'there'}" in answer.stderr.replace("\n  ", "")
+    assert (tmp_path / "there" / "train.py").read_text() == BEFORE

@@ -88,7 +88,7 @@ def test_a_program_that_refuses_its_arguments_says_where_they_go(
     with pytest.raises(ProgramError, match="did not take its arguments") as error:
         profiled(monkeypatch, refused)
 
-    assert "go after --: autotune profile train.py -- ARGS" in error.value.advice
+    assert "go after --: train.py -- ARGS" in error.value.advice
     assert error.value.output == "usage: train.py"
 
 

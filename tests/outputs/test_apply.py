@@ -88,8 +88,7 @@ def test_a_source_that_is_gone_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_there_cannot_be_taken_back(tmp_path: Path) -> None:
     out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
 
-    with pytest.raises(PatchError, match="line 1 "):
-        apply_patch(out, reverse=True)
+    assert apply_patch(out, reverse=True).files == ()
 
     assert (tmp_path / "project" / "train.py").read_text() == BEFORE
 

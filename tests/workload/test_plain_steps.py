@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 from autotune.workload.conversation import Report, RunWindow, Tell
 from autotune.workload.live import DISCOVERY_STEPS, Live
@@ -11,7 +12,7 @@ from autotune.workload.pace import LOSSES_READ
 from autotune.workload.seams import model
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, REPLAY_DEVICE, Window
-from tests.workload.programs import HEAD, PLAIN, run, steps, window_of
+from tests.workload.programs import HEAD, PLAIN, run, seen_of, steps, window_of
 
 
 def loop(body: str, *, before: str = "") -> str:
@@ -120,6 +121,40 @@ optimizer.step()
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
         """,
     ),
+    "looked at without gradients": loop(
+        """
+if step % 2:
+    with torch.no_grad(): model(x)
+    continue
+"""
+        + STEP
+    ),
+    "weights updated by hand": loop(
+        """
+loss = criterion(model(x), y)
+loss.backward()
+with torch.no_grad():
+    for weight in model.parameters():
+        weight -= 0.01 * weight.grad
+        weight.grad = None
+"""
+    ).replace("optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)", ""),
+    "a scaler that comes in late": loop(
+        """
+if step == 4:
+    scaler = torch.amp.GradScaler("cpu")
+optimizer.zero_grad()
+loss = criterion(model(x), y)
+if scaler is None:
+    loss.backward()
+    optimizer.step()
+else:
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+        before="scaler = None",
+    ),
     "a closure": loop(
         """
 def closure():
@@ -177,6 +212,43 @@ def test_a_run_that_nobody_asks_for_phases_counts_the_same(tmp_path: Path) -> No
 def test_of_later_steps_one_loss_in_eight_is_read(tmp_path: Path) -> None:
     window = window_of(run(PLAIN, steps(300), folder=tmp_path))
     assert len(window.losses) == LOSSES_READ + 13  # of the steps after 200, 208, ... 296
+
+
+def test_only_batches_that_are_trained_on_count(tmp_path: Path) -> None:
+    first, _, _, last = report(HABITS["looked at without gradients"], tmp_path)
+    assert first.samples <= 32 * first.steps and last.samples <= 32 * last.steps
+
+
+def test_a_program_that_goes_on_with_another_loader_is_followed(tmp_path: Path) -> None:
+    text = loop(
+        STEP + "if step > 4: break\n",
+        before="other = DataLoader(dataset, batch_size=20, shuffle=True)",
+    ).replace("range(50)", "range(2)")
+    text += "for epoch in range(50):\n    for x, y in other:\n" + textwrap.indent(STEP, " " * 8)
+    reports = run(text, steps(14), steps(20), Tell(), folder=tmp_path)
+    window = window_of(reports)
+    assert window.samples == 20 * 20 and not window.validations
+    loader = seen_of(reports).loader
+    assert loader is not None and loader.batch_size == 20
+
+
+def test_the_optimizers_class_may_be_patched_later(tmp_path: Path) -> None:
+    text = loop(
+        STEP,
+        before="""
+        own = torch.optim.SGD.step
+        def step(self, closure=None):
+            with open("said", "a") as said: said.write("x")
+            return own(self, closure)
+        torch.optim.SGD.step = step
+        """,
+    )
+    own = torch.optim.SGD.step
+    try:
+        run(text, steps(10), folder=tmp_path)
+    finally:
+        torch.optim.SGD.step = own  # type: ignore[method-assign]
+    assert (tmp_path / "said").read_text() == "x" * 11
 
 
 def test_steps_are_plain_once_all_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

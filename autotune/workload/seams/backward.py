@@ -99,6 +99,9 @@ def _note(live: Live, tensors: Any) -> None:
     live.forward_begun = False
     if live.discovering:
         live.note_place("backward")
+    if live.stranger is not None and not live.drawn:
+        live.drawn.append(live.stranger)  # it trains after all
+    live.stranger, live.looked = None, False
     if live.leading_loader is None and not live.drawn:
         # Without a module to call, a step counts as one sample.
         live.pace.pending_samples += live.forward_samples or int(not live.models)
@@ -134,7 +137,7 @@ def _install_scaler(live: Live) -> None:
     def scale(self: Any, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor) and self.is_enabled():
             live.unscaled_loss = outputs
-            live.scaler_seen = True
+            live.scaler_seen, live.plain = True, False
         return _scale(self, outputs)
 
     live.patch(torch.amp.GradScaler, "scale", scale)

@@ -96,7 +96,12 @@ def _install_next(live: Live) -> None:
         if not built.trains and live.leader is not None and not live.discovering:
             live.plain = False
             pace.leave_training()
-            return _draw(self)
+            batch = _draw(self)
+            live.stranger = built, self, batches.count_samples(batch, loader.batch_size)
+            return batch
+        if live.looked:  # what was drawn before was not to be trained on
+            live.drawn.clear()
+            live.fresh_samples, live.looked = 0, False
         waits = _waits(live)
         if waits:
             began(now())
@@ -187,13 +192,19 @@ def note_training(live: Live) -> None:
             known.trains = known.trains and known.loader() is None
         live.leading_loader = live.drawn[-1][0]
         _note_ahead(live, live.leading_loader.place)
+    if not any(_leads(live, built) for built, _, _ in live.drawn):
+        live.leading_loader = live.drawn[-1][0]  # the program has gone on to another one
     for built, iterator, samples in live.drawn:
         built.trains = True
-        leading = live.leading_loader
-        if leading is not None and (built is leading or built.place == leading.place):
+        if _leads(live, built):
             live.training_iterator = iterator
             live.pace.pending_samples += samples
     live.drawn.clear()
+
+
+def _leads(live: Live, built: BuiltLoader) -> bool:
+    leading = live.leading_loader
+    return leading is not None and (built is leading or built.place == leading.place)
 
 
 def _note_ahead(live: Live, place: Place) -> None:

@@ -138,12 +138,16 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     """Whether a call without gradients is part of training: a teacher, an encoder; a trained model
     is being evaluated.
     """
-    if module in live.trained and not module.training:
-        live.leave_training()
+    if module in live.trained:
+        live.plain = False
+        if not module.training:
+            live.leave_training()
+        live.looked = True
     return not live.pace.away
 
 
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
+    live.looked = False
     if live.pace.away:
         live.pace.enter_training()
     shape = _note_shape(live, module, args, kwargs)

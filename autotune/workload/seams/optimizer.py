@@ -59,16 +59,20 @@ def _install_build(live: Live) -> None:
 
 
 def _timed_step(live: Live, original: Any) -> Any:
-    other = _any_step(live, original)
+    """A step that is timed; the class is asked for its own each time, which a program may have
+    replaced since.
+    """
+    other = _any_step(live)
     (began, ended), now, pace = live.clock.span("optimizer"), live.clock.now, live.pace
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = type(self)
         if args or kwargs or live.stepping or not live.plain or live.leader() is not self:  # type: ignore[misc]
             return other(self, *args, **kwargs)
         live.stepping = True
         began(now())
         try:
-            outcome = original(self)
+            outcome = kind.step(self)
         finally:
             ended(now())
             live.stepping = False
@@ -80,12 +84,12 @@ def _timed_step(live: Live, original: Any) -> Any:
     return step
 
 
-def _any_step(live: Live, original: Any) -> Any:
+def _any_step(live: Live) -> Any:
     (began, ended), now = live.clock.span("optimizer"), live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
-            return original(self, *args, **kwargs)
+            return type(self).step(self, *args, **kwargs)
         if live.group_open:
             return None  # more micro-batches of this batch are to come
         if live.rehearsal is not None:
@@ -94,7 +98,9 @@ def _any_step(live: Live, original: Any) -> Any:
             args, kwargs = _with_timed_closure(live, args, kwargs)
         if live.leader is None or live.discovering:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
-        update = original if live.scaler is None else functools.partial(_scaled_step, live)
+        update = type(self).step
+        if live.scaler is not None:
+            update = functools.partial(_scaled_step, live)
         live.stepping = True
         began(now())
         try:
