@@ -77,8 +77,7 @@ def _note_epoch(loader: Any) -> None:
 
 def _install_next(live: Live) -> None:
     special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
-    pace, now = live.pace, live.clock.now
-    began, ended = live.clock.span("data")
+    (began, ended), now = live.clock.span("data"), live.clock.now
 
     def __next__(self: Any) -> Any:
         if live.plain and self is live.training_iterator:
@@ -94,11 +93,7 @@ def _install_next(live: Live) -> None:
         if loader is None or built is None or live.elsewhere:
             return _draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
-            live.plain = False
-            pace.leave_training()
-            batch = _draw(self)
-            live.stranger = built, self, batches.count_samples(batch, loader.batch_size)
-            return batch
+            return _strangers(live, built, self)
         if live.looked:  # what was drawn before was not to be trained on
             live.drawn.clear()
             live.fresh_samples, live.looked = 0, False
@@ -118,6 +113,16 @@ def _install_next(live: Live) -> None:
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
+
+
+def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
+    """A batch of a loader that has not trained so far: validation, unless a backward pass follows."""
+    live.plain = False
+    live.pace.leave_training()
+    batch = _draw(iterator)
+    samples = batches.count_samples(batch, iterator._autotune_loader.batch_size)
+    live.stranger = built, iterator, samples
+    return batch
 
 
 def _waits(live: Live) -> bool:
