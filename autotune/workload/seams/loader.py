@@ -116,7 +116,7 @@ def _install_next(live: Live) -> None:
 
 
 def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
-    """A batch of a loader that has not trained so far: validation, unless a backward pass follows."""
+    """A batch of a loader that has not trained so far: validation, unless a backward follows."""
     live.plain = False
     live.pace.leave_training()
     batch = _draw(iterator)
