@@ -232,6 +232,27 @@ def test_a_program_that_goes_on_with_another_loader_is_followed(tmp_path: Path) 
     assert loader is not None and loader.batch_size == 20
 
 
+def test_a_validation_loader_does_not_train_where_batches_are_kept(tmp_path: Path) -> None:
+    text = loop(STEP + "if step > 4: break\n").replace("range(50)", "range(1)")
+    text += textwrap.dedent("""
+        kept = list(loader)
+        validation = DataLoader(dataset, batch_size=100)
+        for epoch in range(50):
+            for x, y in kept:
+        """) + textwrap.indent(STEP, " " * 8)
+    text += textwrap.indent(
+        textwrap.dedent("""
+        model.eval()
+        with torch.no_grad():
+            for a, b in validation: criterion(model(a), b)
+        model.train()
+        """),
+        "    ",
+    )
+    loader = seen_of(run(text, steps(14), steps(20), Tell(), folder=tmp_path)).loader
+    assert loader is not None and loader.batch_size == 32
+
+
 def test_the_optimizers_class_may_be_patched_later(tmp_path: Path) -> None:
     text = loop(
         STEP,

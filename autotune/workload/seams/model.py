@@ -139,10 +139,9 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     is being evaluated.
     """
     if module in live.trained:
-        live.plain = False
+        live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
             live.leave_training()
-        live.looked = True
     return not live.pace.away
 
 
