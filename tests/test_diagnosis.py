@@ -1,5 +1,7 @@
 """What a profile is said to be held back by, on programs of each kind."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.diagnosis import Bottleneck, diagnose
@@ -139,6 +141,15 @@ def test_a_healthy_program_hears_that_it_computes():
     assert found.evidence.endswith("The loader alone delivers 8.1× what training takes.")
     assert found.evidence.startswith("Forward 31 %, backward 55 %, optimizer 7 %; 1.4 of 2 cores")
     assert found.max_gain == 8.1
+
+
+def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
+    phases = {"data": 0.34, "forward": 0.3, "backward": 0.3, "other": 0.06}
+    for workers, words in ((0, "up to 1.7×"), (2, "up to 2.6×")):
+        one = profile(phases=phases, ceilings=ceilings(compute=2.6))
+        loader = replace(one.seen.loader, num_workers=workers, threaded=False)
+        one = replace(one, seen=replace(one.seen, loader=loader), windows=())
+        assert words in diagnose(one)[0].headline
 
 
 def test_a_gpu_that_is_left_idle_is_named():

@@ -53,6 +53,7 @@ WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
 ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
 
 STANDARD_ERRORS = 2.0  # about 95 %
+UNDISTURBED = 1.1  # what the rest of a step gains at most by not making batches itself
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 GIB = 1 << 30
@@ -111,6 +112,8 @@ def _data(profile: Profile) -> Finding | None:
         return None
     share = profile.phases["data"]
     gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
+    if (loader := profile.seen.loader) and not (loader.num_workers or loader.threaded):
+        gain = min(gain, UNDISTURBED * most_gain(share))
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
