@@ -197,8 +197,13 @@ class Live:
             self.pace.end_loop()
             return False
         self.leader = weakref.ref(optimizer)
-        self.discovered_at = self.pace.steps + 1 + DISCOVERY_STEPS
+        self.discover_again()
         return True
+
+    def discover_again(self) -> None:
+        """The training has changed: the next steps are looked at as the first ones were."""
+        self.discovered_at = self.pace.steps + 1 + DISCOVERY_STEPS
+        self.discovering, self.plain = True, False
 
     @property
     def beginning(self) -> bool:

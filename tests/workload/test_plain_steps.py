@@ -228,8 +228,9 @@ def test_a_program_that_goes_on_with_another_loader_is_followed(tmp_path: Path) 
     reports = run(text, steps(14), steps(20), Tell(), folder=tmp_path)
     window = window_of(reports)
     assert window.samples == 20 * 20 and not window.validations
-    loader = seen_of(reports).loader
-    assert loader is not None and loader.batch_size == 20
+    seen = seen_of(reports)
+    assert seen.loader is not None and seen.loader.batch_size == 20
+    assert seen.batch[0] == "float32[20, 8]"  # what a replay gives
 
 
 def test_a_validation_loader_does_not_train_where_batches_are_kept(tmp_path: Path) -> None:

@@ -199,6 +199,8 @@ def note_training(live: Live) -> None:
         _note_ahead(live, live.leading_loader.place)
     if not any(_leads(live, built) for built, _, _ in live.drawn):
         live.leading_loader = live.drawn[-1][0]  # the program has gone on to another one
+        if live.leading_loader.place not in live.batches:
+            live.discover_again()
     for built, iterator, samples in live.drawn:
         built.trains = True
         if _leads(live, built):
