@@ -152,8 +152,8 @@ def main() -> None:
         print(f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost", end="")
         for when in list(CONTEXTS)[1:]:
             of: dict[str, Any] = found[when]  # type: ignore[assignment]
-            cost, (low, high) = of["cost_microseconds"], of["interval_microseconds"]
-            print(f"  in {when} {cost:6.1f} us ({low:.1f} to {high:.1f})", end="")
+            middle, (low, high) = of["cost_microseconds"], of["interval_microseconds"]
+            print(f"  in {when} {middle:6.1f} us ({low:.1f} to {high:.1f})", end="")
         print()
     if arguments.out:
         facts = {
