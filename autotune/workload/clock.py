@@ -158,6 +158,8 @@ class CudaClock:
     def follow(self, device: "torch.device") -> None:
         found = device if device.type == "cuda" else None
         if found != self._device:
+            self._spans.take()  # moments of two devices cannot be compared
+            self._spans.totals([], (time.perf_counter(), None))
             self._device, self._pool, self._edge = found, [], None
 
     def now(self) -> Moment:

@@ -11,7 +11,10 @@ def peak_bytes(device: torch.device) -> int | None:
     nobody says.
     """
     if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
+        try:
+            return int(torch.cuda.max_memory_allocated(device))
+        except RuntimeError:  # an allocator of somebody else's keeps no account
+            return None
     for line in read_text("/proc/self/status").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -22,7 +25,10 @@ def allocator(device: torch.device) -> Allocator | None:
     """The state of torch's allocator on a GPU; None on a CPU."""
     if device.type != "cuda":
         return None
-    known = torch.cuda.memory_stats(device)
+    try:
+        known = torch.cuda.memory_stats(device)
+    except RuntimeError:
+        return None
     return Allocator(
         reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
         reserved_bytes=known.get("reserved_bytes.all.current"),

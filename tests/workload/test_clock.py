@@ -148,7 +148,10 @@ def test_events_of_one_gpu_are_not_used_for_another(
     begin(clock, "forward")
     end(clock, "forward")
     clock.drain()
+    clock.span("forward")[0](clock.now())  # still open, on the device of before
     clock.follow(torch.device("cpu"))
+    clock.span("forward")[1](clock.now())
+    clock.drain()
     monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: pytest.fail("no GPU is at work"))
     begin(clock, "forward")
     moments.now += 1
