@@ -7,6 +7,7 @@ from autotune.source.places import Call, backward_call, optimizer_call, step_cal
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import is_method, last_name
 
+_SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 
 
@@ -21,9 +22,11 @@ def with_scaler(program: Program, device_type: str) -> Program:
         "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
     )
     backward, step = backward_call(program, hand_step), step_call(program, hand_step)
-    if is_scaled(backward) and step.node.args:
-        return program
     scripts = program.scripts.values()
+    if is_scaled(backward) and step.node.args:
+        if any(_may_be_off(script.tree) for script in scripts):
+            raise backward.refusal("the program switches its own GradScaler off", _SWITCH_ON)
+        return program
     if any("GradScaler" in script.text for script in scripts):
         raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
     if step.node.args or step.node.keywords:
@@ -42,6 +45,16 @@ def with_scaler(program: Program, device_type: str) -> Program:
             *_unscaled_clip(backward, step, name, hand_step),
             *_scaled_step(step, name),
         ]
+    )
+
+
+def _may_be_off(tree: ast.AST) -> bool:
+    """Whether a GradScaler is told by an argument whether it scales at all."""
+    return any(
+        each.arg == "enabled" and not (isinstance(each.value, ast.Constant) and each.value.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and last_name(node.func) == "GradScaler"
+        for each in node.keywords
     )
 
 

@@ -436,6 +436,12 @@ SCALER_REFUSED = {
         SCALED_LOOP.replace("def main", "amp = torch.amp.GradScaler()\n\ndef main"),
         "of its own",
     ),
+    "a scaler that is off": (
+        SCALED_LOOP.replace("(loss / 2).backward(", "amp.scale(loss).backward(")
+        .replace("optimizer.step()", "amp.step(optimizer)")
+        .replace("def main", "amp = torch.amp.GradScaler(enabled=args.amp)\n\ndef main"),
+        "switches its own GradScaler off",
+    ),
     "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "closure"),
     "two clips": (
         SCALED_LOOP.replace(
