@@ -5,7 +5,7 @@ import ast
 from autotune.source.insertions import after_imports, imports_added, snippet
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Program, Refusal
-from autotune.source.script import Function, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name
 from autotune.source.training_loop import loader_of
 
 _NAME = "CopiedAhead"
@@ -69,7 +69,7 @@ def prefetch_to_device(program: Program) -> Program:
     if _NAME in script.own_names():
         raise backward.refusal(f"the file uses the name {_NAME} for something else", _BY_HAND)
     loader = loader_of(script, node, node.iter, _BY_HAND)
-    device = _device(program, backward, node)
+    device = _device(program, backward, node, loader)
     made = snippet(script, _CLASS)
     start, end = script.start(loader), script.end(loader)
     changes = [
@@ -81,7 +81,7 @@ def prefetch_to_device(program: Program) -> Program:
     return program.changed(changes)
 
 
-def _device(program: Program, backward: Call, loop: ast.For) -> str:
+def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -> str:
     """The code of the device that the loop copies its batches to.
 
     Raises:
@@ -96,11 +96,31 @@ def _device(program: Program, backward: Call, loop: ast.For) -> str:
         for call in copies:
             if call.script is not script or loop not in script.ancestors(call.node):
                 continue
-            if is_method(call.node, "cuda"):
-                given = [script.code(at) for at in call.node.args[:1]]
-                return given[0] if given else '"cuda"'
             named = [each.value for each in call.node.keywords if each.arg == "device"]
-            target = [*call.node.args, *named][0]
-            if isinstance(target, ast.Name | ast.Attribute | ast.Constant):
+            target = next(iter([*call.node.args, *named]), None)
+            if target is None and is_method(call.node, "cuda"):
+                return '"cuda"'
+            if target is not None and _is_known(script, target, loop, loader):
                 return script.code(target)
     raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)
+
+
+def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr) -> bool:
+    """Whether `target` is a device that has its name before the loop and where `loader` stands."""
+    if isinstance(target, ast.Constant):
+        return True
+    names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+    if not isinstance(target, ast.Name | ast.Attribute) or not names:
+        return False
+    function = script.function(loop)
+    given = [
+        node
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and node.id == names[0]
+        and script.function(node) is function
+    ]
+    in_loop = any(loop in script.ancestors(node) for node in given)
+    early = not given or any(script.start(node) < script.start(loader) for node in given)
+    return early and not in_loop

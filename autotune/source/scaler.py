@@ -8,6 +8,14 @@ from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import is_method, last_name
 
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
+# Calls between backward and step that look at no gradients: they note, print and count.
+# fmt: off
+_BLIND = frozenset({
+    "add_scalar", "append", "cpu", "debug", "detach", "float", "format", "info", "int",
+    "isinstance", "item", "len", "log", "max", "mean", "min", "numpy", "perf_counter", "print",
+    "range", "round", "set_description", "set_postfix", "size", "str", "sum", "time", "tolist",
+})
+# fmt: on
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 
 
@@ -42,7 +50,7 @@ def with_scaler(program: Program, device_type: str) -> Program:
         [
             *_defined(program, backward, name, device_type),
             *_scaled_backward(backward, name),
-            *_unscaled_clip(backward, step, name, hand_step),
+            *_unscaled(backward, step, name, hand_step),
             *_scaled_step(step, name),
         ]
     )
@@ -103,23 +111,41 @@ def _scaled_backward(backward: Call, name: str) -> list[Change]:
     return [Change(path=script.path, start=start, end=dot, text=text)]
 
 
-def _unscaled_clip(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
-    """Gradients are clipped as they are, not as they are scaled."""
+def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
+    """What stands between backward and step has the gradients as they are, not as they are scaled.
+
+    Raises:
+        Refusal: it runs where it cannot be told whether backward has run for the last time.
+    """
     script = backward.script
-    optimizer = _receiver(step)
-    clips = [
-        node
-        for node in ast.walk(script.tree)
-        if isinstance(node, ast.Call)
-        and last_name(node.func) in CLIPS
-        and script.start(backward.node) < script.start(node) < script.start(step.node)
-    ]
-    if not clips:
-        return []
-    statement = script.statement(clips[0])
-    if len(clips) > 1 or not script.owns_its_lines(statement):
-        raise step.refusal("gradients are clipped in more than one place", hand_step)
-    return [before(script, statement, [f"{name}.unscale_({optimizer})"])]
+    before_step = _before_step(backward, step)
+    inside = {node for at in before_step for node in ast.walk(at)}
+    begins, ends = script.end(backward.node), script.start(step.node)
+    for node in ast.walk(script.function(step.node) or script.tree):
+        between = isinstance(node, ast.expr) and begins < script.start(node) < ends
+        if between and node not in inside and _may_see_gradients(node):
+            reason = "gradients may be looked at between backward and the block of the step"
+            raise step.refusal(reason, hand_step)
+    for at in before_step:
+        if any(map(_may_see_gradients, ast.walk(at))):
+            if not script.owns_its_lines(at):
+                raise step.refusal("a line before the step has more than one statement", hand_step)
+            return [before(script, at, [f"{name}.unscale_({_receiver(step)})"])]
+    return []
+
+
+def _before_step(backward: Call, step: Call) -> list[ast.stmt]:
+    """The statements that lead from what holds backward to the step, in the block of the step."""
+    block = step.script.block(step.statement)
+    holders = step.script.statements_to(backward.node)
+    begins = next((number + 1 for number, at in enumerate(block) if at in holders), 0)
+    return block[begins : block.index(step.statement)]
+
+
+def _may_see_gradients(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return last_name(node.func) not in _BLIND
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _scaled_step(step: Call, name: str) -> list[Change]:

@@ -329,14 +329,40 @@ def test_float16_gets_a_scaler() -> None:
                 with torch.autocast(device_type="cuda", dtype=torch.float16):
                     loss = criterion(model(x), y)
                 scaler.scale(loss / 2).backward(retain_graph=True)
+                scaler.unscale_(optimizer)
                 if args.clip:
-                    scaler.unscale_(optimizer)
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 scaler.step(optimizer)  # at last
                 scaler.update()
         """,
         FP16,
     )
+
+
+@pytest.mark.parametrize(
+    ("between", "unscaled"),
+    [
+        ("total += loss.item(); print(f'{total:.3f}')", False),
+        ("clip(model)", True),
+        ("for p in model.parameters(): p.grad *= 0.5", True),
+        ("norm = sum(p.grad.norm() for p in params)", True),
+        ("nn.utils.clip_grads_with_norm_(params, 1.0, norm)", True),
+        ("if norm(model) > 9:\n    print('!')", True),
+    ],
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_gradients_are_unscaled_for_whatever_may_look_at_them(
+    between: str, unscaled: bool, last: bool
+) -> None:
+    head, tail = SCALED_LOOP[: SCALED_LOOP.index("        if args")], ["optimizer.step()"]
+    indent = " " * (12 if last else 8)
+    text = head + ("        if number % 2:\n" if last else "")
+    text += "".join(f"{indent}{line}\n" for line in [*between.splitlines(), *tail])
+    outcome = rewritten(source(text), FP16)
+    assert outcome.statuses == ["done"], outcome.reason
+    first = f"{indent}scaler.unscale_(optimizer)\n{indent}{between.splitlines()[0]}\n"
+    assert (first in outcome.text) == unscaled
+    assert ("unscale_" in outcome.text) == unscaled
 
 
 def test_the_scaler_takes_a_free_name_and_stands_outside_a_choice() -> None:
@@ -443,11 +469,11 @@ SCALER_REFUSED = {
         "switches its own GradScaler off",
     ),
     "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "closure"),
-    "two clips": (
+    "a look at gradients of a part": (
         SCALED_LOOP.replace(
-            "        optimizer.step", "        clip_grad_norm_(p)\n        optimizer.step"
+            "        optimizer.step()", "        if go:\n            optimizer.step()"
         ),
-        "more than one place",
+        "may be looked at",
     ),
     "a step in another function": (
         SCALED_LOOP.replace(

@@ -61,7 +61,9 @@ def train(loader):
     ("copy", "device"),
     [
         ("x.cuda()", '"cuda"'),
+        ("x.cuda(non_blocking=True)", '"cuda"'),
         ("x.cuda(rank)", "rank"),
+        ("x.cuda(device=rank)", "rank"),
         ("x.to(self.device)", "self.device"),
         ("x.to(device='cuda:1', dtype=t.half)", "'cuda:1'"),
     ],
@@ -95,6 +97,17 @@ def train(loader):
     [
         (LOOP.format(copy="x.to(pick(x))"), "copies no batch to a device that it names"),
         (LOOP.format(copy="move(x)"), "copies no batch to a device that it names"),
+        (LOOP.format(copy="x.to(other=device)"), "copies no batch to a device that it names"),
+        (
+            LOOP.format(copy="x.to(device)").replace("  x = ", "  device = pick()\n        x = "),
+            "copies no batch to a device that it names",
+        ),
+        (
+            LOOP.format(copy="x.to(device)").replace(
+                "for x in loader", "loop = tqdm(loader)\n    device = 'cuda'\n    for x in loop"
+            ),
+            "copies no batch to a device that it names",
+        ),
         (LOOP.format(copy="x.to(device)").replace("in loader:", "in zip(a, b):"), "goes over"),
         ("while True:\n    x = x.to(device)\n    loss.backward()\n", "for loop"),
         (LOOP.format(copy="x.to(device)") + "CopiedAhead = 1\n", "something else"),
