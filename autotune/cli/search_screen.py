@@ -157,7 +157,7 @@ def _training(parity: Parity) -> str:
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
         f"{said}: over {wording.counted(parity.steps, 'step')} the losses differ by at most"
-        f" {wording.percent(parity.max_relative_loss_difference)}{band}"
+        f" {wording.percent(parity.max_relative_loss_difference)}{band}{wording.skipped(parity)}"
     )
 
 

@@ -10,10 +10,11 @@ from autotune.flow.emitting import tried_out
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
+from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
-from autotune.measurement.turns import TURN_SECONDS, LossSeconds, Turns, take_turns
+from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, warm_up
 from autotune.measurement.doubts import doubts_of_device, starved
+from autotune.measurement.losses import LOSSES_WANTED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import (
@@ -25,21 +26,9 @@ TURN_STEPS = 2
 # turn has a burst more than the next, as far as the longest turn allows.
 BURSTS_PER_TURN = 3
 LONGEST_TURN_SECONDS = 2.0
-# Losses of few steps say little of a training: what the turns did not give is run on, not timed.
-LOSSES_NEEDED, LOSSES_WANTED = 40, 200
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 
 Start = Callable[[], ProcessRun]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossSeconds:
-    """How long each contestant may run on for losses to compare: for as many as it takes to say
-    anything, and for more of them.
-    """
-
-    needed: float = 10.0
-    wanted: float = 4.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,13 +36,15 @@ class Turns:
     """What taking turns gave: for each contestant its windows by round, a fresh set of processes.
 
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
-    round, from the program's first step on. `failures` names who could not be measured, and why.
+    round, from the program's first step on; `skipped` says of how many of them a GradScaler left
+    the weights as they were. `failures` names who could not be measured, and why.
     `disturbed` are the turns, as (round, turn), in which the GPU was shared or kept its clocks
     down.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     disturbed: set[tuple[int, int]] = field(default_factory=set)
@@ -271,9 +262,8 @@ class _Round:
             return
         for name, run in tuple(self._runs.items()):
             began = time.monotonic()
-            while _wants_more(
-                len(self._turns.losses[name]), self._losses, time.monotonic() - began
-            ):
+            losses = self._turns.losses[name]
+            while self._losses.want_more(len(losses), time.monotonic() - began):
                 try:
                     self._keep_losses(name, [run.window(0.0)])
                 except RunEnded as end:
@@ -283,7 +273,10 @@ class _Round:
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         if self._losses is not None:
-            self._turns.losses[name] += [loss for window in windows for loss in window.losses]
+            turns = self._turns
+            turns.losses[name] += [loss for window in windows for loss in window.losses]
+            skipped = sum(window.skipped_steps for window in windows)
+            turns.skipped[name] = turns.skipped.get(name, 0) + skipped
 
 
 def _bursts_seconds(seen: Seen, recent: Window) -> float:
@@ -291,8 +284,3 @@ def _bursts_seconds(seen: Seen, recent: Window) -> float:
     workers = seen.loader.num_workers if seen.loader else 0
     seconds = BURSTS_PER_TURN * workers * recent.seconds / max(1, recent.steps)
     return min(seconds, LONGEST_TURN_SECONDS)
-
-
-def _wants_more(count: int, losses: LossSeconds, seconds: float) -> bool:
-    needed = count < LOSSES_NEEDED and seconds < losses.needed
-    return needed or (count < LOSSES_WANTED and seconds < losses.wanted)

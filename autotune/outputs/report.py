@@ -223,6 +223,7 @@ def _environment() -> Environment:
         rate=wording.rate,
         ratio=wording.ratio,
         settings=wording.settings,
+        skipped=wording.skipped,
         share=wording.percent,
         significant=wording.significant,
         size=wording.size,

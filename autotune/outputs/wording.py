@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
-from autotune.verdict import Ratio
+from autotune.verdict import Parity, Ratio
 from autotune.workload.window import AS_IS
 
 NOT_MEASURED = "not measured"
@@ -117,6 +117,12 @@ def settings(config: Mapping[str, Value]) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A count with its noun: "1 trial", "24 trials"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def skipped(parity: Parity) -> str:
+    """What a GradScaler left out of the tuned training; "" where there is nothing to say."""
+    steps = counted(parity.skipped_steps, "step")
+    return f"; its GradScaler left out {steps} (overflow)" if parity.skipped_steps else ""
 
 
 def moment(started_at: str) -> str:

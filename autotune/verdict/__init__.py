@@ -1,7 +1,7 @@
 """Best against baseline, measured in turns: is it faster, and is it the same training?"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
@@ -185,7 +185,8 @@ def _parity(turns: Turns, config: Config) -> Parity:
         (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
     )
     baseline, tuned, nudged = (turns.losses.get(name, ()) for name in (BASELINE, TUNED, NUDGED))
-    return parity(baseline, tuned, semantics, nudged=nudged)
+    found = parity(baseline, tuned, semantics, nudged=nudged)
+    return replace(found, skipped_steps=turns.skipped.get(TUNED, 0))
 
 
 def _delivered(

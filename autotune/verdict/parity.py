@@ -54,7 +54,7 @@ class Parity:
     `max_relative_loss_difference` is the largest relative difference of the smoothed curves and
     `band` what it may be there; where the curves part, both are of the step at which they exceed
     the band most. `same_training` is None where it cannot be said, and `reason` says why; it also
-    says what differs.
+    says what differs. `skipped_steps` are those that a GradScaler left out of the tuned training.
     """
 
     same_training: bool | None
@@ -64,6 +64,7 @@ class Parity:
     baseline_losses: tuple[float, ...] = ()
     tuned_losses: tuple[float, ...] = ()
     reason: str = ""
+    skipped_steps: int = 0
 
 
 def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:

@@ -19,7 +19,10 @@ def tensors(batch: object) -> list[torch.Tensor]:
     if isinstance(batch, torch.Tensor):
         return [batch]
     leaves = pytree.tree_leaves(batch)
-    found = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    found = []
+    for leaf in leaves:
+        parts = leaf if isinstance(leaf, PackedSequence) else (leaf,)  # a leaf to older torch
+        found += [part for part in parts if isinstance(part, torch.Tensor)]
     if not found and len(leaves) == 1 and hasattr(leaves[0], "__dict__"):
         found = [value for value in vars(leaves[0]).values() if isinstance(value, torch.Tensor)]
     return found

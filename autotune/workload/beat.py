@@ -1,7 +1,7 @@
 """The beat of a run as the seams give it: a Pace times it, Steps only count it."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from autotune.workload.window import AS_IS
 
@@ -33,6 +33,11 @@ class Beat(Protocol):
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers."""
+
+    def add_overflows(self, found: Iterable[Any]) -> None:
+        """A GradScaler had the optimizer step, or not: `found` says whether there was an
+        overflow, one number for each device.
+        """
 
     def step(self) -> None:
         """The leading optimizer has stepped."""
@@ -81,6 +86,9 @@ class Steps:
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """No loss is kept."""
+
+    def add_overflows(self, found: Iterable[Any]) -> None:
+        """Nobody reads them."""
 
     def pass_over(self) -> None:
         """Its samples do not count."""

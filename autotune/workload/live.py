@@ -113,6 +113,7 @@ class Live:
     closure: bool = False
     unscaled_loss: Any = None  # what the user's GradScaler was given last
     scaler_seen: bool = False
+    skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "torch.amp.GradScaler | None" = None
     unscaled: bool = False  # our GradScaler's gradients have been unscaled for this step
     set_to_none: bool = True
@@ -170,7 +171,8 @@ class Live:
         self.places.clear()
         self.copy_places.clear()
         self.leading_loader = self.training_iterator = self.batch = None
-        self.backwards = self.copies = self.copies_non_blocking = self.ahead = 0
+        self.backwards = self.skipped = self.ahead = 0
+        self.copies = self.copies_non_blocking = 0
         self.pace.pass_over()
 
     def has_stepped(self, optimizer: Any) -> bool:

@@ -18,7 +18,7 @@ def observe(live: Live) -> Seen:
     """The Seen of a run, read from its live parts; never from what was asked for."""
     optimizer = live.leader() if live.leader else None
     models = [known() for known in live.models]
-    steps = max(live.pace.steps, 1)
+    steps = max(live.pace.steps + live.skipped, 1)
     return Seen(
         loader=_training_loader(live),
         models=tuple(describe_model(model) for model in models if model is not None),

@@ -4,7 +4,7 @@ what comes next.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -77,6 +77,7 @@ class Pace:
         self._left_at = 0.0
         self._losses: list[torch.Tensor | float] = []
         self._loss: torch.Tensor | float | None = None
+        self._overflows: list[tuple[torch.Tensor, ...]] = []
         self._processor = Processor(workers)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
@@ -132,7 +133,7 @@ class Pace:
         """Count `loss` towards the current step's, the mean of one with several numbers; one on
         another device stays there and is read at the window's edge.
         """
-        if not isinstance(loss, torch.Tensor):
+        if not isinstance(loss, torch.Tensor) or (not loss.is_cpu and _is_capturing()):
             return
         if loss.numel() != 1:
             loss = loss.float().mean()
@@ -141,6 +142,12 @@ class Pace:
         if weight != 1.0:
             part *= weight
         self._loss = part if self._loss is None else self._loss + part
+
+    def add_overflows(self, found: Iterable[torch.Tensor]) -> None:
+        """A GradScaler had the optimizer step, or not: where any of `found`, one number for each
+        device, is not 0, there was an overflow. They are read at the window's edge.
+        """
+        self._overflows.append(tuple(found))
 
     def step(self) -> None:
         """The leading optimizer has stepped: close the window if it is full, and ask what comes
@@ -208,7 +215,8 @@ class Pace:
                 end - self._mark
             )  # what the device still had to do is this window's
         losses = tuple(map(float, self._losses))
-        self._losses = []
+        skipped = sum(any(map(float, found)) for found in self._overflows)
+        self._losses, self._overflows = [], []
         return Window(
             mode=self.mode,
             steps=len(self._step_seconds),
@@ -218,6 +226,7 @@ class Pace:
             validations=self._validations,
             step_seconds=tuple(self._step_seconds),
             phases=phases,
+            skipped_steps=skipped,
             losses=losses,
             peak_bytes=peak_bytes(device),
             allocator=allocator(device),

@@ -54,6 +54,8 @@ class Window:
         step_seconds: each step's wall, in order.
         phases: seconds by phase, over the whole window; a phase that was not seen is absent, and
             all are where nobody asked for them.
+        skipped_steps: how often a GradScaler left the weights as they were, since a gradient was
+            infinite or not a number.
         cpu_seconds: processor time of the training process, all threads.
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
@@ -74,6 +76,7 @@ class Window:
     validations: int = 0
     step_seconds: tuple[float, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
+    skipped_steps: int = 0
     cpu_seconds: float = 0.0
     worker_cpu_seconds: float = 0.0
     delayed_seconds: float = 0.0
@@ -105,6 +108,7 @@ def as_one(windows: Sequence[Window]) -> Window:
         validations=sum(window.validations for window in windows),
         step_seconds=tuple(step for window in windows for step in window.step_seconds),
         phases=spent,
+        skipped_steps=sum(window.skipped_steps for window in windows),
         cpu_seconds=sum(window.cpu_seconds for window in windows),
         worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
         delayed_seconds=sum(window.delayed_seconds for window in windows),

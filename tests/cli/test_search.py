@@ -20,6 +20,15 @@ def test_the_verdict_is_one_sentence(run: Run, made_up: MadeUpFlow) -> None:
     assert "2.12× faster (95 % interval 1.98 to 2.27), same training" in answer.stdout.splitlines()
 
 
+def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) -> None:
+    parity = builders.parity(skipped_steps=3)
+    made_up.result = builders.search_result(verdict=builders.verdict(parity=parity))
+
+    said = "its GradScaler left out 3 steps (overflow)"
+    assert said in " ".join(run("search", "photos.py").stdout.split())
+    assert said in render(made_up.result)
+
+
 def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
     run: Run, made_up: MadeUpFlow
 ) -> None:

@@ -7,14 +7,13 @@ from types import SimpleNamespace
 from typing import cast
 
 from autotune.measurement import turns as turns_module
+from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
 from autotune.measurement.turns import (
     LONGEST_TURN_SECONDS,
-    LOSSES_NEEDED,
     TURN_SECONDS,
-    LossSeconds,
     Turns,
     take_turns,
 )

@@ -114,6 +114,12 @@ def test_a_faster_program_that_trains_differently_is_no_gain():
     assert "did not train the same" in found.reason
 
 
+def test_steps_that_a_scaler_left_out_are_counted_with_the_training():
+    taken = turns(baseline=1000, tuned=2000)
+    taken.skipped["tuned"] = 3
+    assert judged(taken).parity.skipped_steps == 3
+
+
 def test_too_few_losses_do_not_deny_a_gain():
     found = judged(turns(baseline=1000, tuned=2000, losses={"tuned": CURVE[:5]}))
     assert found.outcome == "faster"

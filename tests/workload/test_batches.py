@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
+from autotune.workload import batches
 from autotune.workload.batches import digest, to_device, without_last
 
 
@@ -69,3 +70,15 @@ def test_lengths_of_packed_sequences_stay_on_the_host() -> None:
     moved = to_device([packed, {"y": torch.ones(2)}], torch.device("meta"))
     assert moved[0].data.is_meta and moved[1]["y"].is_meta
     assert not moved[0].batch_sizes.is_meta
+
+
+def test_packed_sequences_have_their_tensors_where_torch_takes_them_for_a_leaf(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = pack_sequence([torch.ones(3), torch.ones(2)])
+    whole = batches.tensors({"x": packed})
+    monkeypatch.setattr(batches.pytree, "tree_leaves", lambda batch: list(batch.values()))
+    assert [each.data_ptr() for each in batches.tensors({"x": packed})] == [
+        each.data_ptr() for each in whole
+    ]
+    assert any(each is packed.data for each in whole)

@@ -457,6 +457,38 @@ def test_the_users_own_scaler_does_not_scale_the_losses_that_are_kept(tmp_path: 
     assert observe(text, tmp_path).scaler
 
 
+OVERFLOWING = PLAIN.replace(
+    "for epoch", "scaler = torch.amp.GradScaler('cpu', growth_interval=9)\nnumber = 0\nfor epoch"
+).replace(
+    "        loss.backward()\n        optimizer.step()\n",
+    "        number += 1\n"
+    "        scaler.scale(loss * (1e38 if number in (1, 2, 5) else 1)).backward()\n"
+    "        scaler.step(optimizer)\n        scaler.update()\n",
+)
+
+
+@pytest.mark.parametrize("optimizer", ["AdamW", "fused AdamW"])
+def test_steps_that_a_scaler_leaves_out_are_counted_and_are_no_accumulation(
+    optimizer: str, tmp_path: Path
+) -> None:
+    text = OVERFLOWING
+    if optimizer == "fused AdamW":  # steps by itself, and is told of the overflow
+        text = text.replace("lr=1e-2)", "lr=1e-2, fused=True)")
+    window, seen, later = run(text, steps(6), Tell(), steps(5), folder=tmp_path)[1:4]
+    assert isinstance(seen, Seen) and isinstance(window, Window) and isinstance(later, Window)
+    assert (window.skipped_steps, later.skipped_steps) == (3, 0)
+    assert seen.micro_batches == seen.backwards_per_step == 1
+    assert seen.samples_per_step == pytest.approx(200 / 7, rel=0.15)
+
+
+def test_steps_that_autotunes_own_scaler_leaves_out_are_counted(tmp_path: Path) -> None:
+    text = PLAIN.replace("loss.backward()", "(loss * (1e38 if epoch == 1 else 1)).backward()")
+    setup = Setup(precision=Precision(dtype="float16", scaled=True))
+    first, second = run(text, steps(6), steps(7), setup=setup, folder=tmp_path)[1:3]
+    assert isinstance(first, Window) and isinstance(second, Window)
+    assert (first.skipped_steps, second.skipped_steps) == (0, 7)
+
+
 def test_an_optimizer_that_loads_its_state_is_still_one(tmp_path: Path) -> None:
     resumed = PLAIN.replace(
         "for epoch", "optimizer.load_state_dict(optimizer.state_dict())\nfor epoch", 1

@@ -10,12 +10,12 @@ from autotune.workload.live import Live
 from autotune.workload.seams import loader, model
 from autotune.workload.seams.optimizer import step_without_optimizer
 
-_scale = torch.amp.GradScaler.scale
+_scale, _step = torch.amp.GradScaler.scale, torch.amp.GradScaler.step
 
 
 def install(live: Live) -> None:
     """Watch `torch.autograd.backward`, which `Tensor.backward` calls too, `torch.autograd.grad`
-    and `GradScaler.scale`.
+    and `GradScaler`.
     """
     original, other = torch.autograd.backward, _any_backward(live)
     (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
@@ -132,7 +132,9 @@ def _scaled(live: Live, tensors: Any) -> Any:
 
 
 def _install_scaler(live: Live) -> None:
-    """The user's own GradScaler multiplies the loss: remember the loss itself."""
+    """The user's own GradScaler multiplies the loss: remember the loss itself. Any may leave a
+    step out.
+    """
 
     def scale(self: Any, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor) and self.is_enabled():
@@ -140,4 +142,14 @@ def _install_scaler(live: Live) -> None:
             live.scaler_seen, live.plain = True, False
         return _scale(self, outputs)
 
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        before = live.pace.steps
+        outcome = _step(self, optimizer, *args, **kwargs)
+        if self.is_enabled() and (live.leader is None or live.leader() is optimizer):
+            live.skipped += live.scaler is None and live.pace.steps == before
+            state = self._per_optimizer_states[id(optimizer)]
+            live.pace.add_overflows(state["found_inf_per_device"].values())
+        return outcome
+
     live.patch(torch.amp.GradScaler, "scale", scale)
+    live.patch(torch.amp.GradScaler, "step", step)
