@@ -90,6 +90,8 @@ def _profile(context: Context) -> tuple[Result, Emission]:
 def _search(context: Context) -> tuple[Result, Emission | None]:
     if (answered := kept_answer(context)) is not None:
         return answered, None
+    if is_shared(context.options.storage):
+        _reach(str(context.options.storage))
     profiled, baseline = _diagnosed(context)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
     if not diverges(baseline):
@@ -149,6 +151,13 @@ def _through(
     if options.out is not None and emission is not None:
         write_outputs(result, emission, target, options.out)
     return result
+
+
+def _reach(storage: str) -> None:
+    """Find out before anything is measured whether others' trials can be had."""
+    from autotune.trials.study import reach  # Optuna, which few searches need so early
+
+    reach(storage)
 
 
 def _diagnosed(context: Context) -> tuple[Profile, Measurement]:

@@ -23,7 +23,8 @@ from autotune.profiling.course import doubts_of_course
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
-from autotune.workload.target import Target
+from autotune.source import missing_from_recipe
+from autotune.workload.target import SCRIPT, Target
 from autotune.workload.window import AS_IS, Window
 
 WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
@@ -171,11 +172,14 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
             f"{name}: {failure.reason}",
             "Let it train sooner, on less data, or give it more time with a larger --budget.",
         )
-    return MeasurementError(
-        f"{name}: {failure.reason}",
+    advice = (
         "autotune times optimizer steps: let the program train for some seconds, "
-        "with more epochs or more data.",
+        "with more epochs or more data."
     )
+    missing = missing_from_recipe(target.source)
+    if len(missing) == 1 and target.kind == SCRIPT:
+        advice = f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
+    return MeasurementError(f"{name}: {failure.reason}", advice)
 
 
 def _fair(windows: Sequence[Window], cores: int) -> Sequence[Window]:

@@ -134,7 +134,7 @@ def _try_next(
     if len(study.trials) > most:
         return Ending(why=TRIALS, reason=f"There were to be {most} trials at most.")
     if began > context.deadline or (began > ends and len(study.trials) >= FEWEST_TRIALS):
-        reason = f"The share of the budget for trials was used up.{study.too_dear}"
+        reason = f"The trials' part of the budget is used up.{study.too_dear}"
         return Ending(why=BUDGET, reason=reason)
     asked = study.ask(seconds_left=context.deadline - began)
     if asked is None:

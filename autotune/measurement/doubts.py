@@ -155,7 +155,7 @@ def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:
     return Doubt(
         name=TOO_FEW_STEPS,
         evidence=f"Only {steps} {'step was' if steps == 1 else 'steps were'} timed.",
-        advice="Give it a larger budget.",
+        advice="Give it a larger budget, and where the program ended by itself, more epochs.",
     )
 
 

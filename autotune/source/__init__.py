@@ -2,6 +2,6 @@
 
 from autotune.source.diff import unified_patch
 from autotune.source.rewrite import Rewrite, rewrite
-from autotune.source.script import imports_package, is_recipe
+from autotune.source.script import imports_package, missing_from_recipe
 
-__all__ = ["Rewrite", "imports_package", "is_recipe", "rewrite", "unified_patch"]
+__all__ = ["Rewrite", "imports_package", "missing_from_recipe", "rewrite", "unified_patch"]

@@ -26,12 +26,12 @@ def parse(text: str) -> ast.Module:
             raise SyntaxError(str(error)) from error
 
 
-def is_recipe(source: str) -> bool:
-    """Whether `source` offers both `build_model` and `build_dataset` at its top level."""
+def missing_from_recipe(source: str) -> set[str]:
+    """What `source` lacks of a recipe, which has `build_model` and `build_dataset` at top level."""
     try:
         statements = parse(source).body
     except SyntaxError:
-        return False
+        statements = []
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, Function):
@@ -40,7 +40,7 @@ def is_recipe(source: str) -> bool:
             names.update(alias.asname or alias.name for alias in statement.names)
         elif isinstance(statement, ast.Assign):
             names.update(leaf.id for leaf in statement.targets if isinstance(leaf, ast.Name))
-    return {"build_model", "build_dataset"} <= names
+    return {"build_model", "build_dataset"} - names
 
 
 def imports_package(source: str, package: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.errors import UsageError
-from autotune.source import imports_package, is_recipe
+from autotune.source import imports_package, missing_from_recipe
 from autotune.workload.recipe import standalone_program
 from autotune.workload.script import Program, import_root
 
@@ -114,7 +114,7 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
             "date first",
         ) from None
     file = file.resolve()
-    recipe = is_recipe(source)
+    recipe = not missing_from_recipe(source)
     return Target(
         kind=RECIPE if recipe else SCRIPT,
         path=str(file),

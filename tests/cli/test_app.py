@@ -50,6 +50,13 @@ def test_what_only_says_something_loads_no_slow_library(words: list[str]) -> Non
     assert answer.returncode == 0, answer.stderr
 
 
+def test_an_option_that_may_be_the_programs_own_is_told_its_place() -> None:
+    answer = autotune_command("search", "train.py", "--epochs", "3")
+
+    assert answer.returncode == 2
+    assert "No such option: --epochs. What follows -- is the program's own" in answer.stderr
+
+
 def test_a_search_that_has_not_begun_has_loaded_no_torch() -> None:
     program = (
         "import sys, autotune.cli\n"

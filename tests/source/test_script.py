@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.source import is_recipe
+from autotune.source import missing_from_recipe
 from autotune.source.script import Script
 
 
@@ -20,7 +20,7 @@ from autotune.source.script import Script
     ],
 )
 def test_a_recipe_offers_a_model_and_a_dataset(text: str, answer: bool) -> None:
-    assert is_recipe(text) is answer
+    assert (not missing_from_recipe(text)) is answer
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

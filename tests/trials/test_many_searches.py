@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
+from autotune import flow
 from autotune.errors import UsageError
 from autotune.trials.study import Study
 from tests import builders
@@ -121,3 +122,11 @@ def test_a_database_that_cannot_be_reached_is_said_without_its_password(tmp_path
     with pytest.raises(UsageError, match="cannot be kept") as refused:
         Study(SPACE, builders.profile(), key="program", storage=f"sqlite:///{tmp_path}/no/study.db")
     assert str(tmp_path) in refused.value.message
+
+
+def test_a_database_is_asked_for_before_anything_is_measured(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("raise KeyError('this is not even run')\n")
+    options = flow.Options(storage=f"sqlite:///{tmp_path}/no/study.db")
+    with pytest.raises(UsageError, match="cannot be kept"):
+        flow.search(script, options=options)

@@ -18,8 +18,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from autotune.errors import UsageError
-from autotune.trials.keeping import is_shared
+from autotune.errors import AutotuneError, UsageError
+from autotune.trials.keeping import is_shared, without_password
 from autotune.trials.study.records import CONFIG
 
 # A trial of another machine of which nothing was heard for so long is dead, and tried again once.
@@ -85,6 +85,33 @@ class Kept:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.sole = False
+
+
+@contextmanager
+def keeping(place: Path | str | None) -> Iterator[None]:
+    """Say it in words where the storage cannot be read or written."""
+    try:
+        yield
+    except AutotuneError:
+        raise
+    except Exception as error:  # whatever the storage's library raises
+        why = without_password((str(error) or repr(error)).splitlines()[0])
+        cure = "free some space or delete that file, or choose another --storage or --out"
+        if is_shared(place):
+            cure = "see that the server is up and lets you in, or choose another --storage"
+        raise UsageError(
+            f"the study cannot be kept in {without_password(str(place))}: {why}", cure
+        ) from error
+
+
+def reach(place: Path | str) -> None:
+    """Open a storage and let go of it.
+
+    Raises:
+        UsageError: it cannot be reached, or its driver is missing.
+    """
+    with keeping(place):
+        Kept(place).close()
 
 
 class Heartbeat:
@@ -164,7 +191,7 @@ def _database(address: str) -> BaseStorage:
             kind = address.partition(":")[0].partition("+")[0]
             raise UsageError(
                 f"a study in {kind} needs a driver that is not installed: {error}",
-                f"pip install 'torch-autotune[{kind}]'",
+                f"install it: pip install 'torch-autotune[{kind}]'",
             ) from error
         except DBAPIError as error:  # another search has made the tables in this moment
             if not isinstance(error, IntegrityError) and "already exists" not in str(error):

@@ -3,8 +3,7 @@ machines may share it, and Optuna's own tools can read it.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -12,12 +11,11 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
-from autotune.errors import AutotuneError, UsageError
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Profile
 from autotune.trials.ending import ending, too_dear
-from autotune.trials.keeping import PROFILE, without_password
+from autotune.trials.keeping import PROFILE
 from autotune.trials.knowledge import planner_for
 from autotune.trials.planner import Proposal, Ranked
 from autotune.trials.space import Space
@@ -38,6 +36,7 @@ from autotune.trials.study.storage import (
     await_first,
     await_turn,
     free_the_dead,
+    keeping,
     quiet,
 )
 from autotune.trials.trial import EXHAUSTED, Ending, Trial
@@ -94,7 +93,7 @@ class Study:
         self._mine: dict[int, Trial] = {}
         self._open: dict[int, tuple[optuna.Trial, Heartbeat]] = {}
         guided = ProfileSampler(space, profile, propose=lambda _: self._proposal)
-        with self._keeping():
+        with keeping(self._place):
             self._kept = Kept(storage)
             self._study = optuna.create_study(
                 study_name=key,
@@ -121,7 +120,7 @@ class Study:
         Args:
             seconds_left: what is known to take longer is not tried.
         """
-        with self._keeping():
+        with keeping(self._place):
             self._free_the_dead()
             await_first(self._study)
             for _ in range(_MOST_REPEATS):
@@ -141,7 +140,7 @@ class Study:
         heartbeat.stop()
         self._mine[trial.number] = trial
         constraints = dict(constraints_of(trial, self._memory_limit_bytes))
-        with self._keeping():
+        with keeping(self._place):
             # Where nothing was heard of it for too long, another search tries the same by now.
             with suppress(UpdateFinishedTrialError):
                 for name, fact in facts_of(trial, constraints).items():
@@ -177,7 +176,7 @@ class Study:
 
     def close(self) -> None:
         """Give up what was begun and not told, and let others have the storage."""
-        with self._keeping():
+        with keeping(self._place):
             for opened, heartbeat in self._open.values():
                 heartbeat.stop()
                 opened.set_user_attr(INTERRUPTED, True)
@@ -252,17 +251,3 @@ class Study:
             self._kept.sole = False  # from now on, what is begun is this search's own
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-
-    @contextmanager
-    def _keeping(self) -> Iterator[None]:
-        """Say it in words where the storage cannot be read or written."""
-        try:
-            yield
-        except AutotuneError:
-            raise
-        except Exception as error:  # whatever the storage's library raises
-            why = without_password((str(error) or repr(error)).splitlines()[0])
-            raise UsageError(
-                f"the study cannot be kept in {without_password(str(self._place))}: {why}",
-                "free some space or delete that file, or choose another --storage or --out",
-            ) from error
