@@ -113,6 +113,7 @@ def seen(**changes: Any) -> Seen:
             ),
         ),
         "optimizer": SeenOptimizer(
+            parameters=11_000,
             name="SGD",
             fused=None,
             foreach=None,

@@ -187,6 +187,17 @@ def test_time_that_no_phase_accounts_for_is_said_plainly():
     assert found.headline.startswith("Runs its own Python 28 % of each step")
 
 
+def test_a_model_that_is_called_without_gradients_in_every_step_is_not_called_logging():
+    phases = {"data": 0.02, "forward": 0.4, "backward": 0.2, "other": 0.38}
+    window = builders.window(10.0, seconds=1.0, gradless_seconds=0.3)
+    found = first(phases=phases, ceilings=ceilings(), windows=(window,))
+    assert found.headline.startswith("Calls its model without gradients in every step, 30 % of it")
+    assert found.max_gain == pytest.approx(1 / 0.7)
+    little = replace(window, gradless_seconds=0.1)
+    found = first(phases=phases, ceilings=ceilings(), windows=(little,))
+    assert found.headline.startswith("Runs its own Python 38 %")
+
+
 def test_copies_are_named_with_the_memory_that_they_come_from():
     phases = {"copy": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
     found = first(phases=phases, ceilings=ceilings(compute=1.4))

@@ -115,13 +115,19 @@ def _search(
     from autotune import flow
     from autotune.cli.progress import Progress, console_for, print_document
     from autotune.cli.search_screen import show_search
+    from autotune.outputs import NotWrittenError
 
     console = console_for(as_json)
     shown = Progress(console, budget_seconds=options.budget_seconds, quiet=quiet)
-    with unseen_by_git(), shown as progress:
-        result = flow.search(target, arguments, listener=progress, options=options)
+    folder, failed = options.out, None
+    try:
+        with unseen_by_git(), shown as progress:
+            result = flow.search(target, arguments, listener=progress, options=options)
+    except NotWrittenError as error:
+        result, folder, failed = error.result, None, error
     if as_json:
         print_document(result)
     else:
-        assert options.out is not None, "the command line always names a folder"
-        show_search(console, result, options.out, brief=quiet)
+        show_search(console, result, folder, brief=quiet)
+    if failed is not None:
+        raise failed

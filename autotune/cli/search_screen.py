@@ -21,8 +21,12 @@ _TIMES_MORE = 3  # the budget to try next: an interval narrows with the square r
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
 
-def show_search(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
-    """The whole screen of `autotune search`; only its first sentences where `brief`."""
+def show_search(
+    console: Console, result: Result, folder: Path | None, *, brief: bool = False
+) -> None:
+    """The whole screen of `autotune search`; only its first sentences where `brief`. `folder` is
+    where the answer was written, None where it could not be.
+    """
     verdict = result.verdict
     assert verdict is not None, "a search has a verdict"
     if not brief:
@@ -41,6 +45,8 @@ def show_search(console: Console, result: Result, folder: Path, *, brief: bool =
         console.say(result.diagnosis[0].headline)
     _show_hand_steps(console, result.edits)
     _show_proof(console, result, verdict)
+    if folder is None:
+        return
     show_files(console, folder, (*_FILES, f"{result.target.name}_tuned.py"))
     _show_next(console, result, verdict, folder)
 

@@ -14,6 +14,8 @@ from autotune.diagnosis.device import (
 )
 from autotune.diagnosis.finding import (
     NO_GAIN,
+    WAIT_CRITICAL,
+    WAIT_WARNING,
     Bottleneck,
     Finding,
     can_gain,
@@ -24,15 +26,14 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
+from autotune.diagnosis.host import own_python
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.workload.window import AS_IS
 
 __all__ = ["Bottleneck", "Finding", "diagnose"]
 
-# Shares of a step from which a phase is worth a warning, and critical. Data, copies and time that
-# no phase accounts for: TraceML's 10 and 20 %, which the other tools' values lie around.
-WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
+# Shares of a step from which a phase is worth a warning, and critical.
 OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
 # A usual validation is shorter than what it validates by far.
 VALIDATION_WARNING, VALIDATION_CRITICAL = 0.35, 0.60
@@ -62,7 +63,7 @@ GIB = 1 << 30
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
-        *(_validation, _data, _copy, syncs_of_device, _host, _optimizer, _overhead),
+        *(_validation, _data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
@@ -143,26 +144,6 @@ def _copy(profile: Profile) -> Finding | None:
         max_gain=gain,
         headline=f"Copies batches to the device {percent(share)} of each step; "
         f"hiding that {can_gain(gain)}.",
-    )
-
-
-def _host(profile: Profile) -> Finding | None:
-    share = profile.phases.get("other", 0.0)
-    grade = severity(share, WAIT_WARNING, WAIT_CRITICAL)
-    if not grade:
-        return None
-    if profile.seen.loader is None:
-        what = f"Prepares batches itself or runs other Python {percent(share)} of each step"
-        evidence = "The program draws no batches from a DataLoader; this is the time outside "
-    else:
-        what = f"Runs its own Python {percent(share)} of each step"
-        evidence = "Logging, metrics, schedulers and the like: the time outside loading, copies, "
-    return Finding(
-        bottleneck=Bottleneck.HOST,
-        severity=grade,
-        evidence=f"{evidence}forward, backward and the optimizer.",
-        max_gain=most_gain(share),
-        headline=f"{what}; without that it {can_gain(most_gain(share))}.",
     )
 
 
@@ -248,7 +229,10 @@ def _compute(profile: Profile) -> Finding:
 
 
 def _parameters(profile: Profile) -> int:
-    return sum(model.parameters for model in profile.seen.models)
+    models, optimizer = profile.seen.models, profile.seen.optimizer
+    if not models and optimizer is not None:
+        return optimizer.parameters
+    return sum(model.parameters for model in models)
 
 
 def _cores(profile: Profile) -> str:

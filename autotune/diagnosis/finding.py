@@ -7,6 +7,9 @@ from autotune.profiling.profile import Ceiling
 
 # A ceiling this close to the program as it is says that the class of changes gains nothing.
 NO_GAIN = 1.05
+# Shares of a step from which data, copies and time that no phase accounts for are worth a warning,
+# and critical: TraceML's 10 and 20 %, which the other tools' values lie around.
+WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
 
 
 class Bottleneck(StrEnum):

@@ -4,12 +4,21 @@ program.
 
 from pathlib import Path
 
+from autotune.errors import UsageError
 from autotune.outputs.config import write_config
 from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
 from autotune.outputs.report import write_report
 from autotune.result import Result
 from autotune.workload.target import Target
+
+
+class NotWrittenError(UsageError):
+    """There is an answer, which could not be written down; `result` is the answer."""
+
+    def __init__(self, error: UsageError, result: Result) -> None:
+        super().__init__(error.message, error.advice)
+        self.result = result
 
 
 def write_outputs(
@@ -22,8 +31,15 @@ def write_outputs(
         The files written.
 
     Raises:
-        UsageError: a file cannot be written.
+        NotWrittenError: a file cannot be written.
     """
+    try:
+        return _write(result, emission, target, out)
+    except UsageError as error:
+        raise NotWrittenError(error, result) from error
+
+
+def _write(result: Result, emission: Emission, target: Target, out: Path) -> tuple[Path, ...]:
     document, report = out / "result.json", out / "report.html"
     settings, patch, program = (
         out / "tuned.toml",

@@ -111,6 +111,11 @@ def _shares(
     at_work = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
     shares = {phase: spent[phase] / seconds for phase in PHASES if phase in at_work and seconds}
     shares["other"] = max(0.0, 1.0 - sum(shares.values()))
+    if (
+        not seen.models and shares.get("forward", 0.0) < shares["other"]
+    ):  # see the doubt "no module"
+        shares["forward"] = shares.get("forward", 0.0) + shares["other"]
+        shares["other"], at_work = 0.0, at_work | {"forward"}
     if seen.loader and seen.loader.threaded:
         shares, at_work = _with_waits(shares, ceilings), at_work | {"data"}
     missing = {phase: _WHY_MISSING[phase] for phase in PHASES if phase not in at_work}

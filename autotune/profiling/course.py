@@ -33,6 +33,8 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
                 advice="Train on several batches an epoch, or read the figures as epochs.",
             )
         )
+    if not seen.models:
+        found.append(_no_module())
     if seen.shapes > _MOST_SHAPES:
         found.append(
             Doubt(
@@ -52,4 +54,14 @@ def _later_loop(passed: int) -> Doubt:
         evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
         "measured.",
         advice="Nothing is to be done: the figures are of the loop that lasts.",
+    )
+
+
+def _no_module() -> Doubt:
+    return Doubt(
+        name="no module",
+        evidence="The program calls no module that can be watched (a function that is compiled, or "
+        "weights of its own): the forward pass and its other Python cannot be told apart, and "
+        "without a DataLoader a step counts as one sample.",
+        advice="The time of a step holds all the same.",
     )

@@ -59,7 +59,8 @@ def describe_model(module: nn.Module) -> SeenModel:
 
 def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
     """`optimizer` as it is now; `closure` says that its step was called with one."""
-    settings = {**optimizer.defaults, **optimizer.param_groups[0]}
+    groups = optimizer.param_groups
+    settings = {**optimizer.defaults, **groups[0]}
     differentiable = bool(
         settings.get("differentiable")
     )  # neither fused nor foreach can be differentiated through
@@ -75,6 +76,7 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         foreach=settings.get("foreach"),
         takes_fused="fused" in optimizer.defaults and not differentiable,
         takes_foreach="foreach" in optimizer.defaults and not differentiable,
+        parameters=sum(each.numel() for group in groups for each in group["params"]),
         closure=closure,
         state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
     )

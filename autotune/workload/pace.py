@@ -92,7 +92,7 @@ class Pace:
         self._full_at = self.steps + (command.steps if command else 0)
         self._samples_before = self.samples
         self._step_seconds: list[float] = []
-        self._validation, self._validations = 0.0, 0
+        self._validation, self._validations, self._gradless = 0.0, 0, 0.0
 
     @property
     def mode(self) -> str:
@@ -124,6 +124,7 @@ class Pace:
         away, every_step = self._away, self._was_away
         self._was_away, self._away = bool(away), 0.0
         if not away or every_step:
+            self._gradless += away
             return 0.0
         self._validation += away
         self._validations += 1
@@ -227,6 +228,7 @@ class Pace:
             step_seconds=tuple(self._step_seconds),
             phases=phases,
             skipped_steps=skipped,
+            gradless_seconds=self._gradless,
             losses=losses,
             peak_bytes=peak_bytes(device),
             allocator=allocator(device),

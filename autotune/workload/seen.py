@@ -85,6 +85,7 @@ class SeenOptimizer:
     foreach: bool | None
     takes_fused: bool
     takes_foreach: bool
+    parameters: int
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
 

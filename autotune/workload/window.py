@@ -56,6 +56,8 @@ class Window:
             all are where nobody asked for them.
         skipped_steps: how often a GradScaler left the weights as they were, since a gradient was
             infinite or not a number.
+        gradless_seconds: part of `seconds` in which a model was called without gradients between
+            every two steps: evaluation, rollouts, pseudo-labels.
         cpu_seconds: processor time of the training process, all threads.
         worker_cpu_seconds: processor time of its loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
@@ -77,6 +79,7 @@ class Window:
     step_seconds: tuple[float, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     skipped_steps: int = 0
+    gradless_seconds: float = 0.0
     cpu_seconds: float = 0.0
     worker_cpu_seconds: float = 0.0
     delayed_seconds: float = 0.0
@@ -109,6 +112,7 @@ def as_one(windows: Sequence[Window]) -> Window:
         step_seconds=tuple(step for window in windows for step in window.step_seconds),
         phases=spent,
         skipped_steps=sum(window.skipped_steps for window in windows),
+        gradless_seconds=sum(window.gradless_seconds for window in windows),
         cpu_seconds=sum(window.cpu_seconds for window in windows),
         worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),
         delayed_seconds=sum(window.delayed_seconds for window in windows),

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from autotune.errors import UsageError
 from autotune.knobs.knob import Semantics
+from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
 from autotune.result import SearchFacts
@@ -204,6 +206,18 @@ def test_json_is_one_document_and_progress_goes_to_stderr(run: Run, made_up: Mad
     assert answer.stdout.count("\n") == 1
     assert from_document(json.loads(answer.stdout)) == made_up.result
     assert "num_workers 2" in answer.stderr
+
+
+def test_an_answer_that_cannot_be_written_down_is_shown(run: Run, made_up: MadeUpFlow) -> None:
+    refused = UsageError("out/result.json cannot be written: No space left on device.", "Name one.")
+    made_up.result = NotWrittenError(refused, builders.search_result())
+
+    answer = run("search", "photos.py")
+
+    assert answer.exit_code == UsageError.exit_code
+    assert "2.12× faster" in answer.stdout and "Settings" in answer.stdout
+    assert "Written to" not in answer.stdout and "Next" not in answer.stdout
+    assert "No space left on device" in answer.stderr
 
 
 def test_quiet_is_the_answer_alone(run: Run, made_up: MadeUpFlow) -> None:

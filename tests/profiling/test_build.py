@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from autotune.profiling.build import build_profile
+from autotune.profiling.course import doubts_of_course
 from autotune.profiling.profile import Profile
 from autotune.workload.seen import SeenLoader
 from autotune.workload.window import AS_IS, REPLAY_DEVICE
@@ -14,9 +15,9 @@ from tests import builders
 COMPUTING = {"forward": 0.2, "backward": 0.2, "optimizer": 0.1}  # of a second
 
 
-def profile(*, replayed: float, **of_loader: Any) -> Profile:
+def profile(*, replayed: float, changes: dict[str, Any] | None = None, **of_loader: Any) -> Profile:
     """Of a program that takes 10 samples/s, and `replayed` where batches cost nothing."""
-    seen = builders.seen()
+    seen = replace(builders.seen(), **(changes or {}))
     assert seen.loader is not None
     loader: SeenLoader = replace(seen.loader, **of_loader)
     as_is = builders.window(10.0, steps=1, samples=10, seconds=1.0, phases=COMPUTING)
@@ -53,3 +54,11 @@ def test_without_such_a_thread_the_rest_is_the_program_s_own() -> None:
     found = profile(replayed=40.0)
     assert found.phases["other"] == pytest.approx(0.5)
     assert "data" in found.not_measured
+
+
+def test_without_a_module_to_watch_the_rest_may_be_its_forward_pass() -> None:
+    found = profile(replayed=40.0, changes={"models": ()})
+    assert found.phases["forward"] == pytest.approx(0.7)
+    assert found.phases["other"] == 0.0
+    doubts = doubts_of_course(found.seen, ended_early=False)
+    assert [each.name for each in doubts] == ["no module"]

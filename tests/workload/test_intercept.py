@@ -129,6 +129,16 @@ def test_validation_between_epochs_is_not_counted_as_training(tmp_path: Path) ->
     assert window.samples == 20 * 200 / 7 or abs(window.samples - 20 * 200 / 7) < 32
 
 
+def test_an_evaluation_in_every_step_is_part_of_it(tmp_path: Path) -> None:
+    evaluates = (
+        "model.eval()\nwith torch.no_grad():\n    model(x); time.sleep(0.05)\nmodel.train()\n"
+    )
+    text = "import time\n" + PLAIN + textwrap.indent(evaluates, "        ")
+    window = window_of(run(text, steps(3), steps(4), folder=tmp_path))
+    assert 4 * 0.05 <= window.gradless_seconds <= window.seconds
+    assert not window.validations
+
+
 @pytest.mark.parametrize("parts", [2, 3, 4])
 def test_micro_batches_compute_the_whole_batch_s_step(tmp_path: Path, parts: int) -> None:
     whole = losses(PLAIN, tmp_path, count=30)

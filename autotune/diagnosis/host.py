@@ -1,0 +1,52 @@
+"""What a step does besides loading, copies, forward, backward and the optimizer."""
+
+from autotune.diagnosis.finding import (
+    WAIT_CRITICAL,
+    WAIT_WARNING,
+    Bottleneck,
+    Finding,
+    can_gain,
+    most_gain,
+    percent,
+    severity,
+)
+from autotune.profiling.profile import Profile
+from autotune.workload.window import AS_IS
+
+MOSTLY = 0.5  # of the time that no phase accounts for
+
+
+def own_python(profile: Profile) -> Finding | None:
+    """The time that no phase accounts for, by what it most likely is."""
+    share = profile.phases.get("other", 0.0)
+    grade = severity(share, WAIT_WARNING, WAIT_CRITICAL)
+    if not grade:
+        return None
+    gradless = _gradless_share(profile)
+    if gradless > MOSTLY * share:
+        what = f"Calls its model without gradients in every step, {percent(gradless)} of it"
+        evidence = (
+            f"Evaluation, rollouts or pseudo-labels. {percent(share)} of a step are outside "
+            "loading, copies, "
+        )
+        share = gradless
+    elif profile.seen.loader is None:
+        what = f"Prepares batches itself or runs other Python {percent(share)} of each step"
+        evidence = "The program draws no batches from a DataLoader; this is the time outside "
+    else:
+        what = f"Runs its own Python {percent(share)} of each step"
+        evidence = "Logging, metrics, schedulers and the like: the time outside loading, copies, "
+    return Finding(
+        bottleneck=Bottleneck.HOST,
+        severity=grade,
+        evidence=f"{evidence}forward, backward and the optimizer.",
+        max_gain=most_gain(share),
+        headline=f"{what}; without that it {can_gain(most_gain(share))}.",
+    )
+
+
+def _gradless_share(profile: Profile) -> float:
+    windows = [window for window in profile.windows if window.mode == AS_IS]
+    seconds = sum(window.seconds for window in windows)
+    gradless = sum(window.gradless_seconds for window in windows)
+    return min(1.0, gradless / seconds) if seconds else 0.0
