@@ -149,7 +149,7 @@ def outside(profile: Profile) -> str:
     parts = []
     if profile.validation_share > _NOTABLE_SHARE:
         parts.append(f"validation took {percent(profile.validation_share)} of the observed run")
-    passed = profile.seen.passed_loops
+    passed = 0 if profile.seen.taking_turns else profile.seen.passed_loops
     if passed or _starts_slowly(profile):
         loops = f", with {counted(passed, 'training loop')} that ended soon," if passed else ""
         parts.append(f"the start{loops} takes {duration(profile.startup_seconds)}")

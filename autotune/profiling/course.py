@@ -12,7 +12,9 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     is one step, shapes change.
     """
     found = []
-    if seen.passed_loops:
+    if seen.taking_turns:
+        found.append(_turns())
+    elif seen.passed_loops:
         found.append(_later_loop(seen.passed_loops))
     if ended_early:
         found.append(
@@ -54,6 +56,15 @@ def _later_loop(passed: int) -> Doubt:
         evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
         "measured.",
         advice="Nothing is to be done: the figures are of the loop that lasts.",
+    )
+
+
+def _turns() -> Doubt:
+    return Doubt(
+        name="loops in turns",
+        evidence="Two training loops, each with an optimizer of its own, take turns: steps are "
+        "those of the second, and what the first takes between them is part of their time.",
+        advice="What is gained is gained by both together.",
     )
 
 

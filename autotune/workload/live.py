@@ -84,9 +84,7 @@ class Live:
 
     thread: int = field(default_factory=threading.get_ident)  # that trains
     loaders: list[BuiltLoader] = field(default_factory=list)
-    leading_loader: BuiltLoader | None = (
-        None  # the first that trained; a loader made anew at its place follows it
-    )
+    leading_loader: BuiltLoader | None = None  # that trained first, or is made anew at its place
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
     ahead: int = 0  # batches drawn before the step on the one before
@@ -109,6 +107,7 @@ class Live:
 
     leader_place: Place | None = None  # where the leading optimizer was built
     passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
+    taking_turns: bool = False  # a loop of one of those has come again
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
     unscaled_loss: Any = None  # what the user's GradScaler was given last
@@ -190,13 +189,16 @@ class Live:
         """An optimizer has stepped that is not the leading one: in turns with it, or after it.
 
         One that was built at the same place (for the next fold) leads from then on, and the modules
-        that it trains are looked for; any other is of another loop.
+        that it trains are looked for; any other is of another loop, new or back for its turn.
         """
         self.others += 1
-        if self.others < OTHERS_IN_A_ROW:
+        place = getattr(optimizer, "_autotune_place", None)
+        if self.others < OTHERS_IN_A_ROW or self.taking_turns:
             return False
-        if getattr(optimizer, "_autotune_place", None) != self.leader_place:
-            self.pace.end_loop()
+        if place != self.leader_place:
+            self.taking_turns = place in self.passed
+            if not self.taking_turns:
+                self.pace.end_loop()
             return False
         self.leader = weakref.ref(optimizer)
         self.discover_again()

@@ -34,6 +34,7 @@ def observe(live: Live) -> Seen:
         autocast=live.autocast,
         scaler=live.scaler_seen,
         passed_loops=len(live.passed),
+        taking_turns=live.taking_turns,
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,

@@ -116,6 +116,7 @@ class Seen:
     scaler: bool = False
     micro_batches: int = 1
     passed_loops: int = 0  # training loops of the program before this one
+    taking_turns: bool = False  # one of those has come again
     rehearsed: float | None = (
         None  # how far gradients of whole and divided batches lay apart, as a share
     )

@@ -26,6 +26,9 @@ def test_an_ordinary_training_has_none() -> None:
         ({"ended_early": True}, "short run"),
         ({"length": 1}, "one step an epoch"),
         ({"shapes": 40}, "changing shapes"),
+        ({"models": ()}, "no module"),
+        ({"passed_loops": 1}, "later loop"),
+        ({"passed_loops": 1, "taking_turns": True}, "loops in turns"),
     ],
 )
 def test_each_course_has_its_doubt(changes: dict[str, Any], name: str) -> None:

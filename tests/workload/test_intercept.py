@@ -14,7 +14,7 @@ from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupp
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
-from tests.workload.programs import HEAD, PLAIN, losses, observe, run, steps, window_of
+from tests.workload.programs import HEAD, PLAIN, losses, observe, run, seen_of, steps, window_of
 
 
 def losses_without_interception(text: str) -> list[float]:
@@ -423,6 +423,33 @@ def test_a_replay_goes_on_where_steps_depend_on_the_length_of_an_epoch(tmp_path:
     assert (replay.mode, replay.steps) == (REPLAY_DEVICE, 30)
     assert replay.samples > 20 * 30
     assert after.steps == 6 and as_is.samples / as_is.steps <= 80
+
+
+IN_TURNS = (
+    HEAD
+    + """
+other = nn.Linear(8, 2)
+loader = DataLoader(dataset, batch_size=8)
+policy = torch.optim.SGD(model.parameters(), lr=1e-2)
+value = torch.optim.AdamW(other.parameters(), lr=1e-2)
+for epoch in range(9):
+    for net, optimizer in ((model, policy), (other, value)):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(net(x), y).backward()
+            optimizer.step()
+"""
+)
+
+
+def test_loops_that_take_turns_are_measured_together(tmp_path: Path) -> None:
+    first = run(IN_TURNS, steps(100), folder=tmp_path)[-1]
+    assert isinstance(first, Ended) and first.loop_seconds is not None and first.steps == 25
+    reports = run(IN_TURNS, steps(10), steps(60), Tell(), passed_loops=1, folder=tmp_path)
+    window, seen = window_of(reports), seen_of(reports)
+    assert window.steps == 60 and seen.taking_turns and seen.passed_loops == 1
+    assert seen.optimizer is not None and seen.optimizer.name == "AdamW"
+    assert 1.5 < window.samples / (60 * 8) < 2.7  # those of the other loop too
 
 
 def test_a_later_loop_is_measured_as_if_it_were_the_first(tmp_path: Path) -> None:
