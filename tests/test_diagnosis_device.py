@@ -11,6 +11,7 @@ from autotune.profiling.gpu import GpuProfile, SyncPlace
 from autotune.profiling.profile import Profile
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import Copies, Trace
+from autotune.source.edits import Place, Places
 from tests import builders
 
 GIB = 1 << 30
@@ -119,6 +120,22 @@ def test_waiting_for_the_device_is_named_with_its_lines_where_it_costs() -> None
     assert "30 % of each step" in finding.headline
     assert "1 times a step: train.py:45 (1 a step)" in finding.evidence
     assert finding.max_gain == pytest.approx(1 / 0.7)
+
+
+def test_a_line_that_copies_a_batch_is_not_named_as_one_that_waits() -> None:
+    copied = SyncPlace(path="/home/ada/train.py", line=40, per_step=2.0)
+    seen = replace(
+        builders.profile().seen, places=Places(copies=(Place(path=copied.path, line=copied.line),))
+    )
+    waits = on_device({**CALM, "sync": 0.3}, gpu={"syncs": (copied, *PLACES)}, seen=seen)
+    assert "1 times a step: train.py:45 (1 a step)" in found(waits)[Bottleneck.SYNC].evidence
+
+
+def test_of_two_reasons_to_wait_that_of_more_time_comes_first() -> None:
+    idle = {**CALM, "launch": 0.13, "sync": 0.17}
+    profile = on_device(idle, trace={"kernel_seconds": 6e-6})
+    order = [each.bottleneck for each in diagnose(profile) if each.severity == "warning"]
+    assert order == [Bottleneck.SYNC, Bottleneck.OVERHEAD]
 
 
 def test_waiting_for_the_device_that_costs_nothing_is_no_finding() -> None:

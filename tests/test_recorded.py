@@ -89,6 +89,14 @@ def on_device(profile: Profile, *, idle: Mapping[str, float], **changes: Any) ->
     return replace(profile, gpu=replace(gpu, idle={**gpu.idle, **idle}, **changes))
 
 
+def with_copies(profile: Profile, share: float) -> Profile:
+    """`profile` with batches' copies for which the device is idle for `share` of a step."""
+    copied = on_device(profile, idle={COPY: share}, exposed_copy_share=0.0)
+    assert copied.gpu and copied.gpu.trace and GPU.trace
+    trace = replace(copied.gpu.trace, copies=GPU.trace.copies)
+    return replace(copied, gpu=replace(copied.gpu, trace=trace))
+
+
 def with_short_kernels(profile: Profile) -> Profile:
     """`profile` with kernels that take less time than to launch them."""
     short = on_device(profile, idle={LAUNCH: 0.5, SYNC: 0.0, COPY: 0.0, "data": 0.0})
@@ -118,7 +126,7 @@ CHANGES: dict[str, tuple[Callable[[Profile], Profile], Bottleneck, str]] = {
         "critical",
     ),
     "it waits for copies": (
-        lambda each: with_gain(taking(each, "copy", 0.15), 1.2, "compute"),
+        lambda each: with_gain(taking(with_copies(each, 0.0), "copy", 0.15), 1.2, "compute"),
         Bottleneck.COPY,
         "warning",
     ),
@@ -140,7 +148,7 @@ CHANGES: dict[str, tuple[Callable[[Profile], Profile], Bottleneck, str]] = {
     ),
     "its kernels are short": (with_short_kernels, Bottleneck.OVERHEAD, "warning"),
     "copies are not hidden": (
-        lambda each: with_gain(on_device(each, idle={COPY: 0.15}), 1.2, "compute"),
+        lambda each: with_gain(with_copies(taking(each, "copy", 0.0), 0.15), 1.2, "compute"),
         Bottleneck.COPY,
         "warning",
     ),

@@ -29,6 +29,7 @@ from autotune.diagnosis.finding import (
 from autotune.diagnosis.host import own_python
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
+from autotune.profiling.trace import LAUNCH, SYNC
 from autotune.workload.window import AS_IS
 
 __all__ = ["Bottleneck", "Finding", "diagnose"]
@@ -74,7 +75,9 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
 def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
     """The share of a step that `bottleneck` is about; memory takes no time."""
     if bottleneck is Bottleneck.SYNC:
-        return profile.gpu.idle.get("sync", 0.0) if profile.gpu else 0.0
+        return profile.gpu.idle.get(SYNC, 0.0) if profile.gpu else 0.0
+    if bottleneck is Bottleneck.OVERHEAD and profile.gpu and profile.gpu.trace:
+        return profile.gpu.idle.get(LAUNCH, 0.0)
     if bottleneck is Bottleneck.VALIDATION:
         return profile.validation_share
     names = {

@@ -15,6 +15,7 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
+from autotune.profiling.gpu import SyncPlace
 from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
@@ -74,7 +75,7 @@ def syncs_of_device(profile: Profile) -> Finding | None:
         return None
     places = ", ".join(
         f"{os.path.basename(each.path)}:{each.line} ({each.per_step:.3g} a step)"
-        for each in gpu.syncs[:_PLACES_SAID]
+        for each in [each for each in gpu.syncs if not _is_copy(profile, each)][:_PLACES_SAID]
     )
     where = f": {places}" if places else "; torch did not say where"
     return Finding(
@@ -86,6 +87,12 @@ def syncs_of_device(profile: Profile) -> Finding | None:
         headline=f"Lets the device run dry {percent(share)} of each step by waiting for it; "
         f"waiting less {can_gain(most_gain(share))}.",
     )
+
+
+def _is_copy(profile: Profile, sync: SyncPlace) -> bool:
+    """Whether torch warned of a copy to the device, which is no wait for it here."""
+    copies = profile.seen.places.copies
+    return any((at.path, at.line) == (sync.path, sync.line) for at in copies)
 
 
 def launches_of_device(profile: Profile) -> Finding | None:

@@ -27,8 +27,9 @@ from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-# Torch 2.6 to 2.8 read this name only; later ones read it too.
-_VARIABLE, _SETTING = "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"
+# Torch 2.6 to 2.8 read this name only; later ones read the other where this is not set.
+_VARIABLE, _OTHER = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+_SETTING = "expandable_segments:True"
 # The share of the memory kept by the allocator that the program does not use at its peak, from
 # which gaps are worth closing; an estimate.
 _MUCH_UNUSED = 0.2
@@ -74,13 +75,20 @@ class ExpandableSegments(Knob):
         if not value:
             return ()
         code = f'os.environ.setdefault("{_VARIABLE}", "{_SETTING}")'
+        if own := _own():  # the search's environment is the program's
+            code = f'os.environ["{_VARIABLE}"] = "{own},{_SETTING}"'
         return (ProcessStatement(code=code, imports=("import os",)),)
 
 
 def _grow_in_place() -> None:
-    own = os.environ.get(_VARIABLE, "")
+    own = _own()
     if _SETTING not in own:
         os.environ[_VARIABLE] = f"{own},{_SETTING}" if own else _SETTING
+
+
+def _own() -> str:
+    """What the allocator is told already."""
+    return os.environ.get(_VARIABLE, os.environ.get(_OTHER, ""))
 
 
 def _asked_again(profile: Profile) -> bool:

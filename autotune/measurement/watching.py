@@ -29,14 +29,14 @@ def look(start: Callable[[], ProcessRun], *, compiled: bool, deadline: float = m
     Args:
         start: starts the program; called again where it ended before all was looked at.
         compiled: its model is compiled: what looks at single operations is left out.
-        deadline: `time.monotonic()` after which nothing more is begun.
+        deadline: `time.monotonic()` after which it is not started once more.
     """
     modes = [mode for mode in STEPS if not (compiled and mode in (FLOPS, SAVED))]
     found: dict[str, object] = {}
     missing = {mode: _COMPILED for mode in STEPS if mode not in modes}
-    for _ in range(STARTS):
+    for number in range(STARTS):
         left = [mode for mode in modes if mode not in found and mode not in missing]
-        if not left or time.monotonic() > deadline:
+        if not left or (number and time.monotonic() > deadline):
             break
         _look_on(start, left, found, missing)
     for mode in modes:

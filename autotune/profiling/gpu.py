@@ -48,7 +48,7 @@ class GpuProfile:
         busy_share: of a step as it was timed, the time in which some kernel ran. The time is from
             the trace, which kernels are as long in as without it; the step's length is not.
         idle: the share of a timed step in which the device did nothing, by cause, see `Trace.idle`.
-        exposed_copy_share: of a timed step, the time in which the device only copied.
+        exposed_copy_share: of a timed step, the time in which the device only copied from the host.
         precision: the fastest that the program allows: "fp32", "tf32", "bf16" or "fp16".
         flops_per_sample: counted floating point operations of products and convolutions.
         mfu: those a second, as a share of the device's peak in `precision`.
@@ -134,6 +134,7 @@ def _with_shares(gpu: GpuProfile, step_seconds: float) -> GpuProfile:
     busy = min(1.0, trace.busy_share * scale)
     copying = min(1.0 - busy, trace.exposed_copy_share * scale)
     traced_idle = sum(trace.idle.values())
-    left = (1.0 - busy - copying) / traced_idle if traced_idle else 0.0
+    at_work = min(1.0, busy + copying + trace.other_copy_share * scale)
+    left = (1.0 - at_work) / traced_idle if traced_idle else 0.0
     idle = {cause: share * left for cause, share in trace.idle.items()}
     return replace(gpu, busy_share=busy, idle=idle, exposed_copy_share=copying)

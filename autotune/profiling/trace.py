@@ -58,7 +58,8 @@ class Trace:
         kernels: that ran.
         kernel_seconds: their mean length; None without any.
         copies: by direction and memory.
-        exposed_copy_share: in which the device did nothing but copy.
+        exposed_copy_share: in which the device did nothing but copy from the host.
+        other_copy_share: in which it did nothing but copy back, or from place to place.
         hidden_share: of the time of copies to the device, what kernels ran beside; None without.
         idle: the share in which the device did nothing, by cause: "data" (the loader was waited
             for), "copy" and "sync" (the host had waited for the device to finish a copy to it, or
@@ -74,6 +75,7 @@ class Trace:
     kernel_seconds: float | None
     copies: tuple[Copies, ...] = ()
     exposed_copy_share: float = 0.0
+    other_copy_share: float = 0.0
     hidden_share: float | None = None
     idle: Mapping[str, float] = field(default_factory=dict)
     syncs_per_step: float = 0.0
@@ -114,6 +116,7 @@ def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
     to_device = union(
         _interval(each) for each in copying if _way(str(each["name"]))[0] == TO_DEVICE
     )
+    exposed = (total(to_device) - total(intersection(to_device, busy))) / seconds
     syncs = [each for each in _syncs(events) if _interval(work[0])[0] < each.end < last]
     return Trace(
         steps=steps,
@@ -122,7 +125,8 @@ def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
         kernels=len(kernels),
         kernel_seconds=fmean(each["dur"] for each in kernels) * _MICROSECONDS,
         copies=_copies(copying),
-        exposed_copy_share=(total(moved) - total(intersection(moved, busy))) / seconds,
+        exposed_copy_share=exposed,
+        other_copy_share=(total(moved) - total(intersection(moved, busy))) / seconds - exposed,
         hidden_share=_hidden(to_device, busy),
         idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds),
         syncs_per_step=sum(not each.for_copy for each in syncs) / max(steps, 1),

@@ -3,9 +3,10 @@
     python -m tests.bench.gpu --out reports/h200 [--part planted --part rivals ...] [--fresh]
 
 Each measurement is written to a file of its own as soon as it is there, with the machine beside it.
-One that has its file is not made again without `--fresh`, and none is begun that would probably
-not be over within `--minutes`: the same command goes on where it stopped. The rivals are installed
-by pip from their published packages (without a network: `PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER`).
+One that has its file is not made again without `--fresh` unless it failed, and none is begun that
+would probably not be over within `--minutes`: the same command goes on where it stopped. The rivals
+are installed by pip from their published packages (without a network: `PIP_NO_INDEX=1
+PIP_FIND_LINKS=FOLDER`).
 
 Without a GPU it says so and exits 4. `--rehearse` runs the same code on whatever there is, with
 tiny sizes; what it writes is marked, is held to no bar, and is never written to `reports/`.
@@ -13,10 +14,10 @@ tiny sizes; what it writes is marked, is held to no bar, and is never written to
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from tests.bench.gpu_bars import bars
 from tests.bench.gpu_unit import Setting, Unit
 
 NO_DEVICE = 4
+# What the batches of the largest loader here take, those that its workers have ahead included.
+NEEDED_SHARED_BYTES = 512 << 20
 REPORTS = Path(__file__).parents[2] / "reports"
 # In this order: what takes little comes first, so that a go that is cut off has most of it.
 UNITS: tuple[Unit, ...] = (
@@ -46,7 +49,7 @@ def measure(units: tuple[Unit, ...], setting: Setting, out: Path, seconds: float
     out.mkdir(parents=True, exist_ok=True)
     for unit in units:
         path = out / f"{unit.name}.json"
-        if path.exists() and not setting.fresh:
+        if not setting.fresh and _is_measured(path):
             continue
         spent = time.monotonic() - began
         if not setting.rehearse and spent + unit.seconds > seconds:
@@ -55,6 +58,10 @@ def measure(units: tuple[Unit, ...], setting: Setting, out: Path, seconds: float
         _say(f"{unit.name} (about {unit.seconds:.0f} s)")
         _write(path, _document(unit, setting))
     return left
+
+
+def _is_measured(path: Path) -> bool:
+    return path.exists() and "failed" not in json.loads(path.read_text())
 
 
 def _document(unit: Unit, setting: Setting) -> dict[str, Any]:
@@ -66,9 +73,10 @@ def _document(unit: Unit, setting: Setting) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix=f"{unit.name}-") as folder:
         try:
             document["measured"] = unit.measure(setting.within(Path(folder)))
-        except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or getattr(error, "stdout", None) or ""
-            document["failed"] = f"{type(error).__name__}: {error} {str(said)[-2000:]}"
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are measured
+            said = getattr(error, "stderr", None) or getattr(error, "stdout", None)
+            document["failed"] = f"{type(error).__name__}: {error}"
+            document["said"] = str(said or traceback.format_exc())[-4000:]
     document["seconds"] = time.monotonic() - began
     return document
 
@@ -88,7 +96,7 @@ def machine() -> dict[str, Any]:
 def _write(path: Path, document: dict[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=1) + "\n")
     if "failed" in document:
-        _say(f"  failed: {document['failed']}")
+        _say(f"  failed: {document['failed']}\n{document['said']}")
 
 
 def show(out: Path) -> None:
@@ -127,6 +135,9 @@ def main(given: list[str] | None = None) -> int:
     if not torch.cuda.is_available() and not arguments.rehearse:
         _say("There is no CUDA device: nothing was measured.")
         return NO_DEVICE
+    shared = detect().shared_memory_bytes
+    if shared < NEEDED_SHARED_BYTES:
+        _say(f"/dev/shm has {shared >> 20} MiB: loaders' workers need {NEEDED_SHARED_BYTES >> 20}.")
     setting = Setting(
         rehearse=arguments.rehearse,
         fresh=arguments.fresh,

@@ -64,7 +64,7 @@ def _planted(measured: Mapping[str, Any]) -> Iterator[Bar]:
 
 def _overhead(facts: Any) -> Iterator[Bar]:
     for name, loop in (facts or {}).get("loops", {}).items():
-        share = loop["cost_share"]
+        share = max(loop[kind]["cost_share"] for kind in ("profile", "turns"))
         yield Bar(
             name=f"watching a {name} loop costs at most {MOST_OVERHEAD:.0%}",
             measured=f"{share:+.1%}",

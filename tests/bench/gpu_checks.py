@@ -5,59 +5,65 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from statistics import fmean, median, stdev
 from typing import Any
 
-from tests.bench.gpu_unit import PROGRAMS, ROOT, Setting, Unit
+from tests.bench.gpu_unit import PROGRAMS, ROOT, Setting, Unit, apart
 
 # Depths of a stack of linear layers, each as wide as its batch is long: one that keeps a large GPU
 # busy for some milliseconds a step, and one whose kernels are too small to.
-LOOPS = {"busy": (4096, 6), "launching": (64, 40)}
+LOOPS = {"busy": (2048, 6), "launching": (64, 40)}
+# Of a run's first 200 steps each loss is read: what a step costs is timed after them. Windows are
+# closed in between, as in a profile, since what was noted is read and used again there.
+WARM_STEPS, STEPS, STEPS_OF_A_WINDOW = 220, 100, 50
 FORMATS = ("fp32", "tf32", "bf16", "fp16")
 
 
 def overhead(setting: Setting) -> dict[str, Any]:
     """Seconds of a step with and without the hooks, by turns, and what they cost."""
+    from autotune.workload.conversation import RunWindow
     from tests.bench.overhead import median_interval, watched
 
     loops: dict[str, Any] = {}
     for name, (width, depth) in LOOPS.items():
         size = (16, 2) if setting.rehearse else (width, depth)
-        rounds, steps = (2, 5) if setting.rehearse else (20, 100)
-        seconds: dict[str, list[float]] = {"plain": [], "watched": []}
+        rounds, steps = (2, 5) if setting.rehearse else (20, STEPS)
+        seconds: dict[str, list[float]] = {"plain": [], "profile": [], "turns": []}
         for number in range(rounds):
-            turns = [("plain", nullcontext), ("watched", partial(watched, phases=True))]
-            for kind, context in turns if number % 2 == 0 else turns[::-1]:
+            windows = [RunWindow(seconds=0.0, steps=STEPS_OF_A_WINDOW)] * 10
+            turns = [
+                ("plain", nullcontext),
+                ("profile", partial(watched, *windows, phases=True)),
+                ("turns", partial(watched, *windows, phases=False)),
+            ]
+            for kind, context in turns[number % 3 :] + turns[: number % 3]:
                 with context():
                     seconds[kind].append(_step_seconds(*size, steps))
-        pairs = zip(seconds["plain"], seconds["watched"], strict=True)
-        shares = [after / before - 1 for before, after in pairs]
-        loops[name] = {
-            "cost_share": median(shares),
-            "interval": median_interval(shares),
-            "raw_step_seconds": seconds,
-        }
+        loops[name] = {"raw_step_seconds": seconds}
+        for kind in ("profile", "turns"):
+            pairs = zip(seconds["plain"], seconds[kind], strict=True)
+            shares = [after / before - 1 for before, after in pairs]
+            loops[name][kind] = {"cost_share": median(shares), "interval": median_interval(shares)}
     return {"loops": loops}
 
 
 def _step_seconds(width: int, depth: int, steps: int) -> float:
     """Seconds of a step: a drained stretch of `steps`, over their number."""
     import torch
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data import DataLoader
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
-    layers = [torch.nn.Linear(width, width) for _ in range(depth)]
-    model = torch.nn.Sequential(*layers).to(device)
+    layers = [torch.nn.Linear(width, width, device=device) for _ in range(depth)]
+    model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    rows = torch.randn(4 * width, width)
     loader = DataLoader(
-        TensorDataset(rows), batch_size=None, sampler=_Stretches(width, 4, steps + 10)
+        _rows(width), batch_size=None, sampler=_Stretches(width, 4, steps + WARM_STEPS)
     )
     began = 0.0
     for number, (batch,) in enumerate(loader):
-        if number == 10:
+        if number == WARM_STEPS:
             _drain(device)
             began = time.perf_counter()
         optimizer.zero_grad()
@@ -65,6 +71,14 @@ def _step_seconds(width: int, depth: int, steps: int) -> float:
         optimizer.step()
     _drain(device)
     return (time.perf_counter() - began) / steps
+
+
+@lru_cache
+def _rows(width: int) -> Any:
+    import torch
+    from torch.utils.data import TensorDataset
+
+    return TensorDataset(torch.randn(4 * width, width))
 
 
 class _Stretches:
@@ -143,7 +157,7 @@ def train(precision: str, seeds: int, given: list[str]) -> list[float]:
 
 
 UNITS = (
-    Unit(part="overhead", name="overhead", seconds=40, measure=overhead),
+    Unit(part="overhead", name="overhead", seconds=120, measure=partial(apart, overhead)),
     Unit(part="parity", name="parity", seconds=90, measure=parity),
 )
 

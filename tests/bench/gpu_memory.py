@@ -6,11 +6,12 @@ fits and what does not, then an epoch at the size that was found.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autotune.profiling.memory_model import OutOfMemory, find_limit
 from tests.bench.gpu_programs import images
-from tests.bench.gpu_unit import Setting, Unit
+from tests.bench.gpu_unit import Setting, Unit, apart
 
 if TYPE_CHECKING:
     import torch
@@ -137,4 +138,4 @@ class Training:
         return inputs, torch.zeros(size, dtype=torch.long, device=self._device)
 
 
-UNITS = (Unit(part="memory", name="memory", seconds=60, measure=memory),)
+UNITS = (Unit(part="memory", name="memory", seconds=60, measure=partial(apart, memory)),)

@@ -224,7 +224,7 @@ def _unit(workload: Workload) -> Unit:
     return Unit(
         part="rivals",
         name=f"rivals-{workload.name}",
-        seconds=280,
+        seconds=400,
         measure=lambda setting: contest(workload, setting),
     )
 

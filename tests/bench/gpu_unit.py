@@ -1,7 +1,9 @@
 """One measurement of the GPU's bench, and how it is to be made."""
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,12 @@ class Setting:
     def within(self, folder: Path) -> "Setting":
         """The same, with `folder` to work in."""
         return replace(self, work=folder)
+
+
+def apart(measure: Callable[[Setting], dict[str, Any]], setting: Setting) -> dict[str, Any]:
+    """`measure` in a process of its own, whose hold on the GPU ends with it."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
+        return process.submit(measure, setting).result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,9 +77,10 @@ def _forever(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[list[torc
         yield from loader
 
 
-def watched(*, phases: bool) -> AbstractContextManager[object]:
-    """The hooks, as in the profile or as in trials and turns."""
-    return intercepted(Setup(), Rehearsed(RunWindow(seconds=math.inf)), phases=phases)
+def watched(*windows: RunWindow, phases: bool) -> AbstractContextManager[object]:
+    """The hooks, as in the profile or as in trials and turns; one window for all by default."""
+    asked = windows or (RunWindow(seconds=math.inf),)
+    return intercepted(Setup(), Rehearsed(*asked), phases=phases)
 
 
 CONTEXTS: dict[str, Callable[[], AbstractContextManager[object]]] = {

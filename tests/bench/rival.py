@@ -25,7 +25,12 @@ LIMIT_SECONDS = 1800
 _LINES_KEPT = 12
 
 # It asks in a comment that the training step be put into autocast, as its own trials do; this does.
-_AUTOCAST = '\ntorch.autocast("cpu", dtype=torch.bfloat16).__enter__()\n'
+_AUTOCAST = """
+if torch.cuda.is_available():
+    torch.autocast("cuda").__enter__()
+else:
+    torch.autocast("cpu", dtype=torch.bfloat16).__enter__()
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,11 @@ def unit(name: str, measure: Any = lambda setting: {"figure": 1}) -> Unit:
     return Unit(part="planted", name=name, seconds=60, measure=measure)
 
 
+def costs(share: float) -> dict[str, Any]:
+    """A loop that costs `share` in turns, and less in the profile."""
+    return {"profile": {"cost_share": share - 0.005}, "turns": {"cost_share": share}}
+
+
 def document(name: str, measured: dict[str, Any]) -> dict[str, Any]:
     return {"part": name.partition("-")[0], "name": name, "measured": measured}
 
@@ -68,8 +73,11 @@ class TestGoes:
             raise RuntimeError("CUDA error: out of memory")
 
         gpu.measure((unit("a", fail), unit("b")), REHEARSAL, tmp_path, 60)
-        assert "out of memory" in json.loads((tmp_path / "a.json").read_text())["failed"]
+        document = json.loads((tmp_path / "a.json").read_text())
+        assert "out of memory" in document["failed"] and "Traceback" in document["said"]
         assert (tmp_path / "b.json").exists()
+        gpu.measure((unit("a"),), REHEARSAL, tmp_path, 60)  # what failed is made again
+        assert "failed" not in json.loads((tmp_path / "a.json").read_text())
 
     def test_a_rehearsal_is_held_to_no_bar(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -183,14 +191,14 @@ class TestBars:
             "epoch_out_of_memory": 0,
         }
         good = held(
-            document("overhead", {"loops": {"busy": {"cost_share": 0.01}}}),
+            document("overhead", {"loops": {"busy": costs(0.01)}}),
             document("memory", memory),
             document("parity", {"noise": 0.004, "differs_by": {"bf16": -0.009}}),
             document("rivals-jpeg", {"speedup": {"estimate": 6.0}, "claim": {"speedup": 6.1}}),
         )
         assert set(good.values()) == {True}
         bad = held(
-            document("overhead", {"loops": {"busy": {"cost_share": 0.03}}}),
+            document("overhead", {"loops": {"busy": costs(0.03)}}),
             document("memory", memory | {"epoch_out_of_memory": 1}),
             document("parity", {"noise": 0.004, "differs_by": {"bf16": -0.02}}),
             document("rivals-jpeg", {"speedup": {"estimate": 5.0}, "claim": {"speedup": 6.1}}),

@@ -11,7 +11,7 @@ from autotune.knobs import by_name, setup_for
 from autotune.knobs.knob import Choices, Skip, Value
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
-from autotune.source.edits import Place, Places
+from autotune.source.edits import Place, Places, ProcessStatement
 from autotune.workload.window import SavedBlock
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -352,14 +352,20 @@ class TestExpandableSegments:
         own = with_seen(self.keeping(0.98, 0.7), expandable_segments=True)
         assert "already" in reason("expandable_segments", own)
 
-    def test_stand_beside_what_the_variable_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:128")
+    @pytest.mark.parametrize("name", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
+    def test_stand_beside_what_a_variable_says(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
+        monkeypatch.setenv(name, "max_split_size_mb:128")
+        (edit,) = by_name("expandable_segments").edits(True, on_a_gpu().seen)
+        both = "max_split_size_mb:128,expandable_segments:True"
         for _ in range(2):
             for switch in setup_for({"expandable_segments": True}).process:
                 switch()
-        assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == (
-            "max_split_size_mb:128,expandable_segments:True"
-        )
+            assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == both
+        assert isinstance(edit, ProcessStatement)
+        assert edit.code == f'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "{both}"'
 
 
 class TestMicroBatches:

@@ -1,6 +1,7 @@
 """A run that is looked into: what was found, and why something was not."""
 
 import json
+import math
 import zlib
 from typing import Any
 
@@ -46,12 +47,19 @@ class Run:
         self.killed = True
 
 
-def looked(*runs: dict[str, Any], compiled: bool = False) -> Any:
+def looked(*runs: dict[str, Any], compiled: bool = False, deadline: float = math.inf) -> Any:
     started = [Run(found) for found in runs]
     waiting = iter(started)
-    looks = look(lambda: next(waiting), compiled=compiled)  # type: ignore[arg-type,return-value]
-    assert all(run.killed for run in started)
+    looks = look(lambda: next(waiting), compiled=compiled, deadline=deadline)  # type: ignore[arg-type,return-value]
+    assert all(run.killed for run in started if run.asked)
     return looks
+
+
+def test_a_program_is_looked_at_once_however_little_time_there_is() -> None:
+    ended = RunEnded(Failure(kind="ended", reason="it was over", output=""))
+    found = looked({**FOUND, TRACE: ended}, FOUND, deadline=0.0)
+    assert found.flops_per_step == 200
+    assert "over before" in found.missing[TRACE]
 
 
 def test_everything_is_found_in_one_run_the_trace_last() -> None:
