@@ -97,6 +97,12 @@ def test_it_trains_as_a_loop_written_by_hand() -> None:
     assert len(history.losses) == 12
 
 
+def test_it_says_what_it_trains_and_how() -> None:
+    plain, tuned = trainer(), trainer(config={"num_workers": 0, "optimizer": "foreach"})
+    assert repr(plain) == "Trainer(Sequential, batch_size=8, epoch=0, settings: as they are)"
+    assert "settings: num_workers=0, optimizer='foreach'" in repr(tuned)
+
+
 def test_every_epoch_sees_every_sample_once_in_another_order() -> None:
     data = TensorDataset(torch.arange(SAMPLES))
     seen: list[int] = []

@@ -103,7 +103,8 @@ class Trainer:
         self._callbacks = tuple(callbacks)
         self._progress = progress
         self._position = Position()
-        self._setup = setup_for(config or {})
+        self._config = dict(config or {})
+        self._setup = setup_for(self._config)
         self._feed = partial(Feed, batch_size=batch_size, collate=collate, setup=self._setup)
         prepare_model(model, self._setup, self.device)
         self.optimizer = build_optimizer(model, optimizer, self._setup)
@@ -121,6 +122,13 @@ class Trainer:
             UsageError: the file cannot be read or holds no settings; else as `Trainer`.
         """
         return cls(model, dataset, config=read_settings(Path(path)), **arguments)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._config.items())
+        return (
+            f"Trainer({type(self.model).__name__}, batch_size={self._batch_size}, "
+            f"epoch={self.epoch}, settings: {settings or 'as they are'})"
+        )
 
     @property
     def epoch(self) -> int:

@@ -15,13 +15,17 @@ search is by its windows.
 import argparse
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import math
+import os
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
@@ -341,7 +345,7 @@ class Replay:
     seconds_to_close: float
 
 
-def replay(strategy: str, table: Table, seed: int, noise: float) -> Replay:
+def replay(strategy: str, table: Table, noise: float, seed: int) -> Replay:
     """`strategy` on `table`."""
     chance = random.Random(seed)
     recommend = RECOMMENDS.get(strategy, highest)
@@ -386,20 +390,26 @@ def main() -> None:
     parser.add_argument("--strategy", action="append", choices=list(STRATEGIES))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
+    tables = [read(path) for path in arguments.tables]
     found = []
-    for table in map(read, arguments.tables):
-        facts: dict[str, object] = {"table": table.name}
-        for name in arguments.strategy or STRATEGIES:
-            for label, noise in ((name, 0.0), (f"{name}_noisy", NOISE)):
-                seeds = range(arguments.seeds)
-                facts[label] = summary([replay(name, table, seed, noise) for seed in seeds])
-                if not arguments.json:
-                    print(f"{table.name:14} {label:18} {_line(facts[label])}", flush=True)
-        found.append(facts)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each replay, which has a process of its own
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=_hush) as replays:
+        for table in tables:
+            facts: dict[str, object] = {"table": table.name}
+            for name in arguments.strategy or STRATEGIES:
+                for label, noise in ((name, 0.0), (f"{name}_noisy", NOISE)):
+                    play = functools.partial(replay, name, table, noise)
+                    facts[label] = summary(list(replays.map(play, range(arguments.seeds))))
+                    if not arguments.json:
+                        print(f"{table.name:14} {label:18} {_line(facts[label])}", flush=True)
+            found.append(facts)
     if arguments.json:
         print(json.dumps({"tables": found}))
+
+
+def _hush() -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
 
 
 def _line(facts: object) -> str:
