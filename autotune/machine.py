@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,15 @@ class Ability:
     note: str
 
 
+def make_gpu_nodes(unified: Path = Path("/dev/nvidia-uvm")) -> None:
+    """Have the driver's own helper make the node that CUDA wants and that is not there between a
+    boot and the first program that uses CUDA: a protected run may not, and would find no GPU.
+    """
+    helper = shutil.which("nvidia-modprobe")
+    if helper and not unified.exists():
+        subprocess.run([helper, "-u", "-c", "0"], check=False, capture_output=True)
+
+
 def detect(device: str | None = None) -> Machine:
     """The machine, as this process may use it.
 
@@ -77,7 +87,12 @@ def detect(device: str | None = None) -> Machine:
     Raises:
         UsageError: the device is not one of these, or not there.
     """
-    chosen = (device or "auto").partition(":")[0]
+    chosen, _, index = (device or "auto").partition(":")
+    if index:
+        raise UsageError(
+            f"autotune measures on the first GPU that it is shown, and not on {device!r}.",
+            f"Show it that one alone: CUDA_VISIBLE_DEVICES={index}, with --device {chosen}.",
+        )
     if chosen not in {CPU, CUDA, "auto"}:
         raise UsageError(
             f"autotune cannot measure on the device {device!r}.",

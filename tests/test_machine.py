@@ -193,7 +193,10 @@ def test_a_machine_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert detect().device == "cpu"
     with pytest.raises(UsageError, match="driver shows none"):
-        detect("cuda:0")
+        detect("cuda")
+    with pytest.raises(UsageError, match="first GPU") as refused:
+        detect("cuda:1")
+    assert "CUDA_VISIBLE_DEVICES=1" in refused.value.advice
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     with pytest.raises(UsageError, match="hides every GPU"):
         detect("cuda")
@@ -212,3 +215,17 @@ def test_a_missing_shared_memory_is_empty(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(os, "statvfs", missing)
     assert detect("cpu").shared_memory_bytes == 0
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_the_drivers_helper_makes_the_node_that_is_missing(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper, node = tmp_path / "nvidia-modprobe", tmp_path / "nvidia-uvm"
+    helper.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n')
+    helper.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    if there:
+        node.touch()
+    machine.make_gpu_nodes(node)
+    assert (tmp_path / "asked").exists() != there

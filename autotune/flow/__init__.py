@@ -19,7 +19,7 @@ from autotune.flow.sameness import search_key
 from autotune.flow.trying import Found, diverges, try_configs
 from autotune.flow.vetting import vet
 from autotune.listener import Listener
-from autotune.machine import CPU, detect
+from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
@@ -124,6 +124,8 @@ def _through(
     """
     began = time.monotonic()
     machine = detect(options.device)
+    if machine.device != CPU:
+        make_gpu_nodes()
     if options.out is not None:
         ensure_room(options.out)
     limit = options.seconds(START_SHARE, START_SECONDS)

@@ -13,8 +13,9 @@ from autotune.listener import Listener
 from autotune.machine import CPU, detect
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
+from autotune.measurement.endings import NOT_WATCHED
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.process import NOT_WATCHED, RunEnded
+from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
@@ -56,7 +57,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         reasons=ablation.reasons,
         interval=throughput(windows[AS_IS])[1],
         startup_seconds=ablation.startup_seconds,
-        probes={"bf16_speedup": context.bench.call(bf16_speedup, machine.device)},
+        probes=_probes(context, ablation),
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
     )
@@ -114,6 +115,13 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
         deadline=context.trials_deadline,
         only_loop=only,
     )
+
+
+def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
+    """What a CPU can do; of a GPU it is known."""
+    if trains_on_gpu(ablation.seen):
+        return {}
+    return {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
 
 
 def _look(context: Context, ablation: Ablation) -> Looks:

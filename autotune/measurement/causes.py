@@ -22,6 +22,8 @@ _OUT_OF_MEMORY = (
 _DEVICE_LOST = (
     "CUDA-capable device(s) is/are busy or unavailable",
     "no CUDA-capable device is detected",
+    "No CUDA GPUs are available",
+    "CUDA unknown error",
     "uncorrectable ECC error encountered",
     "uncorrectable NVLink error detected",
     "GPU is lost",
@@ -29,7 +31,13 @@ _DEVICE_LOST = (
 )
 # A kernel went wrong. Most of these leave the process without its device for good, which is why
 # every run has a process of its own.
-_DEVICE_ERROR = ("CUDA error: ", "CUDNN_STATUS_EXECUTION_FAILED", "CUBLAS_STATUS_EXECUTION_FAILED")
+_DEVICE_ERROR = (
+    "CUDA error: ",
+    "CUDA driver error: ",
+    "Triton Error [CUDA]",
+    "CUDNN_STATUS_EXECUTION_FAILED",
+    "CUBLAS_STATUS_EXECUTION_FAILED",
+)
 _CAUSES = {
     "device_error": "a kernel of the program or of a setting on trial went wrong, possibly before "
     "the line where it was noticed",

@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
+from autotune.measurement.endings import NOT_WATCHED, cause_of, ending_of, has_children
 from autotune.measurement.measurement import Failure
 from autotune.workload.conversation import (
     Answer,
@@ -34,10 +35,9 @@ SLOW_STEPS = 2
 # Steps that are looked into take longer: a profiler notes every call, and writes a file.
 WATCHED_STEPS_TAKE_AT_MOST = 10.0
 
-# What is added where nothing was seen to train, and the program has started processes.
-NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
-# A process that trains has spent more than this by the time it has imported torch.
-_TRAINING_CHILDREN_SECONDS = 1.0
+# The driver's, where there is one.
+_GPU = Path("/dev/nvidiactl")
+_LETS_GO_WITHIN_SECONDS = 10.0
 
 
 class RunEnded(Exception):  # an ending is not always an error
@@ -193,6 +193,18 @@ class ProcessRun:
             self._signal(signal.SIGKILL)
             self._line.close()
             self._output.close()
+            if _GPU.exists():
+                self._await_end()
+
+    def _await_end(self) -> None:
+        """Wait until the GPU is let go of, which takes the driver a while after the signal; whoever
+        cannot be killed (in a call of the driver's) is given up.
+        """
+        ends = time.monotonic() + _LETS_GO_WITHIN_SECONDS
+        with suppress(ProcessLookupError, PermissionError):
+            while time.monotonic() < ends:
+                os.killpg(self.pid, 0)
+                time.sleep(0.01)
 
     def output(self) -> str:
         """The end of what the program printed."""
@@ -222,16 +234,16 @@ class ProcessRun:
                 waited(spent)
             status = self._exit_status()
             if status is not None and not self._line.poll(0):
-                self._fail(_cause_of(status, self.output()))
+                self._fail(cause_of(status, self.output()))
             if spent > limit_seconds:
                 reason = f"no sign of {awaited} within {limit_seconds:.0f} s{self._why_late()}"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
             report = self._line.recv()
         except (EOFError, OSError):
-            self._fail(_cause_of(self._last_status(), self.output()))
+            self._fail(cause_of(self._last_status(), self.output()))
         if isinstance(report, Ended):
-            self._fail(_ending(report, self.output()), report.window, report.loop_seconds)
+            self._fail(ending_of(report, self.output()), report.window, report.loop_seconds)
         if isinstance(report, Crashed):
             self._fail(
                 Failure(
@@ -242,7 +254,7 @@ class ProcessRun:
 
     def _why_late(self) -> str:
         """What may keep it from its first step; "" where nothing is known."""
-        because = self.slow_because or (NOT_WATCHED if _has_children(self.pid) else "")
+        because = self.slow_because or (NOT_WATCHED if has_children(self.pid) else "")
         return f"; {because}" if because and not self._ready else ""
 
     def _last_status(self) -> int:
@@ -262,36 +274,3 @@ class ProcessRun:
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-
-
-def _has_children(pid: int) -> bool:
-    """Whether the process has started others that still live."""
-    with suppress(OSError):
-        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().strip())
-    return False
-
-
-def _ending(report: Ended, output: str) -> Failure:
-    steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
-    reason = f"the program came to its end after {steps}"
-    if not report.steps:
-        reason = "the program ended without training"
-        if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
-            reason += f" in its own process; {NOT_WATCHED}"
-    if report.loop_seconds is not None:
-        reason = f"its training loop was over after {steps}, and another one followed"
-    return Failure(kind="ended", reason=reason, output=output)
-
-
-def _cause_of(status: int, output: str) -> Failure:
-    if status == -signal.SIGKILL:
-        reason = "the system killed the run, most likely because memory ran out"
-        return Failure(kind="killed", reason=reason, output=output)
-    if status < 0:
-        name = signal.Signals(-status).name
-        return Failure(kind="crashed", reason=f"the run was ended by {name}", output=output)
-    return Failure(
-        kind="crashed" if status else "ended",
-        reason=f"the run left with exit code {status} between two steps",
-        output=output,
-    )

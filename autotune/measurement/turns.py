@@ -1,34 +1,20 @@
 """Live processes taking turns, so that a difference between them is theirs and not the hour's."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from autotune.measurement.benchmark import WARM_LIMIT_SECONDS, fetched_ahead, warm_up
-from autotune.measurement.doubts import doubts_of_device, starved
-from autotune.measurement.losses import LOSSES_WANTED, LossSeconds
+from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
+from autotune.measurement.doubts import starved
+from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.measurement.ratios import (
-    FEWEST_TURNS_PER_PROCESS,
-    MOST_TURNS_PER_PROCESS,
-    are_enough_turns,
-)
+from autotune.measurement.rounds import Apart, NotTogether, Round, Start
 from autotune.measurement.statistics import Timed, timed
-from autotune.measurement.telemetry import sampled
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, Window, as_one
+from autotune.workload.window import Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
-TURN_STEPS = 2
-# A loader's workers deliver in bursts, a batch from each: a turn holds so many of them, lest one
-# turn has a burst more than the next, as far as the longest turn allows.
-BURSTS_PER_TURN = 3
-LONGEST_TURN_SECONDS = 2.0
-FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
-
-Start = Callable[[], ProcessRun]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +39,14 @@ class Turns:
     def turns(self) -> int:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
+
+    def forget_round(self) -> None:
+        """The last round did not come to its end."""
+        for name, rounds in self.windows.items():
+            rounds.pop()
+            if not rounds:
+                self.losses[name].clear()
+                self.skipped.pop(name, None)
 
     def fair(self, number: int, *, cores: int) -> tuple[dict[str, list[Timed]], int]:
         """The turns of a round that count, by contestant, and how many others there are.
@@ -104,183 +98,25 @@ def take_turns(
     for number in range(rounds):
         if number and time.monotonic() + shortest > deadline:
             break
-        one = _Round(
-            turns,
-            turn_seconds=turn_seconds,
-            warm_seconds=warm_seconds,
-            deadline=deadline,
-            losses=None if number else losses,
-            may_be_only=number == 0 and rounds > 1,
-        )
-        shortest = max(shortest, one.take(contestants))
+
+        def take(way: type[Round], number: int = number) -> float:
+            return way(
+                turns,
+                turn_seconds=turn_seconds,
+                warm_seconds=warm_seconds,
+                deadline=deadline,
+                losses=None if number else losses,
+                may_be_only=number == 0 and rounds > 1,
+            ).take(contestants)
+
+        try:
+            shortest = max(shortest, take(Round))
+        except NotTogether:
+            turns.forget_round()
+            if not number:
+                take(Apart)
+                after_round(turns)
+            break
         if after_round(turns):
             break
     return turns
-
-
-class _Round:
-    """One set of processes and its turns."""
-
-    def __init__(
-        self,
-        turns: Turns,
-        *,
-        turn_seconds: float,
-        warm_seconds: float,
-        deadline: float,
-        losses: LossSeconds | None,
-        may_be_only: bool,
-    ) -> None:
-        self._turns = turns
-        self._turn_seconds = turn_seconds
-        self._warm_seconds = warm_seconds
-        self._deadline = deadline
-        self._losses = losses
-        self._may_be_only = may_be_only
-        self._runs: dict[str, ProcessRun] = {}
-        self._warm: dict[str, list[Window]] = {}
-        self._lengths: dict[str, float] = {}
-        self._warmed = self._entering_seconds = 0.0
-
-    def take(self, contestants: Mapping[str, Start]) -> float:
-        """All of it; the seconds that another such round takes, with as few turns as may be."""
-        began = time.monotonic()
-        for name in contestants:
-            self._turns.windows[name].append([])
-        try:
-            for name, start in contestants.items():
-                if name not in self._turns.failures:
-                    self._enter(name, start)
-            self._warmed = time.monotonic()
-            self._entering_seconds = self._warmed - began
-            turn = self._take_turns(0)
-            self._count_whole_runs()
-            seconds = self._shortest_seconds(turn)
-            self._complete_losses()
-            if self._may_be_only and time.monotonic() + seconds > self._deadline:
-                self._may_be_only = False  # it is: what was left for another is its own
-                self._take_turns(turn)
-            return seconds
-        finally:
-            for run in self._runs.values():
-                run.kill()
-
-    def _take_turns(self, turn: int) -> int:
-        """Turns from number `turn` on, until there are enough; how many there are then."""
-        while not self._has_enough(turn) and self._take_turn(turn):
-            turn += 1
-        return turn
-
-    def _shortest_seconds(self, turn: int) -> float:
-        """What a round of the fewest turns takes, by the first `turn` turns of this one."""
-        taking = time.monotonic() - self._warmed
-        return self._entering_seconds + FEWEST_TURNS_PER_PROCESS * taking / max(1, turn)
-
-    def _next_round_seconds(self, turn: int) -> float:
-        """What must be left after `turn` turns for one more and then another round."""
-        one = (time.monotonic() - self._warmed) / max(1, turn)
-        losses = self._losses or LossSeconds(needed=0.0, wanted=0.0)
-        few = [each for each in self._turns.losses.values() if len(each) < LOSSES_WANTED]
-        return one + self._shortest_seconds(turn) + losses.wanted * len(few)
-
-    def _has_enough(self, turn: int) -> bool:
-        """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.
-
-        A second set of processes says more than many turns of the first: time for it is left.
-        """
-        now = time.monotonic()
-        if turn < FEWEST_TURNS_PER_PROCESS:
-            return turn >= FEWEST_TURNS and now > self._deadline
-        next_round = self._next_round_seconds(turn) if self._may_be_only else 0.0
-        if turn >= MOST_TURNS_PER_PROCESS or now + next_round > self._deadline:
-            return True
-        first, *others = (
-            [timed(window) for window in rounds[-1]] for rounds in self._turns.windows.values()
-        )
-        there = (list(zip(first, other, strict=True)) for other in others if other)
-        return all(map(are_enough_turns, there))
-
-    def _enter(self, name: str, start: Start) -> None:
-        """Start and warm up one contestant, then pause it."""
-        run = self._runs[name] = start()
-        warm = self._warm[name] = []
-        try:
-            ahead = fetched_ahead(run.seen())
-            warm += warm_up(run, drain_batches=ahead, limit_seconds=self._warm_seconds)
-            seen = run.seen()
-            self._lengths[name] = max(self._turn_seconds, _bursts_seconds(seen, warm[-1]))
-            self._turns.seen.setdefault(name, seen)
-        except RunEnded as end:
-            self._leave(name, end)
-        else:
-            run.pause()
-        self._keep_losses(name, warm)
-
-    def _leave(self, name: str, end: RunEnded) -> None:
-        """A contestant is gone: by itself, with its last window, or by a failure."""
-        del self._runs[name]
-        if end.failure.kind != "ended":
-            self._turns.failures[name] = end.failure
-        elif end.window is not None and end.window.mode == AS_IS:
-            self._warm[name].append(end.window)
-
-    def _take_turn(self, turn: int) -> bool:
-        """One turn of each; false when one of them is gone, and the turn is nobody's."""
-        if len(self._runs) < len(self._warm):
-            return False
-        names: Sequence[str] = list(self._runs)
-        taken: dict[str, Window] = {}
-        disturbed = False
-        for name in names if turn % 2 == 0 else names[::-1]:
-            run = self._runs[name]
-            try:
-                with sampled(self._turns.seen[name], run.pid) as device:
-                    taken[name] = run.window(self._lengths[name], steps=TURN_STEPS)
-            except RunEnded as end:
-                self._leave(name, end)
-                return False
-            run.pause()
-            self._keep_losses(name, [taken[name]])
-            disturbed = disturbed or bool(doubts_of_device(device.telemetry))
-        for name, window in taken.items():
-            self._turns.windows[name][-1].append(window)
-        if disturbed:
-            self._turns.disturbed.add((len(self._turns.windows[names[0]]) - 1, turn))
-        return True
-
-    def _count_whole_runs(self) -> None:
-        """Where a program ended before its first turn, all that each of them ran is one turn."""
-        if any(self._turns.windows[name][-1] for name in self._warm):
-            return
-        for name, windows in self._warm.items():
-            if windows and name not in self._turns.failures:
-                self._turns.windows[name][-1].append(as_one(windows))
-
-    def _complete_losses(self) -> None:
-        """Run on, without timing, until there are losses enough to compare the trainings."""
-        if self._losses is None:
-            return
-        for name, run in tuple(self._runs.items()):
-            began = time.monotonic()
-            losses = self._turns.losses[name]
-            while self._losses.want_more(len(losses), time.monotonic() - began):
-                try:
-                    self._keep_losses(name, [run.window(0.0)])
-                except RunEnded as end:
-                    self._leave(name, end)
-                    break
-            run.pause()
-
-    def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        if self._losses is not None:
-            turns = self._turns
-            turns.losses[name] += [loss for window in windows for loss in window.losses]
-            skipped = sum(window.skipped_steps for window in windows)
-            turns.skipped[name] = turns.skipped.get(name, 0) + skipped
-
-
-def _bursts_seconds(seen: Seen, recent: Window) -> float:
-    """How long a turn must be to hold a few bursts of the loader's workers."""
-    workers = seen.loader.num_workers if seen.loader else 0
-    seconds = BURSTS_PER_TURN * workers * recent.seconds / max(1, recent.steps)
-    return min(seconds, LONGEST_TURN_SECONDS)

@@ -223,11 +223,16 @@ class Planner:
             _key(blamed(trial.config, trial.outcome.reason))
             for trial in trials
             if isinstance(trial.outcome, Failure)
+            and trial.outcome.kind not in ("out_of_memory", "device_lost")
         ]
         large = [
             _key(trial.config)
             for trial in trials
-            if isinstance(trial.outcome, Measurement) and not self.fits(trial)
+            if (
+                trial.outcome.kind == "out_of_memory"
+                if isinstance(trial.outcome, Failure)
+                else not self.fits(trial)
+            )
         ]
         fed = self.at_ceiling(trials) is not None
 

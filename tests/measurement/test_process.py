@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from autotune.measurement.endings import NOT_WATCHED, cause_of
 from autotune.measurement.forks import Zygote
-from autotune.measurement.process import NOT_WATCHED, NotPossible, RunEnded
+from autotune.measurement.process import NotPossible, RunEnded
 from autotune.workload.window import DRAIN
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -209,3 +210,20 @@ def test_a_function_is_called_in_a_fresh_process(zygote: Zygote) -> None:
     assert zygote.call(os.getppid) == zygote._process.pid
     with pytest.raises(RunEnded, match="division"):
         zygote.call(divmod, 1, 0)
+
+
+def test_an_abort_after_an_error_of_the_device_is_the_devices() -> None:
+    said = "terminate called after throwing an instance of 'c10::AcceleratorError'\n"
+    said += "  what():  CUDA error: an illegal memory access was encountered\n"
+    assert cause_of(-signal.SIGABRT, said).kind == "device_error"
+    assert cause_of(-signal.SIGABRT, "free(): invalid pointer").kind == "crashed"
+
+
+def test_a_killed_run_is_gone_where_there_is_a_gpu(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("autotune.measurement.process._GPU", tmp_path)
+    run = start(PLAIN)
+    run.window(0.0, steps=5)
+    run.kill()
+    assert not group_of(run.pid)

@@ -6,17 +6,15 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
 
-from autotune.measurement import turns as turns_module
+import pytest
+
+from autotune.measurement import rounds
 from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
-from autotune.measurement.turns import (
-    LONGEST_TURN_SECONDS,
-    TURN_SECONDS,
-    Turns,
-    take_turns,
-)
+from autotune.measurement.rounds import LONGEST_TURN_SECONDS
+from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
@@ -101,7 +99,7 @@ def test_a_turn_in_which_the_device_was_shared_counts_for_no_one(monkeypatch):
     def sampled(_seen, _pid):
         yield SimpleNamespace(telemetry=next(readings))
 
-    monkeypatch.setattr("autotune.measurement.turns.sampled", sampled)
+    monkeypatch.setattr("autotune.measurement.rounds.sampled", sampled)
 
     turns = taken(FakeRun(), FakeRun(rate=2000))
 
@@ -139,7 +137,7 @@ def test_a_contestant_that_fails_is_named_and_not_started_again():
     run = FakeRun(ends_after=0, ending=failure)
     turns = taken(FakeRun(), run, rounds=3)
     assert turns.failures == {"tuned": failure}
-    assert run.log.count("window") == 1
+    assert run.log.count("window") == 2  # beside the other, and alone
 
 
 def test_turns_that_scatter_are_more():
@@ -151,8 +149,8 @@ def test_turns_that_scatter_are_more():
 def clocked(monkeypatch, *, turn_seconds: float, entering_seconds: float) -> None:
     """A clock that only entering and windows move on."""
     now = [0.0]
-    monkeypatch.setattr(turns_module.time, "monotonic", lambda: now[0])
-    window, enter = FakeRun.window, turns_module._Round._enter
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
+    window, enter = FakeRun.window, rounds.Round._enter
 
     def timed(self, seconds, **more):
         now[0] += turn_seconds / 2 if seconds == TURN_SECONDS else 0.0
@@ -163,7 +161,7 @@ def clocked(monkeypatch, *, turn_seconds: float, entering_seconds: float) -> Non
         enter(self, name, start)
 
     monkeypatch.setattr(FakeRun, "window", timed)
-    monkeypatch.setattr(turns_module._Round, "_enter", entering)
+    monkeypatch.setattr(rounds.Round, "_enter", entering)
 
 
 def test_time_for_a_short_second_round_is_left_and_used(monkeypatch):
@@ -183,3 +181,42 @@ def test_no_round_is_begun_after_the_deadline():
     turns = taken(FakeRun(), FakeRun(), rounds=6, deadline=-math.inf)
     assert len(turns.windows["baseline"]) == 1
     assert len(turns.windows["baseline"][0]) == 3
+
+
+class Device:
+    """Has room for one process at a time."""
+
+    def __init__(self) -> None:
+        self.holder: FakeRun | None = None
+        self.starts = 0
+
+    def start(self, rate: float, kind: str) -> "FakeRun":
+        self.starts += 1
+        failure = Failure(kind=kind, reason="There is no room.")
+        if self.holder is not None and "kill" not in self.holder.log:
+            return FakeRun(ends_after=0, ending=failure)
+        self.holder = FakeRun(rate=rate)
+        return self.holder
+
+
+@pytest.mark.parametrize("kind", ["out_of_memory", "crashed", "device_lost"])
+def test_processes_that_do_not_live_side_by_side_take_turns_one_at_a_time(kind: str) -> None:
+    device = Device()
+    turns = take_turns(
+        {
+            "baseline": lambda: cast("ProcessRun", device.start(1000.0, kind)),
+            "tuned": lambda: cast("ProcessRun", device.start(1500.0, kind)),
+        },
+        rounds=4,
+        deadline=math.inf,
+        losses=LossSeconds(),
+        after_round=lambda _: False,
+    )
+    assert not turns.failures
+    (baseline,), (tuned,) = turns.windows["baseline"], turns.windows["tuned"]
+    assert len(baseline) == len(tuned) == FEWEST_TURNS_PER_PROCESS
+    assert device.starts == 2 + 2 * FEWEST_TURNS_PER_PROCESS
+    assert tuned[0].samples_per_second / baseline[0].samples_per_second == pytest.approx(1.5)
+    assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
+    for name, windows in (("baseline", baseline), ("tuned", tuned)):  # those of the first process
+        assert len(turns.losses[name]) < sum(window.steps for window in windows)

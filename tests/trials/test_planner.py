@@ -120,6 +120,29 @@ def test_what_a_failure_is_blamed_on_is_not_tried_again(kind: str, why: str) -> 
     assert {"num_workers": 2} in [each.config for each in trials]
 
 
+def test_what_ran_out_of_memory_is_tried_with_what_saves_some() -> None:
+    profile = program(data=0.1, waiting=False)
+    searched = space(channels_last=(False, True), checkpointing=(0, -1))
+    planner = planner_for(searched, profile)
+    large = Failure(kind="out_of_memory", reason="CUDA out of memory.")
+    failed = Trial(number=1, config={"channels_last": True}, outcome=large, seconds=1.0)
+    trials = [trial(0, {}, 100), failed]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert {"channels_last": True, "checkpointing": -1} in [each.config for each in trials]
+
+
+def test_a_lost_device_is_held_against_no_setting() -> None:
+    profile = program(data=0.5, waiting=True)
+    planner = planner_for(space(num_workers=WORKERS, channels_last=(False, True)), profile)
+    lost = Failure(kind="device_lost", reason="CUDA unknown error")
+    failed = Trial(number=1, config={"num_workers": 2}, outcome=lost, seconds=1.0)
+    trials = [trial(0, {}, 100), failed]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert {"num_workers": 2, "channels_last": True} in [each.config for each in trials]
+
+
 def test_every_configuration_is_proposed_once_and_then_none() -> None:
     profile = program(data=0.5, waiting=True)
     searched = space(num_workers=(0, 1, 2), threads=(2, 1), channels_last=(False, True))

@@ -18,6 +18,8 @@ def environment(scratch: Path) -> dict[str, str]:
         "PYTORCH_KERNEL_CACHE_PATH": "torch",
         "CUDA_CACHE_PATH": "cuda",
     }
+    for name in names.values():  # torch writes to its own only where it is there
+        (caches / name).mkdir(parents=True, exist_ok=True)
     return {variable: str(caches / name) for variable, name in names.items()}
 
 

@@ -19,8 +19,8 @@ from autotune.workload.seen import Seen
 # is decided what is tried; `REPEATS` names the trial whose figure was taken instead of trying the
 # same again; `INTERRUPTED` is a trial that its own search gave up.
 CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
-# Of no use to a later search, which may find the machine quieter and the disk emptier.
-_PASSING = ("busy", "no_space")
+# Of no use to a later search: it may find a quieter machine, an emptier disk, and the GPU again.
+_PASSING = ("busy", "no_space", "device_lost")
 # A configuration whose search has died in it so many times is not tried again.
 _MOST_DEATHS = 2
 _OUTCOME = ("samples_per_second", "failure")

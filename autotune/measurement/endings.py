@@ -1,0 +1,53 @@
+"""How a run came to its end, as a Failure in words."""
+
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from autotune.measurement.measurement import Failure
+from autotune.workload.conversation import Ended
+
+# What is added where nothing was seen to train, and the program has started processes.
+NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
+# A process that trains has spent more than this by the time it has imported torch.
+_TRAINING_CHILDREN_SECONDS = 1.0
+# What torch prints before it aborts, and within how many of the last characters.
+_DEVICE_ERROR, _LAST_WORDS = "CUDA error: ", 4000
+
+
+def has_children(pid: int) -> bool:
+    """Whether the process has started others that still live."""
+    with suppress(OSError):
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().strip())
+    return False
+
+
+def ending_of(report: Ended, output: str) -> Failure:
+    """What the run itself said of its end."""
+    steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
+    reason = f"the program came to its end after {steps}"
+    if not report.steps:
+        reason = "the program ended without training"
+        if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
+            reason += f" in its own process; {NOT_WATCHED}"
+    if report.loop_seconds is not None:
+        reason = f"its training loop was over after {steps}, and another one followed"
+    return Failure(kind="ended", reason=reason, output=output)
+
+
+def cause_of(status: int, output: str) -> Failure:
+    """Of a run that said nothing, by how its process ended and what it had printed."""
+    if status == -signal.SIGKILL:
+        reason = "the system killed the run, most likely because memory ran out"
+        return Failure(kind="killed", reason=reason, output=output)
+    if status < 0:
+        of_device = _DEVICE_ERROR in output[-_LAST_WORDS:]  # noticed in a thread or a destructor
+        reason = f"the run was ended by {signal.Signals(-status).name}"
+        return Failure(
+            kind="device_error" if of_device else "crashed", reason=reason, output=output
+        )
+    return Failure(
+        kind="crashed" if status else "ended",
+        reason=f"the run left with exit code {status} between two steps",
+        output=output,
+    )
