@@ -50,6 +50,7 @@ class Zygote:
         theirs.close()
         self._line = Connection(ours.detach())
         self._exits: dict[int, int] = {}
+        self._runs: list[ProcessRun] = []
         self._warm = False
 
     def __enter__(self) -> "Zygote":
@@ -97,6 +98,7 @@ class Zygote:
 
     def _fork(self, job: Any, limit_seconds: float) -> ProcessRun:
         self._await_warm()
+        self._runs = [run for run in self._runs if not run.await_end()]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         output = tempfile.TemporaryFile()  # noqa: SIM115 - the run's, which closes it
         self._line.send(job)
@@ -104,13 +106,15 @@ class Zygote:
         send_handle(self._line, output.fileno(), None)
         theirs.close()
         forked = self._next_report(_WARM_UP_LIMIT_SECONDS)
-        return ProcessRun(
+        run = ProcessRun(
             forked.pid,
             functools.partial(self.exit_status, forked.pid),
             Connection(ours.detach()),
             output,
             limit_seconds,
         )
+        self._runs.append(run)
+        return run
 
     def exit_status(self, pid: int) -> int | None:
         """How the run `pid` exited; None while it lives."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import IO, Any
 
 from autotune.measurement.endings import NOT_WATCHED, cause_of, ending_of, has_children
@@ -35,9 +34,7 @@ SLOW_STEPS = 2
 # Steps that are looked into take longer: a profiler notes every call, and writes a file.
 WATCHED_STEPS_TAKE_AT_MOST = 10.0
 
-# The driver's, where there is one.
-_GPU = Path("/dev/nvidiactl")
-_LETS_GO_WITHIN_SECONDS = 10.0
+_GONE_WITHIN_SECONDS = 10.0
 
 
 class RunEnded(Exception):  # an ending is not always an error
@@ -193,18 +190,20 @@ class ProcessRun:
             self._signal(signal.SIGKILL)
             self._line.close()
             self._output.close()
-            if _GPU.exists():
-                self._await_end()
 
-    def _await_end(self) -> None:
-        """Wait until the GPU is let go of, which takes the driver a while after the signal; whoever
-        cannot be killed (in a call of the driver's) is given up.
+    def await_end(self) -> bool:
+        """Whether it is over, and was killed if it is: then nothing of it is left, and it holds no
+        port and no memory of a GPU any more, which the system takes a while for after the signal.
+        Whoever cannot be killed, in a call of a driver's, is given up.
         """
-        ends = time.monotonic() + _LETS_GO_WITHIN_SECONDS
+        if not self._over:
+            return False
+        ends = time.monotonic() + _GONE_WITHIN_SECONDS
         with suppress(ProcessLookupError, PermissionError):
             while time.monotonic() < ends:
                 os.killpg(self.pid, 0)
-                time.sleep(0.01)
+                time.sleep(0.005)
+        return True
 
     def output(self) -> str:
         """The end of what the program printed."""
