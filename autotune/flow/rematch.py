@@ -44,6 +44,7 @@ def settle(
             deadline=context.deadline - _judging_seconds(context),
             turn_seconds=_turn_seconds(profiled),
             warm_seconds=context.warm_seconds,
+            together=True,
             after_round=lambda _: True,
         )
     return _winner(turns, best, second, context.machine.cores)
@@ -67,7 +68,7 @@ def _turn_seconds(profiled: Profile) -> float:
 def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial, Rematch | None]:
     if FIRST in turns.failures or SECOND in turns.failures:
         return (second if SECOND not in turns.failures else best), None
-    fair, _ = turns.fair(0, cores=cores)
+    fair = turns.fair(0, cores=cores)[0] if turns.turns else {}
     pairs = list(zip(fair.get(FIRST, ()), fair.get(SECOND, ()), strict=True))
     if len(pairs) < FEWEST_TURNS:
         return best, None

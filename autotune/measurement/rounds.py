@@ -63,6 +63,7 @@ class Round:
         self._lengths: dict[str, float] = {}
         self._warmed = self._entering_seconds = 0.0
         self._contestants: Mapping[str, Start] = {}
+        self._turn_took = 0.0
 
     def take(self, contestants: Mapping[str, Start]) -> float:
         """All of it; the seconds that another such round takes, with as few turns as may be."""
@@ -229,25 +230,43 @@ class Apart(Round):
 
     def _take_turn(self, turn: int) -> bool:
         taken: dict[str, Window] = {}
-        names = list(self._contestants)
+        began = time.monotonic()
+        names = [name for name in self._contestants if name not in self._turns.failures]
         for name in names if turn % 2 == 0 else names[::-1]:
-            try:
-                self._enter(name, self._contestants[name])
-                if name not in self._runs:
-                    return False
-                seconds = TURNS_APART * self._lengths[name]
-                taken[name] = self._timed(name, self._runs[name], seconds, turn)
-                self._complete_losses()
-            except RunEnded as end:
-                self._leave(name, end)
+            window = self._alone(name, turn)
+            if window is not None:
+                taken[name] = window
+            elif name in list(self._contestants)[:2]:
                 return False
-            finally:
-                for run in self._runs.values():
-                    run.kill()
-                self._runs.clear()
+            else:  # the two that matter go on
+                self._turns.windows[name][-1].clear()
         self._count(taken)
         self._losses = None  # those of the first processes are kept
+        self._turn_took = time.monotonic() - began
         return True
+
+    def _alone(self, name: str, turn: int) -> Window | None:
+        """The window of a process of its own; None where it had none."""
+        try:
+            self._enter(name, self._contestants[name])
+            if name not in self._runs:
+                return None
+            window = self._timed(name, self._runs[name], TURNS_APART * self._lengths[name], turn)
+            self._complete_losses()
+        except RunEnded as end:
+            self._leave(name, end)
+            return None
+        else:
+            return window
+        finally:
+            for run in self._runs.values():
+                run.kill()
+            self._runs.clear()
+
+    def _has_enough(self, turn: int) -> bool:
+        """As few as do may end later than they should, but not by more than a turn."""
+        late = time.monotonic() - self._deadline
+        return (turn > 0 and late > self._turn_took) or super()._has_enough(turn)
 
 
 def _bursts_seconds(seen: Seen, recent: Window) -> float:

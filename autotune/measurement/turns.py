@@ -1,8 +1,10 @@
 """Live processes taking turns, so that a difference between them is theirs and not the hour's."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
@@ -40,13 +42,16 @@ class Turns:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
 
-    def forget_round(self) -> None:
-        """The last round did not come to its end."""
+    def forget_round(self, failures: dict[str, Failure]) -> None:
+        """The last round did not come to its end; `failures` are those before it."""
+        self.failures = failures
         for name, rounds in self.windows.items():
             rounds.pop()
             if not rounds:
                 self.losses[name].clear()
                 self.skipped.pop(name, None)
+        left = len(next(iter(self.windows.values())))
+        self.disturbed = {each for each in self.disturbed if each[0] < left}
 
     def fair(self, number: int, *, cores: int) -> tuple[dict[str, list[Timed]], int]:
         """The turns of a round that count, by contestant, and how many others there are.
@@ -74,13 +79,14 @@ def take_turns(
     turn_seconds: float = TURN_SECONDS,
     warm_seconds: float = WARM_LIMIT_SECONDS,
     losses: LossSeconds | None = None,
+    together: bool = False,
     after_round: Callable[[Turns], bool],
 ) -> Turns:
     """Run the contestants in turns, in fresh processes each round.
 
     A round has as many turns as its processes scatter, within limits and the time that there is. A
-    program that comes to its end before its turns are over is started again in the next round; one
-    that ends before its first turn is timed from its start to its end.
+    program that ends before its turns are over is started again in the next round; one that ends
+    before its first turn is timed from its start to its end.
 
     Args:
         contestants: starts a fresh process, by name; the first is the baseline.
@@ -89,6 +95,7 @@ def take_turns(
         turn_seconds: least length of one turn, in seconds.
         warm_seconds: limit of each warm-up, in seconds.
         losses: how long to run on, in the first round, for losses to compare; None keeps none.
+        together: side by side or not at all: no turns are taken where they cannot live so.
         after_round: is shown what there is after each round; true ends it.
     """
     turns = Turns(
@@ -98,25 +105,17 @@ def take_turns(
     for number in range(rounds):
         if number and time.monotonic() + shortest > deadline:
             break
-
-        def take(way: type[Round], number: int = number) -> float:
-            return way(
-                turns,
-                turn_seconds=turn_seconds,
-                warm_seconds=warm_seconds,
-                deadline=deadline,
-                losses=None if number else losses,
-                may_be_only=number == 0 and rounds > 1,
-            ).take(contestants)
-
+        given: dict[str, Any] = {"turn_seconds": turn_seconds, "warm_seconds": warm_seconds}
+        given |= {"deadline": deadline, "losses": None if number else losses}
+        given["may_be_only"] = number == 0 and rounds > 1
+        before = dict(turns.failures)
         try:
-            shortest = max(shortest, take(Round))
+            shortest = max(shortest, Round(turns, **given).take(contestants))
         except NotTogether:
-            turns.forget_round()
-            if not number:
-                take(Apart)
-                after_round(turns)
-            break
-        if after_round(turns):
+            turns.forget_round(before)
+            if together or number:
+                break
+            shortest = Apart(turns, **given).take(contestants)
+        if after_round(turns) or math.isinf(shortest):
             break
     return turns

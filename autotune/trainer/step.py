@@ -67,7 +67,7 @@ class Stepper:
             if len(parts) > 1:
                 loss = loss * (size / samples)
             self.scaler.scale(loss).backward()
-            losses.append(loss.detach())
+            losses.append(loss.detach().clone())  # the next replay of a CUDA graph overwrites it
         if self._clip_norm is not None:
             self.scaler.unscale_(self._optimizer)
             nn.utils.clip_grad_norm_(self._model.parameters(), self._clip_norm)
@@ -120,8 +120,8 @@ class Stepper:
 
 def prepare_model(model: nn.Module, setup: Setup, device: torch.device) -> None:
     """Move `model` to `device` and change it as `setup` says, in place."""
-    model.to(device)
-    with switched(setup.process):  # some changes throw the process's switches again
+    with switched(setup.process):  # for allocations too; some changes throw switches again
+        model.to(device)
         for change in setup.model:
             change(model)
 

@@ -220,3 +220,42 @@ def test_processes_that_do_not_live_side_by_side_take_turns_one_at_a_time(kind: 
     assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
     for name, windows in (("baseline", baseline), ("tuned", tuned)):  # those of the first process
         assert len(turns.losses[name]) < sum(window.steps for window in windows)
+
+
+def test_a_third_that_fails_alone_too_costs_the_others_nothing() -> None:
+    device, failure = Device(), Failure(kind="crashed", reason="It crashed.")
+    broken = FakeRun(ends_after=0, ending=failure)
+    turns = take_turns(
+        {
+            "baseline": lambda: cast("ProcessRun", device.start(1000.0, "out_of_memory")),
+            "tuned": lambda: cast("ProcessRun", device.start(1500.0, "out_of_memory")),
+            "delivered": lambda: cast("ProcessRun", broken),
+        },
+        rounds=1,
+        deadline=math.inf,
+        after_round=lambda _: False,
+    )
+    assert turns.failures == {"delivered": failure}
+    assert [len(turns.windows[name][0]) for name in turns.windows] == [5, 5, 0]
+    assert len(turns.fair(0, cores=2)[0]["tuned"]) == 5
+
+
+def test_where_they_must_live_side_by_side_and_cannot_there_are_no_turns() -> None:
+    device = Device()
+    turns = take_turns(
+        {name: lambda: cast("ProcessRun", device.start(1.0, "crashed")) for name in ("a", "b")},
+        rounds=1,
+        deadline=math.inf,
+        together=True,
+        after_round=lambda _: True,
+    )
+    assert turns.turns == 0 and device.starts == 2
+
+
+def test_a_round_that_is_forgotten_leaves_nothing() -> None:
+    hung = Failure(kind="hung", reason="It hung.")
+    turns = Turns(windows={"a": [[], []]}, losses={"a": [1.0]}, failures={"a": hung})
+    turns.disturbed |= {(0, 1), (1, 0)}
+    turns.forget_round({})
+    assert turns.windows == {"a": [[]]} and turns.losses == {"a": [1.0]}
+    assert turns.disturbed == {(0, 1)} and not turns.failures

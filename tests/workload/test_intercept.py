@@ -1,5 +1,6 @@
 """A program run under interception is the same program, watched and set up."""
 
+import json
 import os
 import textwrap
 from pathlib import Path
@@ -524,6 +525,18 @@ def test_steps_that_autotunes_own_scaler_leaves_out_are_counted(tmp_path: Path) 
     first, second = run(text, steps(6), steps(7), setup=setup, folder=tmp_path)[1:3]
     assert isinstance(first, Window) and isinstance(second, Window)
     assert (first.skipped_steps, second.skipped_steps) == (0, 7)
+
+
+def test_a_step_that_the_program_leaves_out_does_not_leave_gradients_scaled(tmp_path: Path) -> None:
+    text = "import json, pathlib\n" + PLAIN.replace(
+        "        optimizer.step()\n",
+        "        norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), 1e9)))\n"
+        "        pathlib.Path('norms.json').write_text(json.dumps(norms))\n"
+        "        if len(norms) % 3: optimizer.step()\n",
+    ).replace("for epoch", "norms = []\nfor epoch", 1)
+    setup = Setup(precision=Precision(dtype="float16", scaled=True))
+    run(text, steps(10), setup=setup, folder=tmp_path)
+    assert max(json.loads((tmp_path / "norms.json").read_text())) < 100
 
 
 def test_an_optimizer_that_loads_its_state_is_still_one(tmp_path: Path) -> None:

@@ -127,6 +127,9 @@ def _scaled(live: Live, tensors: Any) -> Any:
     if live.setup.precision and live.setup.precision.scaled:
         if live.scaler is None:
             live.scaler = torch.amp.GradScaler(live.device().type)
+        if live.unscaled:  # the program has left out the step that these gradients were for
+            live.scaler.update()
+            live.unscaled = False
         tensors = _scale(live.scaler, tensors)
     return tensors
 

@@ -35,14 +35,14 @@ def _watched(live: Live, name: str) -> Any:
         if torch.cuda.current_stream() != torch.cuda.default_stream():
             live.copied_aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if live.setup.non_blocking and not args[1:]:
+        if live.setup.non_blocking and not any(isinstance(each, bool) for each in args[1:]):
             kwargs["non_blocking"] = True
         began(now())
         try:
             moved = original(self, *args, **kwargs)
         finally:
             ended(now())
-        if moved.is_cuda:
+        if moved.is_cuda and not live.pace.away and torch.is_grad_enabled():
             live.copies += 1
             live.copies_non_blocking += bool(kwargs.get("non_blocking"))
             if live.discovering:
