@@ -146,7 +146,8 @@ class Round:
             NotTogether: alone it might not have failed.
         """
         self._runs.pop(name).kill()
-        if end.failure.kind in _MAY_BE_FOR_LACK and self._runs:
+        lived_so_before = len(self._turns.windows[name]) > 1
+        if end.failure.kind in _MAY_BE_FOR_LACK and self._runs and not lived_so_before:
             raise NotTogether
         if end.failure.kind != "ended":
             self._turns.failures[name] = end.failure

@@ -113,7 +113,7 @@ def take_turns(
             shortest = max(shortest, Round(turns, **given).take(contestants))
         except NotTogether:
             turns.forget_round(before)
-            if together or number:
+            if together:
                 break
             shortest = Apart(turns, **given).take(contestants)
         if after_round(turns) or math.isinf(shortest):

@@ -259,3 +259,19 @@ def test_a_round_that_is_forgotten_leaves_nothing() -> None:
     turns.forget_round({})
     assert turns.windows == {"a": [[]]} and turns.losses == {"a": [1.0]}
     assert turns.disturbed == {(0, 1)} and not turns.failures
+
+
+def test_a_failure_in_a_later_round_is_one() -> None:
+    failure = Failure(kind="crashed", reason="It crashed.")
+    starts = iter([FakeRun(), FakeRun(ends_after=0, ending=failure)])
+    turns = take_turns(
+        {
+            "baseline": lambda: cast("ProcessRun", FakeRun()),
+            "tuned": lambda: cast("ProcessRun", next(starts)),
+        },
+        rounds=2,
+        deadline=math.inf,
+        after_round=lambda _: False,
+    )
+    assert turns.failures == {"tuned": failure}
+    assert len(turns.windows["tuned"][0]) >= FEWEST_TURNS_PER_PROCESS
