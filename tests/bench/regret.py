@@ -6,10 +6,10 @@ A table has a column for each knob, up to `samples_per_s`, and a row for each co
 shares of a step (`f_data`, `f_data_cpu`, `f_fwdbwd`, `f_opt`) of the user's own setting are all
 that the profile-guided strategy is told beforehand. The user's own setting, the first trial of
 every strategy, has the fewest workers, the whole batch, two threads and every switch off. A trial
-is a look-up. Regret is the share of the best row's speed that is missed by the row which the
-strategy, from what it saw, would recommend. The search's own planner spends the last two of its
-trials as the search does, measuring the two best again; and it is told how noisy a trial is, as a
-search is by its windows.
+is a look-up; what a table has no row or no rate for fails, and is no trial. Regret is the share of
+the best row's speed that is missed by the row which the strategy, from what it saw, would
+recommend. The search's own planner spends the last two of its trials as the search does, measuring
+the two best again; and it is told how noisy a trial is, as a search is by its windows.
 """
 
 import argparse
@@ -117,6 +117,7 @@ def read(path: Path) -> Table:
                 rate=float(row["samples_per_s"]), seconds=float(row["wall_s"]), columns=row
             )
             for config, row in zip(configs, rows, strict=True)
+            if row["samples_per_s"]
         },
     )
 
@@ -147,6 +148,10 @@ def _difference(config: Config, own: Config) -> Key:
 
 class _Enough(Exception):
     """The strategy has had its trials."""
+
+
+class _NotThere(Exception):
+    """The table has no such configuration."""
 
 
 class Asked:
@@ -183,12 +188,15 @@ class Asked:
 
         Raises:
             _Enough: there are no more trials.
+            _NotThere: it cannot be tried.
         """
         key = _difference({**self._table.own, **config}, self._table.own)
-        if key in self.seen:
+        if key in self.seen or key not in self._table.rows:
             self._repeats += 1
             if self._repeats > 100 * MOST_TRIALS:
                 raise _Enough
+            if key not in self.seen:
+                raise _NotThere
             return self.seen[key]
         if len(self.seen) >= min(MOST_TRIALS, len(self._table.rows)):
             raise _Enough
@@ -301,7 +309,10 @@ def sampled(sampler: Callable[[int], optuna.samplers.BaseSampler]) -> "Guess":
                 name: trial.suggest_categorical(name, values)
                 for name, values in table.choices.items()
             }
-            study.tell(trial, ask(config))
+            try:
+                study.tell(trial, ask(config))
+            except _NotThere:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     return guess
 
@@ -313,8 +324,9 @@ def coordinate(table: Table, chance: random.Random, ask: Asked) -> None:
         for name in _by_share(table):
             for value in table.choices[name]:
                 config = {**best, name: value}
-                if (found := ask(config)) > speed:
-                    best, speed = config, found
+                with contextlib.suppress(_NotThere):
+                    if (found := ask(config)) > speed:
+                        best, speed = config, found
 
 
 def _by_share(table: Table) -> list[str]:
