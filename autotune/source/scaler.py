@@ -16,7 +16,13 @@ _BLIND = frozenset({
     "range", "round", "set_description", "set_postfix", "size", "str", "sum", "time", "tolist",
 })
 # fmt: on
-CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+# What torch.nn.utils has for clipping.
+# fmt: off
+CLIPS = (
+    "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_",
+    "get_total_norm",
+)
+# fmt: on
 
 
 def with_scaler(program: Program, device_type: str) -> Program:

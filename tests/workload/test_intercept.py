@@ -147,13 +147,22 @@ def test_micro_batches_compute_the_whole_batch_s_step(tmp_path: Path, parts: int
     assert split == pytest.approx(whole, rel=1e-4)
 
 
-def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(tmp_path: Path) -> None:
+CLIPPED = "nn.utils.clip_grad_norm_(model.parameters(), 0.1)"
+CLIPPED_IN_TWO = (
+    "norm = nn.utils.get_total_norm([p.grad for p in model.parameters()]); "
+    "nn.utils.clip_grads_with_norm_(model.parameters(), 0.1, norm)"
+)
+
+
+@pytest.mark.parametrize("clipped", [CLIPPED, CLIPPED_IN_TWO], ids=["at once", "in two"])
+def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(
+    tmp_path: Path, clipped: str
+) -> None:
     text = PLAIN.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch"
     ).replace(
         "        optimizer.step()\n",
-        "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
-        "        optimizer.step()\n        scheduler.step()\n",
+        f"        {clipped}\n        optimizer.step()\n        scheduler.step()\n",
     )
     whole = losses(text, tmp_path, count=30)
     assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(
@@ -525,6 +534,18 @@ def test_steps_that_autotunes_own_scaler_leaves_out_are_counted(tmp_path: Path) 
     first, second = run(text, steps(6), steps(7), setup=setup, folder=tmp_path)[1:3]
     assert isinstance(first, Window) and isinstance(second, Window)
     assert (first.skipped_steps, second.skipped_steps) == (0, 7)
+
+
+def test_norms_of_gradients_are_taken_at_their_own_size(tmp_path: Path) -> None:
+    text = "import json, pathlib\n" + PLAIN.replace(
+        "        optimizer.step()\n",
+        f"        {CLIPPED_IN_TWO}\n        norms.append(float(norm))\n"
+        "        pathlib.Path('norms.json').write_text(json.dumps(norms))\n"
+        "        optimizer.step()\n",
+    ).replace("for epoch", "norms = []\nfor epoch", 1)
+    setup = Setup(precision=Precision(dtype="float16", scaled=True))
+    run(text, steps(10), setup=setup, folder=tmp_path)
+    assert max(json.loads((tmp_path / "norms.json").read_text())) < 100
 
 
 def test_a_step_that_the_program_leaves_out_does_not_leave_gradients_scaled(tmp_path: Path) -> None:

@@ -188,20 +188,23 @@ def _zero_grad(live: Live, owner: Any) -> Any:
 
 def _install_clipping(live: Live) -> None:
     """Gradients of a batch that is not complete are not clipped; scaled ones are unscaled first."""
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
-        original = getattr(nn.utils, name)
+    for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"):
+        clips = name != "get_total_norm"  # which is asked for that of parameters too
+        live.patch(nn.utils, name, _clipping(live, getattr(nn.utils, name), clips=clips))
 
-        def clip(parameters: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
-            if live.group_open:
-                return torch.zeros(())
-            if live.scaler is not None and not live.unscaled and live.optimizers:
-                optimizer = (live.leader or live.optimizers[0])()
-                if optimizer is not None:
-                    live.scaler.unscale_(optimizer)
-                    live.unscaled = True
-            return _original(parameters, *args, **kwargs)
 
-        live.patch(nn.utils, name, clip)
+def _clipping(live: Live, original: Any, *, clips: bool) -> Any:
+    def clip(*args: Any, **kwargs: Any) -> Any:
+        if live.group_open and clips:
+            return torch.zeros(())
+        if live.scaler is not None and not live.unscaled and live.optimizers:
+            optimizer = (live.leader or live.optimizers[0])()
+            if optimizer is not None:
+                live.scaler.unscale_(optimizer)
+                live.unscaled = True
+        return original(*args, **kwargs)
+
+    return clip
 
 
 def _install_schedulers(live: Live) -> None:
