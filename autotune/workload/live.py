@@ -113,7 +113,7 @@ class Live:
     scaler_seen: bool = False
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "torch.amp.GradScaler | None" = None
-    unscaled: bool = False  # our GradScaler's gradients have been unscaled for this step
+    unscaled: Any = None  # the optimizer whose gradients our GradScaler has unscaled
     set_to_none: bool = True
     copies: int = 0
     copies_non_blocking: int = 0
