@@ -1,8 +1,9 @@
 """torch.compile: the model's operations fused into kernels made for it.
 
 What it does
-    Calls `model.compile()` in place; `reduce-overhead` also records each step's kernels as one CUDA
-    graph, and `max-autotune` besides times several kernels for each matrix product.
+    Calls `model.compile(dynamic=False)` in place; `reduce-overhead` also records each step's
+    kernels as one CUDA graph, and `max-autotune` besides times several kernels for each matrix
+    product.
 
 When it helps
     For models of many small operations, whose launching or memory traffic takes the time, when
@@ -100,7 +101,9 @@ class Compile(Knob):
 
     def apply(self, setup: Setup, value: Value) -> None:
         def compile_in_place(model: "nn.Module") -> None:
-            model.compile(mode=str(value))
+            # Else torch compiles for any size at the first short batch, and that slower code runs
+            # for the full ones too from then on: not what was timed before it.
+            model.compile(mode=str(value), dynamic=False)
 
         if value != "off":
             setup.model.append(compile_in_place)
@@ -108,9 +111,9 @@ class Compile(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         if value == "off":
             return ()
-        mode = "" if value == "default" else f'mode="{value}"'
+        mode = "" if value == "default" else f'mode="{value}", '
         of = seen.models[0].name if seen.models else ""
-        return (ModelStatement(code=f"{{model}}.compile({mode})", of=of),)
+        return (ModelStatement(code=f"{{model}}.compile({mode}dynamic=False)", of=of),)
 
 
 def _keeps_to_a_shape(seen: Seen) -> bool:
