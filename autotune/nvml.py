@@ -127,6 +127,11 @@ class Device:
             pcie_width=self._asked("nvmlDeviceGetCurrPcieLinkWidth"),
         )
 
+    def uuid(self) -> str | None:
+        """What tells the device from all others; a part of a GPU has its own."""
+        found: str | None = self._asked("nvmlDeviceGetUUID")
+        return found
+
     def link_limit(self) -> tuple[int, int] | None:
         """Generation and width that the PCIe link could have in this machine."""
         generation = self._asked("nvmlDeviceGetMaxPcieLinkGeneration", whole=True)
@@ -262,12 +267,9 @@ def _first_visible(nvml: Any) -> Device | None:
     try:
         if visible.startswith("MIG-"):
             return _part(nvml, nvml.nvmlDeviceGetHandleByUUID(visible))
-        if visible.startswith("GPU-"):
-            handle = _by_uuid(nvml, visible)
-        elif visible.isdigit():
+        handle = _by_uuid(nvml, visible) if visible.startswith("GPU-") else None
+        if visible.isdigit():
             handle = nvml.nvmlDeviceGetHandleByIndex(int(visible))
-        else:
-            return None
         return None if handle is None else _first_part(nvml, handle) or Device(nvml, handle, None)
     except nvml.NVMLError:
         return None
@@ -275,11 +277,9 @@ def _first_visible(nvml: Any) -> Device | None:
 
 def _by_uuid(nvml: Any, beginning: str) -> Any:
     """The GPU whose id begins so: CUDA takes as much of one as tells it from the others."""
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        if str(nvml.nvmlDeviceGetUUID(handle)).startswith(beginning):
-            return handle
-    return None
+    asked = nvml.nvmlDeviceGetUUID
+    handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
+    return next((each for each in handles if str(asked(each)).startswith(beginning)), None)
 
 
 def _first_part(nvml: Any, handle: Any) -> Device | None:

@@ -165,6 +165,7 @@ def _reach(storage: str) -> None:
 def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
     with context.device.held():
         profiled, baseline = profile_program(context)
+    context.device.follow(profiled.seen.device_uuid)
     limit = context.options.memory_limit_bytes
     if limit is not None:
         memory = profiled.memory

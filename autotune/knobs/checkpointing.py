@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 _MOST_BLOCKS = 1024
 # Everything inside all blocks is computed twice: 0.59x to 0.77x of the speed.
 _ALL_AGAIN = 0.35
+# `autotune.workload.recomputing.recomputed` for a program's own source.
+_FUNCTION = """
+def recomputed(forward, /, *args, **kwargs):
+    def run(*given):  # by position: torch looks there for devices whose random numbers to keep
+        return forward(*given[: len(args)], **dict(zip(kwargs, given[len(args) :])))
+
+    return checkpoint(run, *args, *kwargs.values(), use_reentrant=False)
+"""
 
 
 class Checkpointing(Knob):
@@ -89,12 +97,14 @@ class Checkpointing(Knob):
         )
         code = (
             f"for block in {blocks_code}:\n"
-            "    block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)"
+            "    block.forward = functools.partial(recomputed, block.forward)"
         )
         imports = ("import functools", "from torch.utils.checkpoint import checkpoint")
         shared = len(seen.models) > 1 and seen.optimizers == 1
         of = next(model.name for model in seen.models if model.blocks)
-        return (ModelStatement(code=code, imports=imports, of=of, shared=shared),)
+        return (
+            ModelStatement(code=code, function=_FUNCTION, imports=imports, of=of, shared=shared),
+        )
 
 
 def _blocks(seen: Seen) -> tuple[str, ...]:
@@ -135,15 +145,13 @@ def _fewest(blocks: Sequence[SavedBlock], freed_bytes: float) -> int:
 
 
 def _checkpoint_blocks(model: "nn.Module", *, count: int) -> None:
-    from torch.utils.checkpoint import checkpoint
-
-    from autotune.workload.inspect import is_checkpointed
+    from autotune.workload.recomputing import is_checkpointed, recomputed
 
     inner = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     for name in from_an_end(repeated_blocks(inner), count):
         block = inner.get_submodule(name)
         if not is_checkpointed(block):
-            block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+            block.forward = functools.partial(recomputed, block.forward)
 
 
 def _paths(blocks: Sequence[str], chosen: Sequence[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """torch.compile: the model's operations fused into kernels made for it.
 
 What it does
-    Calls `model.compile()` in place; `reduce-overhead` also records each step's kernels as one CUDA
-    graph, and `max-autotune` besides times several kernels for each matrix product.
+    Calls `model.compile(dynamic=False)` in place; `reduce-overhead` also records each step's
+    kernels as one CUDA graph, and `max-autotune` besides times several kernels for each matrix
+    product.
 
 When it helps
     For models of many small operations, whose launching or memory traffic takes the time, when
@@ -11,7 +12,8 @@ When it helps
 What it costs
     21 to 68 s of compiling where it was measured, for 0.68x to 1.30x on a CPU; more on every new
     input shape; `max-autotune` takes minutes. Graphs keep memory of their own, and are replayed for
-    the shape that they were recorded with: they are not offered where shapes change.
+    the shape that they were recorded with: they are not offered where shapes change. Each replay
+    overwrites what the last one gave: nor are they where the program keeps that.
 
 What it changes
     Rounding, and the random numbers of dropout.
@@ -42,8 +44,9 @@ _GRAPHS = ("reduce-overhead", "max-autotune")
 # anew.
 _MOST_SHAPES = 2
 
-# How the names of exceptions begin that compiling raises.
+# How the names of exceptions begin that compiling raises, and what is said of CUDA graphs' own.
 _COMPILERS = ("torch._dynamo.", "torch._inductor.")
+_OVERWRITTEN = "of CUDAGraphs that has been overwritten"
 
 
 class Compile(Knob):
@@ -76,7 +79,8 @@ class Compile(Knob):
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         # CUDA graphs are all that reduce-overhead adds: on a CPU it is the same as default.
-        graphs = _GRAPHS if on_cuda(profile) and _keeps_to_a_shape(seen) else ()
+        replayed = _keeps_to_a_shape(seen) and not seen.keeps_outputs
+        graphs = _GRAPHS if on_cuda(profile) and replayed else ()
         return Choices(own="off", values=("off", "default", *graphs))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
@@ -90,14 +94,16 @@ class Compile(Knob):
         return fmean(_MAX_AUTOTUNE_SECONDS if value == "max-autotune" else _COLD_COMPILE_SECONDS)
 
     def is_to_blame(self, reason: str) -> bool:
-        return reason.startswith(_COMPILERS)
+        return reason.startswith(_COMPILERS) or _OVERWRITTEN in reason
 
     def read(self, seen: Seen) -> Value:
         return seen.models[0].compiled if seen.models else "off"
 
     def apply(self, setup: Setup, value: Value) -> None:
         def compile_in_place(model: "nn.Module") -> None:
-            model.compile(mode=str(value))
+            # Else torch compiles for any size at the first short batch, and that slower code runs
+            # for the full ones too from then on: not what was timed before it.
+            model.compile(mode=str(value), dynamic=False)
 
         if value != "off":
             setup.model.append(compile_in_place)
@@ -105,9 +111,9 @@ class Compile(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         if value == "off":
             return ()
-        mode = "" if value == "default" else f'mode="{value}"'
+        mode = "" if value == "default" else f'mode="{value}", '
         of = seen.models[0].name if seen.models else ""
-        return (ModelStatement(code=f"{{model}}.compile({mode})", of=of),)
+        return (ModelStatement(code=f"{{model}}.compile({mode}dynamic=False)", of=of),)
 
 
 def _keeps_to_a_shape(seen: Seen) -> bool:

@@ -43,6 +43,12 @@ _CAUSES = {
     "the line where it was noticed",
     "device_lost": "the device or its driver is to blame, or another program that holds the device",
 }
+# Of an output, and of a gradient.
+_OVERWRITTEN = "of CUDAGraphs that has been overwritten"
+_OVERWRITING = (
+    "the program keeps from an earlier step what a CUDA graph writes in each: "
+    "compile=default records none"
+)
 
 
 def kind_of(error: BaseException) -> str:
@@ -55,11 +61,11 @@ def kind_of(error: BaseException) -> str:
     return "device_error" if _has(said, _DEVICE_ERROR) else "crashed"
 
 
-def likely_cause(kind: str) -> str:
+def likely_cause(kind: str, said: str) -> str:
     """What most likely caused a failure of this kind, to be put behind what was said; "" where
     nothing more is known.
     """
-    return _CAUSES.get(kind, "")
+    return _OVERWRITING if _OVERWRITTEN in said else _CAUSES.get(kind, "")
 
 
 def _has(said: str, signs: tuple[str, ...]) -> bool:

@@ -135,7 +135,7 @@ def _crashed(error: BaseException) -> Crashed:
         message = f"{_WORKER_LOST} ({message})"
         return Crashed(kind="killed", message=message, trace=trace)
     kind = kind_of(error)
-    cause = likely_cause(kind)
+    cause = likely_cause(kind, message)
     return Crashed(kind=kind, message=f"{message}; {cause}" if cause else message, trace=trace)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from autotune import nvml
 from autotune.machine import CPU
 
 # The same for every user and session of the host, wherever their temporary files go.
@@ -23,12 +24,15 @@ class DeviceLock:
     """
 
     def __init__(self, device: str, *, needed: bool, waiting: Callable[[], None]) -> None:
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-        name = device if device == CPU else f"{device}-{first or 0}"
-        self._path = _FOLDER / f"autotune-{name.replace('/', '-')}.lock"
+        self._device = device
+        self._uuid = ""
         self._needed = needed
         self._waiting = waiting
         self.waited_seconds = 0.0
+
+    def follow(self, uuid: str) -> None:
+        """From now on the GPU of this id is meant, which CUDA was seen to train on."""
+        self._uuid = uuid
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -54,7 +58,20 @@ class DeviceLock:
 
     def _opened(self) -> int:
         """Another user's file can be read and locked, but in a shared folder not made again."""
+        path = _FOLDER / f"autotune-{self._name().replace('/', '-')}.lock"
         try:
-            return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def _name(self) -> str:
+        """The same by whatever a GPU is called here: its number, its id, or the beginning of it.
+
+        Only a GPU of which its driver says nothing goes by what it is called.
+        """
+        if self._device == CPU:
+            return CPU
+        with nvml.open_device(self._uuid) as gpu:
+            own = gpu.uuid() if gpu else None
+        called = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+        return f"{self._device}-{own or called or 0}"

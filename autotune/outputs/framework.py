@@ -38,7 +38,8 @@ _LIGHTNING = {
     "micro_batches": "Trainer(accumulate_grad_batches={value}), and a batch size {value} times "
     "smaller",
     "cudnn_benchmark": "Trainer(benchmark={value})",
-    "compile": 'model = torch.compile(model, mode="{value}") before trainer.fit(model)',
+    "compile": 'model = torch.compile(model, mode="{value}", dynamic=False) before '
+    "trainer.fit(model)",
 }
 _FABRIC = {
     **_OWN_LOADER,

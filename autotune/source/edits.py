@@ -31,7 +31,8 @@ class ProcessStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatement:
-    """Statements on the model, before its optimizer is built; `{model}` stands for the model.
+    """Statements on the model, before its optimizer is built; `{model}` stands for the model, and
+    `function` is one that they call, for the top of their file.
 
     Where they are for the module that is called in training and for no other that holds it, `of` is
     the name of its class; it is `shared` where the loop calls other modules too that have the same
@@ -39,6 +40,7 @@ class ModelStatement:
     """
 
     code: str
+    function: str = ""
     imports: tuple[str, ...] = ()
     of: str = ""
     shared: bool = False

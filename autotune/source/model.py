@@ -4,10 +4,10 @@ import ast
 from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
-from autotune.source.insertions import before, imports_added, snippet
+from autotune.source.insertions import after_imports, before, imports_added, snippet
 from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
-from autotune.source.program import Program
+from autotune.source.program import Change, Program
 from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -25,7 +25,7 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
-    hand_step = f"before this statement: {edit.code.replace('{model}', 'model')}"
+    hand_step = _by_hand(edit, "model")
     call = optimizer_call(program, hand_step, index)
     script = call.script
     model = model_of(call)
@@ -39,7 +39,7 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     if edit.shared:
         reason = f"the loop calls the {edit.of} itself, which is only a part of {name}"
         raise call.refusal(reason, hand_step)
-    hand_step = f"before this statement: {edit.code.replace('{model}', name)}"
+    hand_step = _by_hand(edit, name)
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
     _check_rebinding(call, name, own.code, hand_step)
@@ -47,7 +47,31 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
         return program
     own = replace(own, code=_with_free_names(script, own.code, name))
     imports = imports_added(script, [*edit.imports, *own.imports])
-    return program.changed([*imports, before(script, call.statement, own.lines)])
+    function = _function_added(call, edit.function, hand_step)
+    return program.changed([*imports, *function, before(script, call.statement, own.lines)])
+
+
+def _by_hand(edit: ModelStatement, name: str) -> str:
+    return f"before this statement: {edit.function}{edit.code.replace('{model}', name)}"
+
+
+def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
+    """What puts the function `code` behind the imports of the file that does not have it.
+
+    Raises:
+        Refusal: the file uses its name for something else.
+    """
+    script = call.script
+    for wanted in parse(code).body:
+        assert isinstance(wanted, ast.FunctionDef)
+        meant = meaning(wanted, script.imports)
+        if any(script.meaning(at) == meant for at in script.tree.body):
+            return []
+        if wanted.name in {*script.own_names(), *script.imports}:
+            reason = f"the file uses the name {wanted.name} for something else"
+            raise call.refusal(reason, hand_step)
+        return [after_imports(script, ["", *code.strip().splitlines(), ""])]
+    return []
 
 
 def _is_self(program: Program, call: Call, name: str) -> bool:

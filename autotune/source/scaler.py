@@ -5,18 +5,26 @@ import ast
 from autotune.source.insertions import after, after_imports, before, imports_added, snippet
 from autotune.source.places import Call, backward_call, optimizer_call, step_call
 from autotune.source.program import Change, Program, Refusal
-from autotune.source.script import is_method, last_name
+from autotune.source.script import Function, is_method, last_name
 
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
-# Calls between backward and step that look at no gradients: they note, print and count.
+# Calls between backward and step that look at no gradients: they note, print and count, or tell
+# what is finite, which scaled ones are where unscaled ones are.
 # fmt: off
 _BLIND = frozenset({
     "add_scalar", "append", "cpu", "debug", "detach", "float", "format", "info", "int",
-    "isinstance", "item", "len", "log", "max", "mean", "min", "numpy", "perf_counter", "print",
-    "range", "round", "set_description", "set_postfix", "size", "str", "sum", "time", "tolist",
+    "isfinite", "isinf", "isinstance", "isnan", "item", "len", "log", "max", "mean", "min", "numpy",
+    "perf_counter", "print", "range", "round", "set_description", "set_postfix", "size", "str",
+    "sum", "time", "tolist",
 })
 # fmt: on
-CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+# What torch.nn.utils has for clipping.
+# fmt: off
+CLIPS = (
+    "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_",
+    "get_total_norm",
+)
+# fmt: on
 
 
 def with_scaler(program: Program, device_type: str) -> Program:
@@ -126,12 +134,39 @@ def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Cha
         if between and node not in inside and _may_see_gradients(node):
             reason = "gradients may be looked at between backward and the block of the step"
             raise step.refusal(reason, hand_step)
-    for at in before_step:
+    for number, at in enumerate(before_step):
         if any(map(_may_see_gradients, ast.walk(at))):
             if not script.owns_its_lines(at):
                 raise step.refusal("a line before the step has more than one statement", hand_step)
-            return [before(script, at, [f"{name}.unscale_({_receiver(step)})"])]
+            unscaled = before(script, at, [f"{name}.unscale_({_receiver(step)})"])
+            return [unscaled, *_updated_without_step(step, before_step[number:], name, hand_step)]
     return []
+
+
+def _updated_without_step(
+    step: Call, before_step: list[ast.stmt], name: str, hand_step: str
+) -> list[Change]:
+    """Where a step is left out after gradients were unscaled, the scaler hears of it all the same:
+    it unscales no others before, and an overflow makes its scale smaller.
+
+    Raises:
+        Refusal: there is no room for it.
+    """
+    script, changes = step.script, []
+    for node in (node for at in before_step for node in ast.walk(at)):
+        if isinstance(node, ast.Continue | ast.Break | ast.Return) and _leaves_out(step, node):
+            if not script.owns_its_lines(node):
+                reason = "a line that leaves the step out has more than one statement"
+                raise step.refusal(reason, hand_step)
+            changes.append(before(script, node, [f"{name}.update()"]))
+    return changes
+
+
+def _leaves_out(step: Call, node: ast.stmt) -> bool:
+    """Whether `node`, on the way to the step, leaves the loop's turn or the function with it."""
+    kinds = Function if isinstance(node, ast.Return) else Function | ast.For | ast.While
+    left = next((at for at in step.script.ancestors(node) if isinstance(at, kinds)), None)
+    return left is None or left in step.script.ancestors(step.node)
 
 
 def _before_step(backward: Call, step: Call) -> list[ast.stmt]:

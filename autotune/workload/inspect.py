@@ -2,7 +2,6 @@
 data.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
-from torch.utils.checkpoint import checkpoint
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
 
 from autotune.workload.blocks import from_an_end, repeated_blocks
+from autotune.workload.recomputing import is_checkpointed
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
@@ -109,15 +108,6 @@ def plain_state(dataset: object) -> list[tuple[str, object]]:
         found += [(name, value) for name, value in kept.items() if isinstance(value, _PLAIN)]
         dataset = kept.get("dataset")
     return found
-
-
-def is_checkpointed(module: nn.Module) -> bool:
-    """Whether the module's activations are recomputed: wrapped by the knob, by a patch, or in
-    transformers' way.
-    """
-    forward = vars(module).get("forward")
-    wrapped = isinstance(forward, functools.partial) and forward.func is checkpoint
-    return wrapped or getattr(module, "gradient_checkpointing", False) is True
 
 
 def _checkpointed(model: nn.Module, blocks: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from torch import nn
 from autotune.source.edits import Place
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
+from autotune.workload.outputs import Outputs
 from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey, SeenLoader
 from autotune.workload.setup import Setup
@@ -22,8 +23,7 @@ from autotune.workload.setup import Setup
 if TYPE_CHECKING:
     from autotune.workload.rehearsal import Rehearsal
 
-# Steps in which new modules are looked for and call sites noted; afterwards the hooks that cost
-# most are gone.
+# Steps in which new modules are looked for and call sites noted, by hooks that are gone afterwards.
 DISCOVERY_STEPS = 2
 # So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
 # so of one for each of the other.
@@ -66,9 +66,8 @@ class Live:
     backwards: int = 0
     others: int = 0  # steps of other optimizers since the leading one's last
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
-    drawn: list[tuple["BuiltLoader", Any, int]] = field(
-        default_factory=list
-    )  # since the last backward, with samples, otherwise
+    # Since the last backward, with samples, otherwise.
+    drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
     draw_began: float | None = None  # since the last step
     training_iterator: Any = None
     stranger: tuple["BuiltLoader", Any, int] | None = None  # drawn last, from a loader not known to
@@ -95,13 +94,13 @@ class Live:
     parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
 
-    models: list["weakref.ref[nn.Module]"] = field(
-        default_factory=list
-    )  # that were trained, the outermost ones
+    # The outermost ones that were trained.
+    models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
     shapes: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)  # by the module's id
     forward_begun: bool = False  # a module was called since the last backward
     forward_samples: int = 0  # of the last training forward, for programs without a loader
+    outputs: Outputs = field(default_factory=Outputs)
     autocast: str = ""
     open_autocast: Any = None
 
@@ -114,7 +113,7 @@ class Live:
     scaler_seen: bool = False
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "torch.amp.GradScaler | None" = None
-    unscaled: bool = False  # our GradScaler's gradients have been unscaled for this step
+    unscaled: Any = None  # the optimizer whose gradients our GradScaler has unscaled
     set_to_none: bool = True
     copies: int = 0
     copies_non_blocking: int = 0
@@ -172,6 +171,7 @@ class Live:
         self.leading_loader = self.training_iterator = self.batch = None
         self.backwards = self.skipped = self.ahead = 0
         self.copies = self.copies_non_blocking = 0
+        self.outputs = Outputs()
         self.pace.pass_over()
 
     def has_stepped(self, optimizer: Any) -> bool:
@@ -220,6 +220,7 @@ class Live:
         self.others = self.replayed = 0
         if self.discovering:
             self.clock.follow(self.device())
+            self.outputs.end_step()
         self.discovering = self.pace.steps + 1 < self.discovered_at
         self.pace.step()
         self.plain = self._is_plain()

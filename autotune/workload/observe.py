@@ -31,6 +31,7 @@ def observe(live: Live) -> Seen:
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
         shapes=max(Counter(module for module, _ in live.shapes).values(), default=1),
+        keeps_outputs=live.outputs.kept,
         autocast=live.autocast,
         scaler=live.scaler_seen,
         passed_loops=len(live.passed),

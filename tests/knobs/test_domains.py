@@ -248,6 +248,10 @@ class TestModel:
         changing = with_loader(with_seen(on_a_gpu(), shapes=2), drop_last=True)
         assert offered("compile", changing) == ("off", "default")
 
+    def test_cuda_graphs_are_refused_where_they_would_overwrite_what_is_kept(self) -> None:
+        keeping = with_seen(on_a_gpu(), keeps_outputs=True)
+        assert offered("compile", keeping) == ("off", "default")
+
     def test_an_incomplete_last_batch_is_no_change_of_shape(self) -> None:
         last = with_loader(with_seen(on_a_gpu(), shapes=2), dataset_length=2001)
         assert "reduce-overhead" in offered("compile", last)

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from autotune.knobs import blamed
+from autotune.knobs.knob import Config
 from autotune.measurement.causes import kind_of, likely_cause
 from autotune.measurement.process import RunEnded
 from tests.measurement.conftest import Start
@@ -63,9 +65,22 @@ def test_torch_has_a_type_of_its_own_for_errors_of_the_device() -> None:
 
 
 def test_what_is_the_devices_has_a_likely_cause() -> None:
-    assert "kernel" in likely_cause("device_error")
-    assert "driver" in likely_cause("device_lost")
-    assert likely_cause("crashed") == ""
+    assert "kernel" in likely_cause("device_error", "")
+    assert "driver" in likely_cause("device_lost", "")
+    assert likely_cause("crashed", "") == ""
+
+
+@pytest.mark.parametrize("what", ["tensor output", "gradient tensor output"])
+def test_what_a_cuda_graph_has_overwritten_is_said_in_words(what: str) -> None:
+    said = (
+        f"Error: accessing {what} of CUDAGraphs that has been overwritten by a subsequent run. "
+        'Stack trace: File "train.py", line 12, in forward'
+    )
+    kind = kind_of(RuntimeError(said))
+    assert kind == "crashed"
+    assert "the program keeps" in likely_cause(kind, said)
+    config: Config = {"compile": "reduce-overhead", "num_workers": 2}
+    assert blamed(config, f"RuntimeError: {said}") == {"compile": "reduce-overhead"}
 
 
 def ended_by(start: Start, message: str) -> RunEnded:

@@ -1,7 +1,9 @@
 """On a device one thing is timed at a time, where others may want it too."""
 
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,10 +41,48 @@ def test_who_is_alone_asks_nobody(folder: Path) -> None:
         assert not list(folder.iterdir())
 
 
+def locks(folder: Path, uuid: str = "") -> list[str]:
+    """The locks that there are after one that a GPU was held by."""
+    lock = DeviceLock("cuda", needed=True, waiting=lambda: None)
+    lock.follow(uuid)
+    with lock.held():
+        return sorted(path.name for path in folder.iterdir())
+
+
 def test_each_gpu_has_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for visible in ("0", "1,2"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        with DeviceLock("cuda", needed=True, waiting=lambda: None).held():
-            pass
-    names = sorted(path.name for path in folder.iterdir())
+        names = locks(folder)
     assert names == ["autotune-cuda-0.lock", "autotune-cuda-1.lock"]
+
+
+def test_a_gpu_has_one_by_whatever_it_is_called(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = ["GPU-9e0a-11", "GPU-5c1b-22"]
+
+    class Refused(Exception):
+        pass
+
+    def known(uuid: str) -> str:
+        if uuid not in ids:
+            raise Refused
+        return uuid
+
+    driver = SimpleNamespace(
+        NVMLError=Refused,
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: len(ids),
+        nvmlDeviceGetHandleByIndex=ids.__getitem__,
+        nvmlDeviceGetHandleByUUID=known,
+        nvmlDeviceGetUUID=str,
+        nvmlDeviceGetMigMode=lambda handle: [0, 0],
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", driver)
+    for visible in ("1", "GPU-5c1b-22", "GPU-5c", "1,0"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert locks(folder) == ["autotune-cuda-GPU-5c1b-22.lock"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")  # the program says `cuda:1` itself
+    assert locks(folder, uuid="5c1b-22") == ["autotune-cuda-GPU-5c1b-22.lock"]
+    assert len(locks(folder)) == 2

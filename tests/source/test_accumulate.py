@@ -243,6 +243,10 @@ REFUSED = {
         ),
         "clipped",
     ),
+    "norms of a part": (
+        ("    optimizer.step()", "    norm = get_total_norm(grads(p))\n    optimizer.step()"),
+        "clipped",
+    ),
     "a scheduler now and then": (
         ("    total", "    if total % 10 == 0:\n        sched.step()\n    total"),
         "elsewhere",

@@ -348,6 +348,7 @@ def test_float16_gets_a_scaler() -> None:
         ("norm = sum(p.grad.norm() for p in params)", True),
         ("nn.utils.clip_grads_with_norm_(params, 1.0, norm)", True),
         ("if norm(model) > 9:\n    print('!')", True),
+        ("if not torch.isfinite(loss):\n    print('!')", False),
     ],
 )
 @pytest.mark.parametrize("last", [False, True])
@@ -363,6 +364,56 @@ def test_gradients_are_unscaled_for_whatever_may_look_at_them(
     first = f"{indent}scaler.unscale_(optimizer)\n{indent}{between.splitlines()[0]}\n"
     assert (first in outcome.text) == unscaled
     assert ("unscale_" in outcome.text) == unscaled
+
+
+LEAVING_OUT = """
+import torch
+
+def main():
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for p in model.parameters():
+            if p.grad is None:
+                continue
+        if not torch.isfinite(norm):
+            left_out += 1
+            continue
+        optimizer.step()
+"""
+
+
+def test_a_step_that_is_left_out_leaves_a_scaler_that_knows_of_it() -> None:
+    check(
+        LEAVING_OUT,
+        """
+        import torch
+
+        def main():
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                optimizer.zero_grad()
+                with torch.autocast(device_type="cuda", dtype=torch.float16):
+                    loss = criterion(model(x), y)
+                scaler.scale(loss).backward()
+                scaler.unscale_(optimizer)
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                for p in model.parameters():
+                    if p.grad is None:
+                        continue
+                if not torch.isfinite(norm):
+                    left_out += 1
+                    scaler.update()
+                    continue
+                scaler.step(optimizer)
+                scaler.update()
+        """,
+        FP16,
+    )
 
 
 def test_the_scaler_takes_a_free_name_and_stands_outside_a_choice() -> None:
@@ -474,6 +525,10 @@ SCALER_REFUSED = {
             "        optimizer.step()", "        if go:\n            optimizer.step()"
         ),
         "may be looked at",
+    ),
+    "a step left out on one line": (
+        LEAVING_OUT.replace(":\n            left_out += 1\n            continue", ": continue"),
+        "leaves the step out",
     ),
     "a step in another function": (
         SCALED_LOOP.replace(

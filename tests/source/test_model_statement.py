@@ -63,6 +63,36 @@ def test_what_the_statement_needs_is_imported_once() -> None:
     )
 
 
+WITH_FUNCTION = replace(
+    CHECKPOINT,
+    code="for block in {model}.blocks:\n    block.forward = partial(again, block.forward)",
+    function="\ndef again(forward, x):\n    return checkpoint(forward, x)\n",
+)
+
+
+def test_the_function_that_the_statement_calls_stands_once_behind_the_imports() -> None:
+    text = source("""
+        import torch
+
+        def main():
+            first = torch.optim.SGD(one.parameters(), lr=0.1)
+            second = torch.optim.SGD(other.parameters(), lr=0.1)
+        """)
+    places = Places(optimizer=Place(path=PATH, line=4), more_optimizers=(Place(path=PATH, line=5),))
+    outcome = rewritten(text, WITH_FUNCTION, places=places)
+    assert outcome.statuses == ["done"]
+    assert outcome.text.count("def again(forward, x):\n    return checkpoint(forward, x)\n") == 1
+    assert outcome.text.count("partial(again, ") == 2
+    assert outcome.text.index("\ndef again") < outcome.text.index("\ndef main")
+
+
+def test_the_function_never_takes_a_name_that_the_file_uses() -> None:
+    text = "again = 3\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+    outcome = rewritten(text, WITH_FUNCTION)
+    assert outcome.text == text
+    assert "the name again for something else" in outcome.reason
+
+
 def test_an_import_never_takes_a_name_that_the_file_uses() -> None:
     text = "checkpoint = 'last.pt'\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
     outcome = rewritten(text, CHECKPOINT)

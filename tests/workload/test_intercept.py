@@ -147,13 +147,22 @@ def test_micro_batches_compute_the_whole_batch_s_step(tmp_path: Path, parts: int
     assert split == pytest.approx(whole, rel=1e-4)
 
 
-def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(tmp_path: Path) -> None:
+CLIPPED = "nn.utils.clip_grad_norm_(model.parameters(), 0.1)"
+CLIPPED_IN_TWO = (
+    "norm = nn.utils.get_total_norm([p.grad for p in model.parameters()]); "
+    "nn.utils.clip_grads_with_norm_(model.parameters(), 0.1, norm)"
+)
+
+
+@pytest.mark.parametrize("clipped", [CLIPPED, CLIPPED_IN_TWO], ids=["at once", "in two"])
+def test_micro_batches_hold_back_what_belongs_to_the_whole_batch(
+    tmp_path: Path, clipped: str
+) -> None:
     text = PLAIN.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\nfor epoch"
     ).replace(
         "        optimizer.step()\n",
-        "        nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
-        "        optimizer.step()\n        scheduler.step()\n",
+        f"        {clipped}\n        optimizer.step()\n        scheduler.step()\n",
     )
     whole = losses(text, tmp_path, count=30)
     assert losses(text, tmp_path, count=30, setup=Setup(micro_batches=4)) == pytest.approx(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
-from autotune.workload.seams import loader, model
+from autotune.workload.seams import loader, model, scaling
 from autotune.workload.seams.optimizer import step_without_optimizer
 
 _scale, _step = torch.amp.GradScaler.scale, torch.amp.GradScaler.step
@@ -65,6 +65,7 @@ def _any_backward(live: Live) -> Any:
             began(now())
             try:
                 original(tensors, *args, **kwargs)
+                scaling.unscale(live)
             finally:
                 ended(now())
         finally:
@@ -125,12 +126,7 @@ def _scaled(live: Live, tensors: Any) -> Any:
     if live.setup.micro_batches > 1:
         tensors = tensors * live.share
     if live.setup.precision and live.setup.precision.scaled:
-        if live.scaler is None:
-            live.scaler = torch.amp.GradScaler(live.device().type)
-        if live.unscaled:  # the program has left out the step that these gradients were for
-            live.scaler.update()
-            live.unscaled = False
-        tensors = _scale(live.scaler, tensors)
+        tensors = scaling.scaled(live, tensors)
     return tensors
 
 

@@ -90,9 +90,11 @@ def hook(live: Live, module: nn.Module) -> None:
             last_shape = _note_shape(live, module, args, kwargs)
         began(now())
         try:
-            return inner(*args, **kwargs)
+            outcome = inner(*args, **kwargs)
         finally:
             ended(now())
+        noted = ready and live.discovering
+        return live.outputs.note(module, (args, kwargs), outcome) if noted else outcome
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, _CALL, timed)
@@ -164,6 +166,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
 
 def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
     """Remember the shape of the first tensor that `module` is given, and give it."""
+    live.outputs.look()
     given = args[0] if args else None
     found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
     if found is None:

@@ -14,7 +14,7 @@ from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.seams import model
+from autotune.workload.seams import model, scaling
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
@@ -25,7 +25,7 @@ def install(live: Live) -> None:
     """Watch every optimizer that is built, `zero_grad`, gradient clipping and schedulers."""
     _install_build(live)
     _install_zero_grad(live)
-    if live.setup.micro_batches > 1 or (live.setup.precision and live.setup.precision.scaled):
+    if live.setup.micro_batches > 1:
         _install_clipping(live)
         _install_schedulers(live)
 
@@ -100,7 +100,7 @@ def _any_step(live: Live) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = type(self).step
         if live.scaler is not None:
-            update = functools.partial(_scaled_step, live)
+            update = functools.partial(scaling.step, live)
         live.stepping = True
         began(now())
         try:
@@ -139,21 +139,13 @@ def _with_timed_closure(
     return ((timed, *args[1:]), kwargs) if args else (args, {**kwargs, "closure": timed})
 
 
-def _scaled_step(live: Live, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-    assert live.scaler is not None
-    outcome = live.scaler.step(optimizer, *args, **kwargs)
-    live.scaler.update()
-    live.unscaled = False
-    return outcome
-
-
 def _rehearse_step(live: Live, optimizer: Any) -> None:
     """Gradients are looked at in the place of a step, and weights stay what they are."""
     assert live.rehearsal is not None
     live.rehearsal.take(optimizer)
-    if live.unscaled and live.scaler is not None:
+    if live.unscaled is not None and live.scaler is not None:
         live.scaler.update()  # the next gradients are to be unscaled again
-        live.unscaled = False
+        live.unscaled = None
     live.holding = False
     live.end_step()
 
@@ -187,19 +179,12 @@ def _zero_grad(live: Live, owner: Any) -> Any:
 
 
 def _install_clipping(live: Live) -> None:
-    """Gradients of a batch that is not complete are not clipped; scaled ones are unscaled first."""
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
+    """Gradients of a batch that is not complete are not clipped."""
+    for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
         original = getattr(nn.utils, name)
 
-        def clip(parameters: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
-            if live.group_open:
-                return torch.zeros(())
-            if live.scaler is not None and not live.unscaled and live.optimizers:
-                optimizer = (live.leader or live.optimizers[0])()
-                if optimizer is not None:
-                    live.scaler.unscale_(optimizer)
-                    live.unscaled = True
-            return _original(parameters, *args, **kwargs)
+        def clip(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
+            return torch.zeros(()) if live.group_open else _original(*args, **kwargs)
 
         live.patch(nn.utils, name, clip)
 

@@ -1,0 +1,101 @@
+"""fp16 is given to a program as it would be written: gradients are seen at their own size."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autotune.workload.setup import Precision, Setup
+from tests.workload.programs import PLAIN, losses, run, steps, window_of
+
+SETUP = Setup(precision=Precision(dtype="float16", scaled=True))
+FORWARD, BACKWARD, STEP = (
+    "loss = criterion(model(x), y)",
+    "loss.backward()",
+    "        optimizer.step()\n",
+)
+
+BY_HAND = """
+for p in model.parameters():
+    p.grad.clamp_(-0.05, 0.05)
+"""
+IN_TWO = """
+norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+nn.utils.clip_grads_with_norm_(model.parameters(), 0.1, norm)
+"""
+AT_ONCE = "\nnn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
+LEFT_OUT = """
+number += 1
+if number % 3 == 0:
+    continue
+"""
+
+
+def before_step(lines: str, text: str = PLAIN) -> str:
+    text = text.replace(STEP, textwrap.indent(lines.strip(), " " * 8) + "\n" + STEP)
+    return text.replace("for epoch", "number = 0\nfor epoch", 1)
+
+
+def written_with_a_scaler(text: str) -> str:
+    """`text` as somebody would write it for fp16."""
+    return (
+        text.replace("for epoch", "scaler = torch.amp.GradScaler('cpu')\nfor epoch", 1)
+        .replace(FORWARD, f"with torch.autocast('cpu', torch.float16): {FORWARD}")
+        .replace(BACKWARD, "scaler.scale(loss).backward()")
+        .replace("optimizer.step()", "scaler.step(optimizer); scaler.update()")
+    )
+
+
+def unscaled_before(lines: str) -> str:
+    return f"scaler.unscale_(optimizer)\n{lines.lstrip()}"
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("lines", [BY_HAND, IN_TWO, AT_ONCE], ids=["by hand", "in two", "at once"])
+def test_what_looks_at_gradients_sees_them_at_their_own_size(
+    tmp_path: Path, lines: str, fused: bool
+) -> None:
+    plain = PLAIN.replace("lr=1e-2)", "lr=1e-2, fused=True)") if fused else PLAIN
+    own = losses(written_with_a_scaler(before_step(unscaled_before(lines), plain)), tmp_path)
+    assert losses(before_step(lines, plain), tmp_path, setup=SETUP) == own
+
+
+def test_gradients_are_added_up_over_several_backward_passes(tmp_path: Path) -> None:
+    text = before_step("number += 1\nif number % 2: continue").replace(
+        "        optimizer.zero_grad()\n", ""
+    )
+    text = text.replace(STEP, "        CLIP\n" + STEP + "        optimizer.zero_grad()\n")
+    own = written_with_a_scaler(
+        text.replace("CLIP", f"scaler.unscale_(optimizer); {AT_ONCE.strip()}")
+    )
+    clipped = text.replace("CLIP", AT_ONCE.strip())
+    assert losses(clipped, tmp_path, setup=SETUP) == losses(own, tmp_path)
+
+
+def test_a_step_that_is_left_out_leaves_nothing_behind(tmp_path: Path) -> None:
+    own = losses(written_with_a_scaler(before_step(LEFT_OUT)), tmp_path)
+    assert losses(before_step(LEFT_OUT), tmp_path, setup=SETUP) == own
+
+
+def test_an_overflow_in_one_of_several_backward_passes_leaves_out_the_step(tmp_path: Path) -> None:
+    text = before_step("number += 1\nif number % 2: continue").replace(
+        BACKWARD, "(loss * (1e38 if number in (0, 2, 4, 6) else 1)).backward()"
+    )
+    text = text.replace("        optimizer.zero_grad()\n", "")
+    text = text.replace(STEP, STEP + "        optimizer.zero_grad()\n")
+    assert window_of(run(text, steps(6), setup=SETUP, folder=tmp_path)).skipped_steps == 4
+
+
+def test_gradients_of_parts_are_unscaled_once(tmp_path: Path) -> None:
+    parts = Setup(precision=SETUP.precision, micro_batches=4)
+    for text in (PLAIN, before_step(AT_ONCE)):
+        whole = losses(text, tmp_path, setup=SETUP)
+        assert losses(text, tmp_path, setup=parts) == pytest.approx(whole, rel=0.01)
+
+
+def test_an_optimizer_of_a_loop_before_has_nothing_to_do_with_it(tmp_path: Path) -> None:
+    first = PLAIN.replace("range(50)", "range(4)").replace("AdamW", "SGD")
+    text = first + PLAIN[PLAIN.index("\nloader") :]
+    one = window_of(run(text, steps(10), folder=tmp_path, passed_loops=1)).losses
+    other = window_of(run(text, steps(10), setup=SETUP, folder=tmp_path, passed_loops=1)).losses
+    assert other == pytest.approx(one, rel=0.02)
