@@ -87,7 +87,7 @@ def test_a_waiting_loader_is_named_and_made_faster(
     assert result.diagnosis[0].bottleneck == "data"
     verdict = _unspoilt(result)
     assert verdict.outcome == "faster", verdict
-    assert verdict.config["num_workers"] in (4, 8, 16, 32)
+    assert 4 <= int(verdict.config["num_workers"]) <= 32
     assert verdict.speedup is not None and verdict.speedup.low > 1.5
     assert verdict.parity is not None and verdict.parity.same_training
     assert verdict.delivered is not None and verdict.delivered.settings_observed
