@@ -95,13 +95,26 @@ def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
 
 
 def backward_call(program: Program, hand_step: str) -> Call:
-    """The `loss.backward()`, a statement of its own.
+    """The `loss.backward()`, a statement of its own, which may share its line.
 
     Raises:
         Refusal: it is not at its place, or not in that form.
     """
     found = _method_call(program, program.places.backward, "backward", hand_step)
     return _own_statement(found, hand_step)
+
+
+def backward_and_step(program: Program, hand_step: str) -> tuple[Call, Call]:
+    """The `loss.backward()` and the `optimizer.step()`, each on lines of its own.
+
+    Raises:
+        Refusal: one is not at its place, or not in that form.
+    """
+    found = backward_call(program, hand_step), step_call(program, hand_step)
+    for call in found:
+        if not call.script.owns_its_lines(call.statement):
+            raise call.refusal(f"the {call.what} shares its line with other code", hand_step)
+    return found
 
 
 def step_call(program: Program, hand_step: str) -> Call:
@@ -156,8 +169,6 @@ def _own_statement(call: Call, hand_step: str) -> Call:
     statement = call.statement
     if not isinstance(statement, ast.Expr) or statement.value is not call.node:
         raise call.refusal(f"the {call.what} is part of a larger expression", hand_step)
-    if not call.script.owns_its_lines(statement):
-        raise call.refusal(f"the {call.what} shares its line with other code", hand_step)
     return call
 
 

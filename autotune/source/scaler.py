@@ -3,7 +3,7 @@
 import ast
 
 from autotune.source.insertions import after, after_imports, before, imports_added, snippet
-from autotune.source.places import Call, backward_call, optimizer_call, step_call
+from autotune.source.places import Call, backward_and_step, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, is_method, last_name
 
@@ -37,7 +37,7 @@ def with_scaler(program: Program, device_type: str) -> Program:
         f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
         "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
     )
-    backward, step = backward_call(program, hand_step), step_call(program, hand_step)
+    backward, step = backward_and_step(program, hand_step)
     scripts = program.scripts.values()
     if is_scaled(backward) and step.node.args:
         if any(_may_be_off(script.tree) for script in scripts):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autotune.source.forward import backwards_in_loop, is_zero_grad
 from autotune.source.loss import stored_names
-from autotune.source.places import Call, backward_call, refusal, step_call
+from autotune.source.places import Call, backward_and_step, refusal
 from autotune.source.program import Program
 from autotune.source.scaler import CLIPS
 from autotune.source.script import Function, Script, is_method, last_name
@@ -95,7 +95,7 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     Raises:
         Refusal: it is not in the usual form; the reason says in what.
     """
-    backward, step = backward_call(program, hand_step), step_call(program, hand_step)
+    backward, step = backward_and_step(program, hand_step)
     script = backward.script
     node = next((at for at in script.ancestors(backward.node) if isinstance(at, _LOOPS)), None)
     if not isinstance(node, ast.For):

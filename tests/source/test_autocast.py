@@ -55,6 +55,27 @@ def test_forward_and_loss_are_wrapped() -> None:
     )
 
 
+def test_backward_may_share_its_line() -> None:
+    check(
+        """
+        import torch
+        for x, y in loader:
+            out = model(x)
+            loss = loss_of(out, y)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+        """,
+        """
+        import torch
+        for x, y in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x)
+                loss = loss_of(out, y)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+        """,
+        BF16,
+    )
+
+
 def test_a_file_without_torch_gets_its_import_and_keeps_its_tabs() -> None:
     check(
         """
