@@ -172,12 +172,12 @@ class _Workers:
         )
 
     def _difference(self, run: ProcessRun, given: Delivery, workers: int) -> str:
-        if not self._loader.iterable:
-            found = compare_in_order(self._own, self._again, given)
-            if workers and not found.difference and self._begins_anew(run):
-                found = Comparison(difference=self._copied())
-        else:
+        if self._loader.iterable:
             found = self._difference_of_streams(run, given, workers)
+        else:
+            found = compare_in_order(self._own, self._again, given)
+        if workers and not found.difference and self._begins_anew(run):
+            found = Comparison(difference=self._copied())
         self.compared = self.compared and found.compared
         return found.difference and f"{_OTHER_DATA}: {found.difference}"
 
@@ -185,8 +185,9 @@ class _Workers:
         """Whether samples that depend on those read before depend on a worker's copy of that."""
         if self._own.batches == self._again.batches:
             return False
+        repeat = not self._loader.iterable
         first, second = (
-            run.draw(Draw(batches=1, seconds=self._seconds, seed=seed, repeat=True))
+            run.draw(Draw(batches=1, seconds=self._seconds, seed=seed, repeat=repeat))
             for seed in (1, 2)
         )
         return begin_alike(self._own, self._again, first, second)

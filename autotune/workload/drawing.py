@@ -15,7 +15,7 @@ from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
-from autotune.workload.stillness import seed_order, still
+from autotune.workload.stillness import ordered, seed_order, still
 
 _draw = _BaseDataLoaderIter.__next__  # torch's own: what is drawn here is neither timed nor counted
 
@@ -51,8 +51,8 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
 
 def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
     with ExitStack() as stack:
-        if command.repeat:
-            stack.enter_context(_repeated(loader))
+        chosen = _repeated(loader) if command.repeat else ordered(loader, command.seed)
+        stack.enter_context(chosen)
         seed_order(loader, command.seed)
         if command.still:
             stack.enter_context(still(loader, command.seed))

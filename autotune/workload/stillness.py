@@ -18,6 +18,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from autotune.workload.script import seed_everything
 
 _fetch: Any = _MapDatasetFetcher.fetch
+_END: Any = object()
 
 
 class StillWorker:
@@ -70,6 +71,51 @@ def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
         generator = getattr(owner, "generator", None)
         if isinstance(generator, torch.Generator):
             generator.manual_seed(seed)
+
+
+@contextmanager
+def ordered(loader: Any, seed: int) -> Iterator[None]:
+    """Let iterations of `loader` choose their samples by random numbers that start from `seed`, and
+    that nothing else draws from.
+    """
+    name = "batch_sampler" if loader._auto_collation else "sampler"
+    own = vars(loader)[name]
+    vars(loader)[name] = _Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
+    try:
+        yield
+    finally:
+        vars(loader)[name] = own
+
+
+class _Order:
+    """What a sampler chooses, the same from each `iter()` on. With workers torch asks twice for an
+    iterator, and the second would go on in the random numbers where the first has left them.
+    """
+
+    def __init__(self, sampler: Any, seed: Callable[[], None]) -> None:
+        self._sampler = sampler
+        self._seed = seed
+
+    def __iter__(self) -> Iterator[Any]:
+        chosen = own = None
+        while True:
+            others = _random_state()
+            try:
+                if chosen is None or own is None:
+                    self._seed()
+                    chosen = iter(self._sampler)
+                else:
+                    _set_random_state(*own)
+                given = next(chosen, _END)
+                own = _random_state()
+            finally:
+                _set_random_state(*others)
+            if given is _END:
+                return
+            yield given
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sampler, name)
 
 
 def _seeded_fetch(seed: int) -> Any:

@@ -82,6 +82,16 @@ class TestStreams:
         assert vetted.values == (0,)
         assert "never came" in vetted.reason
 
+    def test_one_that_counts_its_epochs_is_refused_even_one_worker(self, workers: Vet) -> None:
+        body = (
+            "order = random.Random(self.epoch)\nself.epoch += 1\n"
+            "for index in order.sample(range(640), 640):\n    yield X[index], Y[index]"
+        )
+        text = stream(body).replace("    def __iter__", "    epoch = 0\n\n    def __iter__")
+        vetted = workers(text, (0, 1))
+        assert vetted.values == (0,)
+        assert "each reading changes `dataset.epoch`" in vetted.reason
+
     def test_an_endless_one_that_is_shared_out_by_seed_may_have_workers(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"
@@ -286,6 +296,30 @@ class TestDatasetsThatChange:
         vetted = workers(table(item, "self.given = 0"), (0, 2))
         assert vetted.values == (0,)
         assert "each reading changes `dataset.given`" in vetted.reason
+
+    def test_one_whose_random_numbers_grow_with_what_it_has_given_is_refused(
+        self, workers: Vet
+    ) -> None:
+        item = (
+            "self.given += 1\nstrength = min(1.0, self.given / 5000)\n"
+            "return X[index] + strength * np.random.randn(), Y[index], strength"
+        )
+        text = table(item, "self.given = 0").replace("for x, y in", "for x, y, _ in")
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0,)
+        assert "each reading changes `dataset.given`" in vetted.reason
+
+    def test_one_whose_sampler_chooses_all_at_once_may_have_workers(self, workers: Vet) -> None:
+        sampler = (
+            "class Batches:\n    def __len__(self):\n        return 40\n\n"
+            "    def __iter__(self):\n"
+            "        order = sorted(range(640), key=lambda _: random.random())\n"
+            "        return iter([order[first::40] for first in range(40)])\n\n\nloader ="
+        )
+        text = table(PLAIN, options="batch_sampler=Batches()").replace("loader =", sampler, 1)
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0, 2)
+        assert vetted.doubt is None
 
     def test_one_with_random_numbers_of_its_own_is_refused(self, workers: Vet) -> None:
         item = "return X[index] + self.random.normal(size=4).astype('float32'), Y[index]"
