@@ -7,6 +7,7 @@ import pytest
 from autotune.diagnosis import Bottleneck, diagnose
 from autotune.profiling.profile import Ceiling
 from autotune.workload.seen import SeenLoader
+from autotune.workload.window import BusyLine
 from tests import builders
 
 GIB = builders.GIB
@@ -271,3 +272,25 @@ def test_a_profile_of_which_nothing_is_known_still_has_a_finding():
     (found,) = diagnose(profile(phases={}, ceilings=(), data_processor_share=None))
     assert found.bottleneck == Bottleneck.COMPUTE
     assert found.severity == "info"
+
+
+class TestBusyLines:
+    def test_the_function_that_takes_most_of_a_phase_is_named(self):
+        assert "70 % of each step, 40 % in auc (metrics.py:41); without" in named(busy())
+
+    def test_one_that_takes_little_of_it_is_not(self):
+        assert "auc" not in named(busy(share=0.1))
+
+    def test_what_has_no_name_has_a_place(self):
+        found = named(busy(phase="data", function="<lambda>"))
+        assert "Waits for data 70 % of each step, 40 % at metrics.py:41; loading" in found
+
+
+def busy(**changes):
+    line = {"phase": "other", "path": "/p/metrics.py", "line": 41, "function": "auc", "share": 0.4}
+    line = BusyLine(**line | changes)
+    return profile(phases={"forward": 0.3, line.phase: 0.7}, lines=(line,))
+
+
+def named(profiled):
+    return " ".join(finding.headline for finding in diagnose(profiled))

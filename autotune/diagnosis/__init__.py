@@ -26,7 +26,7 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
-from autotune.diagnosis.host import own_python
+from autotune.diagnosis.host import busiest, own_python
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, SYNC
@@ -123,7 +123,8 @@ def _data(profile: Profile) -> Finding | None:
         severity=grade if gain >= NO_GAIN else "info",
         evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile)))),
         max_gain=gain,
-        headline=f"Waits for data {percent(share)} of each step; loading faster {can_gain(gain)}.",
+        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}; "
+        f"loading faster {can_gain(gain)}.",
     )
 
 

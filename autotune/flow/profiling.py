@@ -74,7 +74,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
     )
-    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu)
+    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, lines=ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 

@@ -17,11 +17,20 @@ from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
+from autotune.workload.window import (
+    AS_IS,
+    DRAIN,
+    LINES,
+    REPLAY_DEVICE,
+    REPLAY_HOST,
+    BusyLine,
+    Window,
+)
 
 WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
+LINES_SHARE = 0.1  # besides: looking at the program's lines
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
@@ -30,7 +39,8 @@ STARTS = 4
 class Ablation:
     """The windows of each mode, and why a mode has none; `ended` says that the program finished.
 
-    `telemetry` is what the device said of itself while the program ran as it is.
+    `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
+    the program's own functions a step then waited for.
     """
 
     seen: Seen
@@ -40,6 +50,7 @@ class Ablation:
     reasons: dict[str, str] = field(default_factory=dict)
     ended: bool = False
     telemetry: Telemetry | None = None
+    lines: tuple[BusyLine, ...] = ()
 
 
 def ablate(
@@ -76,6 +87,7 @@ def ablate(
             for mode in _modes(ablation):
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
+            ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
@@ -89,6 +101,16 @@ def ablate(
     if REPLAY_HOST not in _modes(ablation):
         ablation.reasons[REPLAY_HOST] = "there is no device to copy to: the host computes"
     return ablation
+
+
+def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
+    """The program's own functions that a step waits for; none where the program ends meanwhile."""
+    try:
+        found = run.watch(LINES, steps=1, seconds=seconds)
+    except RunEnded:
+        return ()
+    assert isinstance(found, tuple)
+    return found
 
 
 def _modes(ablation: Ablation) -> tuple[str, ...]:

@@ -129,16 +129,16 @@ class ProcessRun:
         assert isinstance(report, Window), report
         return report
 
-    def watch(self, mode: str, *, steps: int) -> object:
-        """What is found out in `steps` steps of `mode`, which are not timed.
+    def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> object:
+        """What is found out in `steps` steps of `mode` and so many seconds, which are not timed.
 
         Raises:
             RunEnded: the program ended, crashed, hung or was killed.
             NotPossible: this torch or this device does not offer it.
         """
         self.await_first_step()
-        limit = WATCHED_STEPS_TAKE_AT_MOST * (steps + 1) * self.step_limit_seconds
-        command = RunWindow(seconds=0.0, steps=steps, mode=mode)
+        limit = seconds + WATCHED_STEPS_TAKE_AT_MOST * (steps + 1) * self.step_limit_seconds
+        command = RunWindow(seconds=seconds, steps=steps, mode=mode)
         report = self._say(command, limit, "what was looked for")
         if isinstance(report, Unsupported):
             raise NotPossible(report.reason)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.workload.seen import Seen
-from autotune.workload.window import SavedBlock, Window
+from autotune.workload.window import BusyLine, SavedBlock, Window
 
 # The ceiling that no measurement gives, but the device's own limits.
 ROOFLINE = "roofline"
@@ -86,6 +86,7 @@ class Profile:
         ended_early: the program came to its own end while it was profiled.
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2).
         doubts: reasons not to trust these figures.
+        lines: the program's own functions that a step waits for, those that take most first.
         gpu: what only a GPU's profile has; None on a CPU.
         idle_gpu: name of the GPU that is there, where the program trains on the CPU; "" otherwise.
     """
@@ -109,6 +110,7 @@ class Profile:
     probes: Mapping[str, float] = field(default_factory=dict)
     budget_seconds: float = 300.0
     doubts: tuple[Doubt, ...] = ()
+    lines: tuple[BusyLine, ...] = ()
     gpu: GpuProfile | None = None
     idle_gpu: str = ""
 

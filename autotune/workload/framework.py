@@ -28,10 +28,15 @@ def framework_of(places: Places) -> str:
     own.
     """
     loop = (places.loader, places.forward, places.backward, places.step, places.zero_grad)
-    paths = [place.path for place in loop if isinstance(place, Place)]
-    inner = [short_path(path) for path in paths if is_installed(path)]
-    found = (name for folder, name in _FOLDERS if any(path.startswith(folder) for path in inner))
-    return next(found, "")
+    paths = {place.path for place in loop if isinstance(place, Place)}
+    names = set(map(framework_at, paths))
+    return next((name for _, name in _FOLDERS if name in names), "")
+
+
+def framework_at(path: str) -> str:
+    """The framework that a file is part of, "" for any other."""
+    inner = short_path(path) if is_installed(path) else ""
+    return next((name for folder, name in _FOLDERS if inner.startswith(folder)), "")
 
 
 def is_installed(path: str) -> bool:

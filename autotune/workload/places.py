@@ -43,10 +43,15 @@ def calling_place(*, building: object = None) -> Place | None:
     return None
 
 
+def is_users(path: str) -> bool:
+    """Whether a file is the program's own: no library's, nor made up."""
+    return not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path))
+
+
 def users_place() -> Place | None:
     """The innermost line on the stack that is no library's."""
     for frame in _frames():
         path = frame.f_code.co_filename
-        if not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path)):
+        if is_users(path):
             return Place(path=os.path.abspath(path), line=frame.f_lineno)
     return None

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE
+from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE
 
 
 class Watch(Protocol):
@@ -33,8 +34,8 @@ class Watch(Protocol):
 
 def watch_for(live: Live, mode: str) -> Watch | None:
     """What looks on in a window of `mode`; None where the window is timed."""
-    if mode == SAVED:
-        return Saving(live)
+    if mode in (SAVED, LINES):
+        return Saving(live) if mode == SAVED else Sampling(live)
     made: dict[str, type[Tracing | Synchronising | Counting]] = {
         TRACE: Tracing,
         SYNCS: Synchronising,

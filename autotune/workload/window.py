@@ -14,9 +14,9 @@ AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_hos
 REHEARSE = "rehearse"
 
 # What is looked for in a few steps that are not timed, since looking slows them down: the device's
-# time line, the lines that wait for the device, floating point operations, and what is kept for the
-# backward pass.
-TRACE, SYNCS, FLOPS, SAVED = "trace", "syncs", "flops", "saved"
+# time line, the lines that wait for the device, floating point operations, what is kept for the
+# backward pass, and the program's own functions that a step waits for.
+TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.
@@ -38,6 +38,22 @@ class Allocator:
     inactive_split_bytes: int | None = None
     retries: int | None = None
     out_of_memories: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyLine:
+    """A function of the program's own, the line in it that was seen most, and the share of a step
+    in which it was the innermost of them.
+
+    `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
+    for.
+    """
+
+    phase: str
+    path: str
+    line: int
+    function: str
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,88 @@
+"""Which of the program's own functions a step waits for, by looking at its stack every so often."""
+
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from autotune.workload import seams
+from autotune.workload.framework import framework_at
+from autotune.workload.live import Live
+from autotune.workload.places import is_users
+from autotune.workload.window import BusyLine
+
+EVERY_SECONDS = 0.002
+FEWEST_LOOKS = 20  # with fewer, a share of a half is told from one of a fifth by luck
+LEAST_SHARE = 0.02
+_SEAMS = os.path.dirname(seams.__file__)
+_LOADER = os.path.join(_SEAMS, "loader.py")
+_STOP_SECONDS = 5.0
+
+
+class Sampling:
+    """Looks at the thread that trains from a thread beside it; a `Watch`."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._over = threading.Event()
+        self._looks = 0
+        self._seen: Counter[tuple[str, CodeType]] = Counter()
+        self._lines: dict[tuple[str, CodeType], Counter[int]] = {}
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+
+    def begin(self) -> None:
+        """See `Watch`."""
+        self._thread.start()
+
+    def end(self) -> tuple[BusyLine, ...]:
+        """See `Watch`: those that took most first; none where there was too little to see."""
+        self._over.set()
+        self._thread.join(_STOP_SECONDS)
+        if self._looks < FEWEST_LOOKS:
+            return ()
+        return tuple(
+            BusyLine(
+                phase=phase,
+                path=os.path.abspath(code.co_filename),
+                line=self._lines[phase, code].most_common(1)[0][0],
+                function=code.co_name,
+                share=count / self._looks,
+            )
+            for (phase, code), count in self._seen.most_common()
+            if count >= LEAST_SHARE * self._looks
+        )
+
+    def _look_on(self) -> None:
+        while not self._over.wait(EVERY_SECONDS):
+            frame = sys._current_frames().get(self._live.thread)
+            if frame is not None and not self._live.pace.away:
+                self._looks += 1
+                self._note(frame)
+
+    def _note(self, innermost: FrameType) -> None:
+        users: FrameType | None = None
+        for frame in _outwards(innermost):
+            path = frame.f_code.co_filename
+            if path.startswith(_SEAMS):
+                if path == _LOADER and users is not None:
+                    self._count("data", users)
+                return
+            if users is None and framework_at(path):
+                return  # the user's line that is next has a framework train
+            users = users or (frame if is_users(path) else None)
+        if users is not None:
+            self._count("other", users)
+
+    def _count(self, phase: str, frame: Any) -> None:
+        key = phase, frame.f_code
+        self._seen[key] += 1
+        self._lines.setdefault(key, Counter())[frame.f_lineno] += 1
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
