@@ -123,6 +123,7 @@ class Places:
     optimizer_caller: Place | None = None  # create_optimizer(...), where a library builds it
     more_optimizers: tuple[Place, ...] = ()  # others of its class that step too, as a GAN has them
     forward: Place | None = None  # model(x), in the training loop
+    frozen: Place | None = None  # teacher(x) before it, without gradients
     backward: Place | None = None  # loss.backward()
     step: Place | None = None  # optimizer.step()
     zero_grad: Place | None = None  # optimizer.zero_grad() or model.zero_grad()

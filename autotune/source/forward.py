@@ -19,7 +19,8 @@ class Span:
 
 
 def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
-    """The statements from the one that runs forward to the last before `backward`.
+    """The statements from the one that runs forward to the last before `backward`; that of a
+    teacher, which has no gradients, comes first where it stands before it in their block.
 
     Where forward lies in another function, the statement that comes to call that function counts.
 
@@ -42,13 +43,23 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     first, holder = pair
     _check_way_in(backward, holder, hand_step)
     block = script.block(first)
-    statements = block[block.index(first) : block.index(holder)]
+    begin = min(block.index(first), _frozen_index(program, script, block))
+    statements = block[begin : block.index(holder)]
     makes_loss = [bool(stored_names(at) & loss_names(backward)) for at in statements]
     if any(makes_loss):
         statements = statements[: len(statements) - makes_loss[::-1].index(True)]
     if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
         raise backward.refusal("forward or loss shares its line with other code", hand_step)
     return Span(script=script, statements=statements)
+
+
+def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:
+    """Where in `block` a model runs without gradients; behind all of it where it does not."""
+    place = program.places.frozen
+    if place is None or place.path != script.path:
+        return len(block)
+    covers = (at.lineno <= place.line <= script.last_line(at) for at in block)
+    return next((index for index, here in enumerate(covers) if here), len(block))
 
 
 def is_zero_grad(statement: ast.stmt) -> bool:

@@ -1,5 +1,7 @@
 """`Autocast`: forward and loss under `with torch.autocast`, backward outside of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.source.edits import Autocast, Place, Places
@@ -73,6 +75,38 @@ def test_backward_may_share_its_line() -> None:
             optimizer.zero_grad(); loss.backward(); optimizer.step()
         """,
         BF16,
+    )
+
+
+def test_a_teacher_before_the_model_is_wrapped_too() -> None:
+    text = source(
+        """
+        import torch
+        for x, y in loader:
+            x = augment(x)
+            with torch.no_grad():
+                wanted = teacher(x)
+            optimizer.zero_grad()
+            loss = loss_of(model(x), wanted)
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    seen = replace(places_of(text), frozen=Place(path=PATH, line=5))
+    done = rewritten(text, BF16, places=seen)
+    assert done.text == source(
+        """
+        import torch
+        for x, y in loader:
+            x = augment(x)
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                with torch.no_grad():
+                    wanted = teacher(x)
+                optimizer.zero_grad()
+                loss = loss_of(model(x), wanted)
+            loss.backward()
+            optimizer.step()
+        """
     )
 
 
