@@ -16,10 +16,13 @@ from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
 # are: enough for a mean, few enough for a trace of some tens of megabytes.
 WARM_STEPS = 5
 STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
+# What is found where a validation came in between is not of steps: how often others are tried.
+TRIES = 3
 # Programs that end before all has been looked at are started again so many times.
 STARTS = 3
 _NO_KERNEL = "no kernel was seen to run in the traced steps"
 _NOT_REACHED = "the program, or the time for it, was over before"
+_VALIDATED = "a validation came in between"
 _COMPILED = "a compiled model's operations are not counted"
 
 
@@ -58,7 +61,7 @@ def _look_on(
         run.window(0.0, steps=WARM_STEPS)
         for mode in modes:
             try:
-                found[mode] = run.watch(mode, steps=STEPS[mode])
+                found[mode] = _without_validation(run, mode)
             except NotPossible as why:
                 missing[mode] = str(why)
     except RunEnded as end:
@@ -66,6 +69,20 @@ def _look_on(
             missing[mode] = end.failure.reason
     finally:
         run.kill()
+
+
+def _without_validation(run: ProcessRun, mode: str) -> object:
+    """What is found in steps between which the program does nothing but train.
+
+    Raises:
+        RunEnded: the program ended, crashed, hung or was killed.
+        NotPossible: it is not offered here, or there are no such steps.
+    """
+    for _ in range(TRIES):
+        watched = run.watch(mode, steps=STEPS[mode])
+        if not watched.window.validations:
+            return watched.found
+    raise NotPossible(_VALIDATED)
 
 
 def _looks(found: Mapping[str, object], missing: dict[str, str]) -> Looks:

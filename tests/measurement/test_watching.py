@@ -9,9 +9,11 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.watching import STARTS, STEPS, look
+from autotune.measurement.watching import STARTS, STEPS, TRIES, look
 from autotune.source.edits import Place
+from autotune.workload.conversation import Watched
 from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 
@@ -25,30 +27,38 @@ FOUND: dict[str, Any] = {
 
 
 class Run:
-    """A run that answers as `found` says, or ends as that raises."""
+    """A run that answers as `found` says, or ends as that raises; it validates in the first looks
+    of each kind.
+    """
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, found: dict[str, Any], validations: int) -> None:
         self.found = found
+        self.validations = validations
         self.killed = False
         self.asked: list[str] = []
 
     def window(self, seconds: float, *, steps: int) -> None:
         pass
 
-    def watch(self, mode: str, *, steps: int) -> object:
+    def watch(self, mode: str, *, steps: int) -> Watched:
         assert steps == STEPS[mode]
         self.asked.append(mode)
         answer = self.found[mode]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        if (looks := self.asked.count(mode)) <= self.validations:
+            answer = f"with a validation, {looks}"
+        validations = int(looks <= self.validations)
+        return Watched(window=builders.window(180.0, validations=validations), found=answer)
 
     def kill(self) -> None:
         self.killed = True
 
 
-def looked(*runs: dict[str, Any], compiled: bool = False, deadline: float = math.inf) -> Any:
-    started = [Run(found) for found in runs]
+def looked(
+    *runs: dict[str, Any], validations: int = 0, compiled: bool = False, deadline: float = math.inf
+) -> Any:
+    started = [Run(found, validations) for found in runs]
     waiting = iter(started)
     looks = look(lambda: next(waiting), compiled=compiled, deadline=deadline)  # type: ignore[arg-type,return-value]
     assert all(run.killed for run in started if run.asked)
@@ -70,6 +80,15 @@ def test_everything_is_found_in_one_run_the_trace_last() -> None:
     assert [(each.line, each.per_step) for each in found.syncs] == [(4, 2.0)]
     assert found.trace.kernels == 1
     assert found.missing == {}
+
+
+def test_steps_between_which_it_validated_are_looked_at_again() -> None:
+    found = looked(FOUND, validations=TRIES - 1)
+    assert found == looked(FOUND)
+    always = looked(FOUND, validations=TRIES)
+    assert set(always.missing) == set(STEPS)
+    assert set(always.missing.values()) == {"a validation came in between"}
+    assert always.trace is None and always.flops_per_step is None
 
 
 def test_what_is_not_offered_is_missing_with_its_reason() -> None:
@@ -103,6 +122,21 @@ def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
     assert "no kernel" in empty.missing[TRACE]
     broken = looked({**FOUND, TRACE: zlib.compress(b"[")})
     assert "cannot be read" in broken.missing[TRACE]
+
+
+@pytest.mark.slow
+def test_a_real_program_s_validation_is_not_counted_as_a_step(start: Start) -> None:
+    validates = """
+        if step % 8 == 6:
+            model.eval()
+            with torch.no_grad():
+                for a, b in DataLoader(dataset, batch_size=100): model(a)
+            model.train()
+"""
+    even = PLAIN.replace("batch_size=32", "batch_size=25")
+    text = even.replace("for x, y in loader:", "for step, (x, y) in enumerate(loader):") + validates
+    looks = look(lambda: start(text), compiled=False)
+    assert looks.flops_per_step == look(lambda: start(even), compiled=False).flops_per_step
 
 
 @pytest.mark.slow
