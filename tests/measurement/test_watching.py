@@ -1,7 +1,6 @@
 """A run that is looked into: what was found, and why something was not."""
 
 import json
-import math
 import zlib
 from typing import Any
 
@@ -24,6 +23,7 @@ FOUND: dict[str, Any] = {
     SYNCS: ((Place(path="/a/train.py", line=4), 8),),
     TRACE: zlib.compress(json.dumps({"traceEvents": [KERNEL]}).encode()),
 }
+USUAL: dict[str, Any] = {"compiled": False, "backwards_per_step": 1.0}
 
 
 class Run:
@@ -31,8 +31,9 @@ class Run:
     of each kind.
     """
 
-    def __init__(self, found: dict[str, Any], validations: int) -> None:
+    def __init__(self, found: dict[str, Any], validations: int, traced_steps: int) -> None:
         self.found = found
+        self.steps = {**STEPS, TRACE: traced_steps}
         self.validations = validations
         self.killed = False
         self.asked: list[str] = []
@@ -41,7 +42,7 @@ class Run:
         pass
 
     def watch(self, mode: str, *, steps: int) -> Watched:
-        assert steps == STEPS[mode]
+        assert steps == self.steps[mode]
         self.asked.append(mode)
         answer = self.found[mode]
         if isinstance(answer, Exception):
@@ -56,11 +57,14 @@ class Run:
 
 
 def looked(
-    *runs: dict[str, Any], validations: int = 0, compiled: bool = False, deadline: float = math.inf
+    *runs: dict[str, Any],
+    validations: int = 0,
+    traced_steps: int = STEPS[TRACE],
+    **given: Any,
 ) -> Any:
-    started = [Run(found, validations) for found in runs]
+    started = [Run(found, validations, traced_steps) for found in runs]
     waiting = iter(started)
-    looks = look(lambda: next(waiting), compiled=compiled, deadline=deadline)  # type: ignore[arg-type,return-value]
+    looks = look(lambda: next(waiting), **USUAL | given)  # type: ignore[arg-type,return-value]
     assert all(run.killed for run in started if run.asked)
     return looks
 
@@ -89,6 +93,14 @@ def test_steps_between_which_it_validated_are_looked_at_again() -> None:
     assert set(always.missing) == set(STEPS)
     assert set(always.missing.values()) == {"a validation came in between"}
     assert always.trace is None and always.flops_per_step is None
+
+
+@pytest.mark.parametrize(
+    ("passes", "steps"), [(0.9, 8), (1.0, 8), (1.05, 8), (2.0, 4), (3.0, 3), (8.1, 1), (32.0, 1)]
+)
+def test_of_steps_with_many_passes_few_are_traced(passes: float, steps: int) -> None:
+    found = looked(FOUND, traced_steps=steps, backwards_per_step=passes)
+    assert found.trace.steps == steps
 
 
 def test_what_is_not_offered_is_missing_with_its_reason() -> None:
@@ -135,13 +147,13 @@ def test_a_real_program_s_validation_is_not_counted_as_a_step(start: Start) -> N
 """
     even = PLAIN.replace("batch_size=32", "batch_size=25")
     text = even.replace("for x, y in loader:", "for step, (x, y) in enumerate(loader):") + validates
-    looks = look(lambda: start(text), compiled=False)
-    assert looks.flops_per_step == look(lambda: start(even), compiled=False).flops_per_step
+    looks, plain = look(lambda: start(text), **USUAL), look(lambda: start(even), **USUAL)
+    assert looks.flops_per_step == plain.flops_per_step
 
 
 @pytest.mark.slow
 def test_a_real_program_is_looked_into_in_a_process_of_its_own(start: Start) -> None:
-    looks = look(lambda: start(PLAIN), compiled=False)
+    looks = look(lambda: start(PLAIN), **USUAL)
     assert looks.flops_per_step
     assert looks.activation_bytes and looks.gradient_bytes and not looks.blocks
     assert looks.trace is None  # no device, no kernels
