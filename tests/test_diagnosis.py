@@ -199,6 +199,16 @@ def test_a_model_that_is_called_without_gradients_in_every_step_is_not_called_lo
     assert found.headline.startswith("Runs its own Python 38 %")
 
 
+def test_a_wait_for_the_step_before_is_no_gain_of_evaluating_less():
+    # The host reads a number back right after it has evaluated: 70 % of its step, of which the GPU
+    # was at the step for all but 12 %.
+    phases = {"data": 0.01, "forward": 0.32, "backward": 0.55, "other": 0.12}
+    window = builders.window(10.0, seconds=1.0, gradless_seconds=0.7)
+    found = by_name(phases=phases, ceilings=ceilings(), windows=(window,))[Bottleneck.HOST]
+    assert found.headline.startswith("Calls its model without gradients in every step, 12 % of it")
+    assert found.max_gain == pytest.approx(1 / 0.88)
+
+
 def test_copies_are_named_with_the_memory_that_they_come_from():
     phases = {"copy": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
     found = first(phases=phases, ceilings=ceilings(compute=1.4))

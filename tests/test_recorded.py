@@ -5,8 +5,10 @@ Where nothing was recorded yet, stand-ins take the place: profiles made up in th
 that the replay works and nothing of any device.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from autotune.profiling.profile import Ceiling, Profile
 from autotune.profiling.trace import COPY, LAUNCH, OTHER, PINNED, SYNC, TO_DEVICE, Copies, Trace
 from tests import builders
 from tests.knobs.profiles import ceilings, on_a_gpu
-from tests.recorded import Recording, recordings
+from tests.recorded import PATHS, Recording, read, recordings
 
 RECORDED = recordings()
 BUSY = {"data": 0.01, "copy": 0.01, "forward": 0.33, "backward": 0.6, "optimizer": 0.05}
@@ -205,6 +207,11 @@ def test_memory_that_was_not_measured_is_not_found(profile: Profile) -> None:
     assert Bottleneck.MEMORY not in found(on_device(unknown, idle={}, allocator_retries=None))
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda each: each.stem)
+def test_what_is_kept_as_a_recording_is_one(path: Path) -> None:
+    assert read(path).name == path.stem
+
+
 @every_recording
 def test_a_recorded_run_is_diagnosed_as_it_was(recording: Recording) -> None:
     assert diagnose(recording.result.profile) == recording.result.diagnosis
@@ -247,3 +254,13 @@ def test_a_document_of_the_bench_is_a_recording() -> None:
 def test_what_no_gpu_gave_is_no_recording(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="planted-healthy"):
         Recording.of(recorded(**changes))
+
+
+def test_one_that_failed_keeps_the_others_from_no_test(tmp_path: Path) -> None:
+    given = {"sound": recorded(), "failed": recorded(failed="no"), "old": recorded()}
+    given["old"]["measured"]["result"]["schema"] = 0
+    for name, document in given.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    assert len(recordings(sorted(tmp_path.iterdir()))) == 1
+    with pytest.raises(ValueError, match="failed"):
+        read(tmp_path / "failed.json")

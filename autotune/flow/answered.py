@@ -29,7 +29,8 @@ def kept_answer(context: Context) -> Result | None:
         return None
     context.listener.stage("looking whether the program's data is that of the search kept here")
     context.bench.passed_loops = kept.profile.seen.passed_loops
-    seen = _seen(context)
+    with context.device.held():
+        seen = _seen(context)
     context.bench.passed_loops = 0
     if seen is None or kept.search.key != search_key(context, seen):
         return None

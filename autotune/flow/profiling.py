@@ -130,6 +130,7 @@ def _look(context: Context, ablation: Ablation) -> Looks:
     return look(
         context.bench.start,
         compiled=any(model.compiled != "off" for model in ablation.seen.models),
+        backwards_per_step=ablation.seen.backwards_per_step,
         deadline=context.trials_deadline,
     )
 

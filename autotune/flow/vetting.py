@@ -9,6 +9,7 @@ from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
+from autotune.workload.seen import SeenLoader
 from autotune.workload.target import OBJECTS
 
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
@@ -28,27 +29,30 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         return space
     loader = profiled.seen.loader
     if loader is not None and "num_workers" in space.choices:
-        context.listener.stage("comparing what workers deliver with what the program is given")
-        seconds = context.seconds(DRAW_SHARE, DRAW_SECONDS)
-        workers = space.choices["num_workers"]
-        vetted = vet_workers(
-            context.bench.start,
-            loader,
-            workers,
-            seconds=seconds,
-            deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
-        )
-        space = _narrowed(space, "num_workers", vetted)
+        with context.device.held():
+            space = _narrowed(space, "num_workers", _vet_workers(context, loader, space))
     if "micro_batches" in space.choices:
-        context.listener.stage("comparing the step of a divided batch with the whole batch's")
-        space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
+        with context.device.held():
+            space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
     return space
+
+
+def _vet_workers(context: Context, loader: SeenLoader, space: Space) -> Vetted:
+    context.listener.stage("comparing what workers deliver with what the program is given")
+    return vet_workers(
+        context.bench.start,
+        loader,
+        space.choices["num_workers"],
+        seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
+        deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
+    )
 
 
 def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:
     """As `measurement.divided` does, and none where the loop is not seen to take every part: one
     that counts its batches, or may be left early, would end before the data do.
     """
+    context.listener.stage("comparing the step of a divided batch with the whole batch's")
     parts = space.choices["micro_batches"]
     if context.target.kind != OBJECTS:
         written = emit(context.target, {"micro_batches": parts[-1]}, profiled.seen)

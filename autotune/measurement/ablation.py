@@ -106,7 +106,7 @@ def ablate(
 def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
     """The program's own functions that a step waits for; none where the program ends meanwhile."""
     try:
-        found = run.watch(LINES, steps=1, seconds=seconds)
+        found = run.watch(LINES, steps=1, seconds=seconds).found
     except RunEnded:
         return ()
     assert isinstance(found, tuple)

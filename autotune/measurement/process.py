@@ -129,8 +129,8 @@ class ProcessRun:
         assert isinstance(report, Window), report
         return report
 
-    def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> object:
-        """What is found out in `steps` steps of `mode` and so many seconds, which are not timed.
+    def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> Watched:
+        """What is found out in `steps` steps of `mode`, and so many seconds, that are not timed.
 
         Raises:
             RunEnded: the program ended, crashed, hung or was killed.
@@ -143,7 +143,7 @@ class ProcessRun:
         if isinstance(report, Unsupported):
             raise NotPossible(report.reason)
         assert isinstance(report, Watched), report
-        return report.found
+        return report
 
     def draw(self, command: Draw) -> Delivery:
         """What the training loader delivers, drawn beside the training.

@@ -13,24 +13,37 @@ from autotune.source.edits import Place
 from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
 
 # Steps before anything is looked at (cuDNN chooses, the allocator fills its cache), and steps that
-# are: enough for a mean, few enough for a trace of some tens of megabytes.
+# are: enough for a mean, few enough for a trace of some tens of megabytes. Of steps that have
+# several backward passes, about so many passes are traced.
 WARM_STEPS = 5
 STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
+# What is found where a validation came in between is not of steps: how often others are tried.
+TRIES = 3
 # Programs that end before all has been looked at are started again so many times.
 STARTS = 3
 _NO_KERNEL = "no kernel was seen to run in the traced steps"
 _NOT_REACHED = "the program, or the time for it, was over before"
+_VALIDATED = "a validation came in between"
 _COMPILED = "a compiled model's operations are not counted"
 
 
-def look(start: Callable[[], ProcessRun], *, compiled: bool, deadline: float = math.inf) -> Looks:
+def look(
+    start: Callable[[], ProcessRun],
+    *,
+    compiled: bool,
+    backwards_per_step: float,
+    deadline: float = math.inf,
+) -> Looks:
     """What can be found out of the program beside its speed.
 
     Args:
         start: starts the program; called again where it ended before all was looked at.
         compiled: its model is compiled: what looks at single operations is left out.
+        backwards_per_step: how many backward passes a step has.
         deadline: `time.monotonic()` after which it is not started once more.
     """
+    traced = max(1, round(STEPS[TRACE] / max(1.0, backwards_per_step)))
+    steps = {**STEPS, TRACE: traced}
     modes = [mode for mode in STEPS if not (compiled and mode in (FLOPS, SAVED))]
     found: dict[str, object] = {}
     missing = {mode: _COMPILED for mode in STEPS if mode not in modes}
@@ -38,27 +51,29 @@ def look(start: Callable[[], ProcessRun], *, compiled: bool, deadline: float = m
         left = [mode for mode in modes if mode not in found and mode not in missing]
         if not left or (number and time.monotonic() > deadline):
             break
-        _look_on(start, left, found, missing)
+        _look_on(start, {mode: steps[mode] for mode in left}, found, missing)
     for mode in modes:
         if mode not in found:
             missing.setdefault(mode, _NOT_REACHED)
-    return _looks(found, missing)
+    return _looks(found, missing, steps)
 
 
 def _look_on(
     start: Callable[[], ProcessRun],
-    modes: list[str],
+    steps: Mapping[str, int],
     found: dict[str, object],
     missing: dict[str, str],
 ) -> None:
-    """Start the program once, and look for what is left; why something cannot be found is said."""
-    mode = modes[0]
+    """Start the program once, and look for what is left, in so many steps each; why something
+    cannot be found is said.
+    """
+    mode = next(iter(steps))
     run = start()
     try:
         run.window(0.0, steps=WARM_STEPS)
-        for mode in modes:
+        for mode in steps:
             try:
-                found[mode] = run.watch(mode, steps=STEPS[mode])
+                found[mode] = _without_validation(run, mode, steps[mode])
             except NotPossible as why:
                 missing[mode] = str(why)
     except RunEnded as end:
@@ -68,24 +83,38 @@ def _look_on(
         run.kill()
 
 
-def _looks(found: Mapping[str, object], missing: dict[str, str]) -> Looks:
+def _without_validation(run: ProcessRun, mode: str, steps: int) -> object:
+    """What is found in steps between which the program does nothing but train.
+
+    Raises:
+        RunEnded: the program ended, crashed, hung or was killed.
+        NotPossible: it is not offered here, or there are no such steps.
+    """
+    for _ in range(TRIES):
+        watched = run.watch(mode, steps=steps)
+        if not watched.window.validations:
+            return watched.found
+    raise NotPossible(_VALIDATED)
+
+
+def _looks(found: Mapping[str, object], missing: dict[str, str], steps: Mapping[str, int]) -> Looks:
     looks = Looks()
     if TRACE in found:
         trace = None
         try:
             packed = found[TRACE]
             assert isinstance(packed, bytes)
-            trace = parse_trace(zlib.decompress(packed), steps=STEPS[TRACE])
+            trace = parse_trace(zlib.decompress(packed), steps=steps[TRACE])
         except ValueError as error:
             missing[TRACE] = f"torch's trace cannot be read: {error}"
         if trace is None:
             missing.setdefault(TRACE, _NO_KERNEL)
         looks = replace(looks, trace=trace)
     if SYNCS in found:
-        looks = replace(looks, syncs=_sync_places(found[SYNCS]))
+        looks = replace(looks, syncs=_sync_places(found[SYNCS], steps[SYNCS]))
     if flops := found.get(FLOPS):
         assert isinstance(flops, int)
-        looks = replace(looks, flops_per_step=flops / STEPS[FLOPS])
+        looks = replace(looks, flops_per_step=flops / steps[FLOPS])
     if isinstance(saved := found.get(SAVED), Saved):
         looks = replace(
             looks,
@@ -96,10 +125,10 @@ def _looks(found: Mapping[str, object], missing: dict[str, str]) -> Looks:
     return replace(looks, missing=missing)
 
 
-def _sync_places(found: object) -> tuple[SyncPlace, ...]:
+def _sync_places(found: object, steps: int) -> tuple[SyncPlace, ...]:
     assert isinstance(found, tuple)
     known: tuple[tuple[Place, int], ...] = found
     return tuple(
-        SyncPlace(path=place.path, line=place.line, per_step=count / STEPS[SYNCS])
+        SyncPlace(path=place.path, line=place.line, per_step=count / steps)
         for place, count in known
     )

@@ -12,8 +12,8 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
 
 _CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
-# What the hooks of one step cost the host: 56 us of a step of 0.79 ms, on cores of 2.5 GHz
-# (tests/bench/overhead.py; reports/bench/overhead.json).
+# What the hooks of one step cost the host where it computes itself: 56 us of a step of 0.79 ms, on
+# cores of 2.5 GHz (tests/bench/overhead.py; reports/bench/overhead.json).
 HOOK_SECONDS_PER_STEP = 56e-6
 
 
@@ -63,7 +63,7 @@ def build_profile(
         processors_used=_per_second(sum(window.cpu_seconds for window in as_is), whole),
         validation_share=_per_second(validation, whole),
         startup_seconds=startup_seconds,
-        overhead_share=min(1.0, _per_second(HOOK_SECONDS_PER_STEP * steps, seconds)),
+        overhead_share=_overhead_share(seen, steps, seconds),
         windows=tuple(window for mode in windows for window in windows[mode]),
         ended_early=ended_early,
         probes=dict(probes),
@@ -91,6 +91,13 @@ def with_gpu(profile: Profile, looks: Looks, telemetry: Telemetry | None) -> Pro
         ceilings=(*profile.ceilings, ceiling),
         memory=replace(memory, reserved_bytes=reserved),
     )
+
+
+def _overhead_share(seen: Seen, steps: int, seconds: float) -> float | None:
+    """Of a GPU's hooks, which record events that the device passes, nobody has timed a step."""
+    if seen.device != CPU:
+        return None
+    return min(1.0, _per_second(HOOK_SECONDS_PER_STEP * steps, seconds))
 
 
 def _per_second(amount: float, seconds: float) -> float:

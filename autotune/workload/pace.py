@@ -22,6 +22,7 @@ from autotune.workload.conversation import (
     Watched,
 )
 from autotune.workload.delivery import Delivery
+from autotune.workload.idle import is_capturing, seconds_until_idle
 from autotune.workload.memory import allocator, peak_bytes
 from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
@@ -108,12 +109,25 @@ class Pace:
         """
         if not self.away and self.steps:
             self.away, self._left_at = True, since or time.perf_counter()
+            if not self._was_away:
+                self._left_at += self._settle()
 
     def enter_training(self) -> None:
         """The program is back at training."""
         if self.away:
             self.away = False
+            if not self._was_away:
+                seconds_until_idle(self._device())
             self._away += time.perf_counter() - self._left_at
+
+    def _settle(self) -> float:
+        """Wait for what a GPU still has to do, and count it to the last step; the seconds."""
+        seconds = seconds_until_idle(self._device())
+        if seconds and self._step_seconds:
+            self._step_seconds[-1] += seconds
+            self._mark += seconds
+            self._to_come -= seconds
+        return seconds
 
     def _time_away(self) -> float:
         """Count the seconds of this step that were not training, and give them.
@@ -134,7 +148,7 @@ class Pace:
         """Count `loss` towards the current step's, the mean of one with several numbers; one on
         another device stays there and is read at the window's edge.
         """
-        if not isinstance(loss, torch.Tensor) or (not loss.is_cpu and _is_capturing()):
+        if not isinstance(loss, torch.Tensor) or (not loss.is_cpu and is_capturing()):
             return
         if loss.numel() != 1:
             loss = loss.float().mean()
@@ -170,7 +184,7 @@ class Pace:
             seconds -= self._time_away()
         self._step_seconds.append(seconds)
         self._to_come -= seconds
-        if self._to_come > 0 or self.steps < self._full_at or _is_capturing():
+        if self._to_come > 0 or self.steps < self._full_at or is_capturing():
             return
         if self._command is None:
             self._first_step = now
@@ -208,13 +222,10 @@ class Pace:
         raise Halted
 
     def _close(self) -> Window:
-        phases = self._clock.drain()  # waits for the device, so that the edge is the device's too
-        end = time.perf_counter()
+        if not self.away:  # at the program's end it may be
+            self._settle()
+        phases = self._clock.drain()
         device = self._device()
-        if self._step_seconds and device.type == "cuda":
-            self._step_seconds[-1] += (
-                end - self._mark
-            )  # what the device still had to do is this window's
         losses = tuple(map(float, self._losses))
         skipped = sum(any(map(float, found)) for found in self._overflows)
         self._losses, self._overflows = [], []
@@ -279,8 +290,3 @@ class Pace:
         return Window(
             mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent()
         )
-
-
-def _is_capturing() -> bool:
-    """Whether a CUDA graph is being captured, which waiting for the device would spoil."""
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()

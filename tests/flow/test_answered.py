@@ -19,6 +19,7 @@ from autotune.trials.trial import BUDGET, PATIENCE, Ending
 from autotune.verdict import Ratio
 from autotune.workload.target import load_target
 from tests import builders
+from tests.flow.device import Device
 
 
 class Kept:
@@ -29,6 +30,7 @@ class Kept:
         (folder / "train.py").write_text("import torch\n")
         self.seen = builders.seen()
         self.starts = 0
+        self.device = Device()
         self.write()
 
     def context(self, **options: Any) -> Any:
@@ -36,6 +38,7 @@ class Kept:
             target=load_target(self.folder / "train.py"),
             machine=builders.machine(),
             listener=Listener(),
+            device=self.device,
             bench=SimpleNamespace(observe=self._observe, passed_loops=0),
             options=Options(**{"out": self.folder, "budget_seconds": 60.0, **options}),
         )
@@ -54,8 +57,11 @@ class Kept:
     def _observe(self) -> Any:
         self.starts += 1
         return SimpleNamespace(
-            window=lambda *_, **__: None, seen=lambda: self.seen, kill=lambda: None
+            window=lambda *_, **__: self._trains(), seen=lambda: self.seen, kill=self._trains
         )
+
+    def _trains(self) -> None:
+        assert self.device.is_held
 
 
 @pytest.fixture

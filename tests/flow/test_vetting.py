@@ -11,17 +11,24 @@ from autotune.outputs.patch import Emission
 from autotune.trials.space import Space
 from autotune.workload.target import OBJECTS, SCRIPT
 from tests import builders
+from tests.flow.device import Device
 
 REFUSED = next(edit for edit in builders.edits() if edit.status == "refused")
 SPACE = Space(choices={"micro_batches": (1, 2, 4)}, own={"micro_batches": 1}, skipped=())
 
 
 @pytest.fixture
-def rehearsed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def device() -> Device:
+    return Device()
+
+
+@pytest.fixture
+def rehearsed(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[Any]:
     """The rehearsals that were run; all of them find that parts add up."""
     runs: list[Any] = []
 
     def rehearse(start: Any, seen: Any, values: tuple[int, ...]) -> Vetted:
+        assert device.is_held
         runs.append(values)
         return Vetted(values=values)
 
@@ -29,35 +36,56 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return runs
 
 
-def vetted(monkeypatch: pytest.MonkeyPatch, kind: str, emission: Emission) -> Space:
+def vetted(
+    monkeypatch: pytest.MonkeyPatch,
+    device: Device,
+    kind: str,
+    emission: Emission,
+    space: Space = SPACE,
+) -> Space:
     context: Any = SimpleNamespace(
         target=SimpleNamespace(kind=kind),
         deadline=float("inf"),
+        seconds=lambda share, limits: limits[0],
+        device=device,
         listener=SimpleNamespace(stage=lambda _: None),
         bench=SimpleNamespace(start=lambda _: None),
     )
     monkeypatch.setattr(vetting, "emit", lambda *_: emission)
-    return vetting.vet(context, builders.profile(), SPACE)
+    return vetting.vet(context, builders.profile(), space)
 
 
 def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
-    monkeypatch: pytest.MonkeyPatch, rehearsed: list[Any]
+    monkeypatch: pytest.MonkeyPatch, device: Device, rehearsed: list[Any]
 ) -> None:
-    space = vetted(monkeypatch, SCRIPT, Emission(edits=(REFUSED,)))
+    space = vetted(monkeypatch, device, SCRIPT, Emission(edits=(REFUSED,)))
     assert "micro_batches" not in space.choices
     assert REFUSED.reason in space.skipped[-1].reason
     assert not rehearsed
 
 
 def test_one_that_it_can_divide_is_rehearsed(
-    monkeypatch: pytest.MonkeyPatch, rehearsed: list[Any]
+    monkeypatch: pytest.MonkeyPatch, device: Device, rehearsed: list[Any]
 ) -> None:
-    assert vetted(monkeypatch, SCRIPT, Emission()).choices == SPACE.choices
+    assert vetted(monkeypatch, device, SCRIPT, Emission()).choices == SPACE.choices
     assert rehearsed == [(1, 2, 4)]
 
 
 def test_objects_have_no_source_and_a_loop_of_ours(
-    monkeypatch: pytest.MonkeyPatch, rehearsed: list[Any]
+    monkeypatch: pytest.MonkeyPatch, device: Device, rehearsed: list[Any]
 ) -> None:
-    assert vetted(monkeypatch, OBJECTS, Emission(edits=(REFUSED,))).choices == SPACE.choices
+    assert vetted(monkeypatch, device, OBJECTS, Emission(edits=(REFUSED,))).choices == SPACE.choices
     assert rehearsed
+
+
+def test_workers_are_compared_while_nobody_else_has_the_device(
+    monkeypatch: pytest.MonkeyPatch, device: Device
+) -> None:
+    def compare(start: Any, loader: Any, values: tuple[int, ...], **_: Any) -> Vetted:
+        assert device.is_held
+        return Vetted(values=values[:1], reason="other data")
+
+    monkeypatch.setattr(vetting, "vet_workers", compare)
+    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
+    assert not vetted(monkeypatch, device, SCRIPT, Emission(), space).choices
+    assert not device.is_held

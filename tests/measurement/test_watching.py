@@ -1,7 +1,6 @@
 """A run that is looked into: what was found, and why something was not."""
 
 import json
-import math
 import zlib
 from typing import Any
 
@@ -9,9 +8,11 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.watching import STARTS, STEPS, look
+from autotune.measurement.watching import STARTS, STEPS, TRIES, look
 from autotune.source.edits import Place
+from autotune.workload.conversation import Watched
 from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 
@@ -22,35 +23,48 @@ FOUND: dict[str, Any] = {
     SYNCS: ((Place(path="/a/train.py", line=4), 8),),
     TRACE: zlib.compress(json.dumps({"traceEvents": [KERNEL]}).encode()),
 }
+USUAL: dict[str, Any] = {"compiled": False, "backwards_per_step": 1.0}
 
 
 class Run:
-    """A run that answers as `found` says, or ends as that raises."""
+    """A run that answers as `found` says, or ends as that raises; it validates in the first looks
+    of each kind.
+    """
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, found: dict[str, Any], validations: int, traced_steps: int) -> None:
         self.found = found
+        self.steps = {**STEPS, TRACE: traced_steps}
+        self.validations = validations
         self.killed = False
         self.asked: list[str] = []
 
     def window(self, seconds: float, *, steps: int) -> None:
         pass
 
-    def watch(self, mode: str, *, steps: int) -> object:
-        assert steps == STEPS[mode]
+    def watch(self, mode: str, *, steps: int) -> Watched:
+        assert steps == self.steps[mode]
         self.asked.append(mode)
         answer = self.found[mode]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        if (looks := self.asked.count(mode)) <= self.validations:
+            answer = f"with a validation, {looks}"
+        validations = int(looks <= self.validations)
+        return Watched(window=builders.window(180.0, validations=validations), found=answer)
 
     def kill(self) -> None:
         self.killed = True
 
 
-def looked(*runs: dict[str, Any], compiled: bool = False, deadline: float = math.inf) -> Any:
-    started = [Run(found) for found in runs]
+def looked(
+    *runs: dict[str, Any],
+    validations: int = 0,
+    traced_steps: int = STEPS[TRACE],
+    **given: Any,
+) -> Any:
+    started = [Run(found, validations, traced_steps) for found in runs]
     waiting = iter(started)
-    looks = look(lambda: next(waiting), compiled=compiled, deadline=deadline)  # type: ignore[arg-type,return-value]
+    looks = look(lambda: next(waiting), **USUAL | given)  # type: ignore[arg-type,return-value]
     assert all(run.killed for run in started if run.asked)
     return looks
 
@@ -70,6 +84,23 @@ def test_everything_is_found_in_one_run_the_trace_last() -> None:
     assert [(each.line, each.per_step) for each in found.syncs] == [(4, 2.0)]
     assert found.trace.kernels == 1
     assert found.missing == {}
+
+
+def test_steps_between_which_it_validated_are_looked_at_again() -> None:
+    found = looked(FOUND, validations=TRIES - 1)
+    assert found == looked(FOUND)
+    always = looked(FOUND, validations=TRIES)
+    assert set(always.missing) == set(STEPS)
+    assert set(always.missing.values()) == {"a validation came in between"}
+    assert always.trace is None and always.flops_per_step is None
+
+
+@pytest.mark.parametrize(
+    ("passes", "steps"), [(0.9, 8), (1.0, 8), (1.05, 8), (2.0, 4), (3.0, 3), (8.1, 1), (32.0, 1)]
+)
+def test_of_steps_with_many_passes_few_are_traced(passes: float, steps: int) -> None:
+    found = looked(FOUND, traced_steps=steps, backwards_per_step=passes)
+    assert found.trace.steps == steps
 
 
 def test_what_is_not_offered_is_missing_with_its_reason() -> None:
@@ -106,8 +137,23 @@ def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
 
 
 @pytest.mark.slow
+def test_a_real_program_s_validation_is_not_counted_as_a_step(start: Start) -> None:
+    validates = """
+        if step % 8 == 6:
+            model.eval()
+            with torch.no_grad():
+                for a, b in DataLoader(dataset, batch_size=100): model(a)
+            model.train()
+"""
+    even = PLAIN.replace("batch_size=32", "batch_size=25")
+    text = even.replace("for x, y in loader:", "for step, (x, y) in enumerate(loader):") + validates
+    looks, plain = look(lambda: start(text), **USUAL), look(lambda: start(even), **USUAL)
+    assert looks.flops_per_step == plain.flops_per_step
+
+
+@pytest.mark.slow
 def test_a_real_program_is_looked_into_in_a_process_of_its_own(start: Start) -> None:
-    looks = look(lambda: start(PLAIN), compiled=False)
+    looks = look(lambda: start(PLAIN), **USUAL)
     assert looks.flops_per_step
     assert looks.activation_bytes and looks.gradient_bytes and not looks.blocks
     assert looks.trace is None  # no device, no kernels

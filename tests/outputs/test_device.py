@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from autotune.nvml import Activity
 from autotune.outputs.device import device_rows
+from autotune.outputs.document import from_document, to_document
 from autotune.outputs.plain import build, plain
 from autotune.outputs.report import render
 from autotune.profiling.gpu import GpuProfile, SyncPlace
@@ -100,3 +101,13 @@ def test_the_report_shows_the_device_of_a_gpu_s_profile_only() -> None:
     page = render(replace(result, profile=replace(result.profile, gpu=KNOWN)))
     assert "<h2>The device</h2>" in page
     assert "multiprocessors 81" in page
+
+
+def test_what_watching_costs_is_said_where_it_is_known() -> None:
+    result = builders.profile_result()
+    assert "Watching cost" in render(result)
+    unknown = replace(result, profile=replace(result.profile, overhead_share=None))
+    assert "Watching cost" not in render(unknown)
+    document = to_document(unknown)
+    assert document["profile"]["overhead"] is None
+    assert from_document(document) == unknown

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autotune.profiling.build import build_profile
+from autotune.profiling.build import HOOK_SECONDS_PER_STEP, build_profile
 from autotune.profiling.course import doubts_of_course
 from autotune.profiling.profile import Profile
 from autotune.workload.seen import SeenLoader
@@ -62,3 +62,8 @@ def test_without_a_module_to_watch_the_rest_may_be_its_forward_pass() -> None:
     assert found.phases["other"] == 0.0
     doubts = doubts_of_course(found.seen, ended_early=False)
     assert [each.name for each in doubts] == ["no module"]
+
+
+def test_what_watching_costs_is_a_cpu_s_figure() -> None:
+    assert profile(replayed=10.0).overhead_share == pytest.approx(HOOK_SECONDS_PER_STEP)
+    assert profile(replayed=10.0, changes={"device": "cuda"}).overhead_share is None

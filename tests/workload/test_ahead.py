@@ -127,6 +127,7 @@ def test_a_run_is_given_the_same_batches_in_every_epoch(
     monkeypatch.setattr(loader, "CopiedAhead", copied_ahead)
     monkeypatch.setattr(Live, "device", lambda _: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: object())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda _, __: None)
     assert losses(Setup(prefetch_to_device=True)) == before

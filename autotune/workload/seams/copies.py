@@ -37,12 +37,14 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not any(isinstance(each, bool) for each in args[1:]):
             kwargs["non_blocking"] = True
+        if live.pace.away:  # a validation's copies are none of a step's time
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         began(now())
         try:
             moved = original(self, *args, **kwargs)
         finally:
             ended(now())
-        if moved.is_cuda and not live.pace.away and torch.is_grad_enabled():
+        if moved.is_cuda and torch.is_grad_enabled():
             live.copies += 1
             live.copies_non_blocking += bool(kwargs.get("non_blocking"))
             if live.discovering:

@@ -1,0 +1,53 @@
+"""Copies to the device, with a stand-in for it: which of them are of a step."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from autotune.workload.clock import HostClock
+from autotune.workload.live import Live
+from autotune.workload.seams import copies
+from autotune.workload.setup import Setup
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    """A run after its first step."""
+    for name in ("current_stream", "default_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda: "the default one")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    live = Live(setup=Setup(non_blocking=True))
+    live.clock = HostClock()
+    pace: Any = SimpleNamespace(steps=1, away=False)
+    live.pace = pace
+    copies.install(live)
+    yield live
+    live.unpatch()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_copy_in_a_validation_is_none_of_the_step_s_time(live: Live, away: bool) -> None:
+    live.pace.away = away  # type: ignore[misc]
+    torch.zeros(1).to(torch.device("cpu"))
+    assert ("copy" in live.clock.drain()) == (not away)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_copies_are_non_blocking_wherever_the_program_is(
+    live: Live, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    live.unpatch()
+    asked: list[dict[str, Any]] = []
+
+    def to(self: torch.Tensor, *_: Any, **kwargs: Any) -> torch.Tensor:
+        asked.append(kwargs)
+        return self
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    copies.install(live)
+    live.pace.away = away  # type: ignore[misc]
+    torch.zeros(1).to(torch.device("cpu"))
+    assert asked == [{"non_blocking": True}]
