@@ -22,6 +22,7 @@ from autotune.workload.setup import Setup
 
 if TYPE_CHECKING:
     from autotune.workload.rehearsal import Rehearsal
+    from autotune.workload.seams.scaling import Scaler
 
 # Steps in which new modules are looked for and call sites noted, by hooks that are gone afterwards.
 DISCOVERY_STEPS = 2
@@ -112,8 +113,7 @@ class Live:
     unscaled_loss: Any = None  # what the user's GradScaler was given last
     scaler_seen: bool = False
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
-    scaler: "torch.amp.GradScaler | None" = None
-    unscaled: Any = None  # the optimizer whose gradients our GradScaler has unscaled
+    scaler: "Scaler | None" = None  # ours
     set_to_none: bool = True
     copies: int = 0
     copies_non_blocking: int = 0

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
-from autotune.workload.seams import loader, model, scaling
+from autotune.workload.seams import loader, model
 from autotune.workload.seams.optimizer import step_without_optimizer
+from autotune.workload.seams.scaling import Scaler
 
 _scale, _step = torch.amp.GradScaler.scale, torch.amp.GradScaler.step
 
@@ -65,7 +66,8 @@ def _any_backward(live: Live) -> Any:
             began(now())
             try:
                 original(tensors, *args, **kwargs)
-                scaling.unscale(live)
+                if live.scaler is not None:
+                    live.scaler.unscale()
             finally:
                 ended(now())
         finally:
@@ -126,7 +128,8 @@ def _scaled(live: Live, tensors: Any) -> Any:
     if live.setup.micro_batches > 1:
         tensors = tensors * live.share
     if live.setup.precision and live.setup.precision.scaled:
-        tensors = scaling.scaled(live, tensors)
+        live.scaler = live.scaler or Scaler(live)
+        tensors = live.scaler.scaled(tensors)
     return tensors
 
 
