@@ -143,8 +143,24 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     if module in live.trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
+            close_autocast(live)
             live.leave_training()
     return not live.pace.away
+
+
+def _set_autocast(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
+    """Open autocast for a model that trains, and close it for one that evaluates a batch, which is
+    not what another model gave.
+    """
+    if live.setup.precision is None:
+        return
+    if module.training:
+        if live.open_autocast is None:
+            _open_autocast(live, live.setup.precision)
+    elif module in live.trained:
+        given = batches.first_tensor(args, kwargs)
+        if given is None or not given.requires_grad:
+            close_autocast(live)
 
 
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -154,8 +170,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
     shape = _note_shape(live, module, args, kwargs)
     if shape is not None:
         live.forward_samples = shape[0] if shape else 1
-    if live.setup.precision is not None and live.open_autocast is None:
-        _open_autocast(live, live.setup.precision)
+    _set_autocast(live, module, args, kwargs)
     if live.discovering:
         if not live.forward_begun:
             live.note_place("forward")
@@ -177,7 +192,10 @@ def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.
 
 
 def _open_autocast(live: Live, precision: Precision) -> None:
-    """Autocast from here to the backward pass, so that the loss is computed under it as well."""
+    """Autocast from here to the backward pass, so that the loss is computed under it as well.
+
+    It keeps the weights that it has cast, so it must end before they change, with or without one.
+    """
     live.open_autocast = torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))
     live.open_autocast.__enter__()
 

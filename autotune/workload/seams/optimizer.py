@@ -89,6 +89,7 @@ def _any_step(live: Live) -> Any:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
             return type(self).step(self, *args, **kwargs)
+        model.close_autocast(live)  # gradients need not come from a backward pass
         if live.group_open:
             return None  # more micro-batches of this batch are to come
         if live.rehearsal is not None:
