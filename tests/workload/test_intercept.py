@@ -526,6 +526,16 @@ def test_steps_that_a_scaler_leaves_out_are_counted_and_are_no_accumulation(
     assert (window.skipped_steps, later.skipped_steps) == (3, 0)
     assert seen.micro_batches == seen.backwards_per_step == 1
     assert seen.samples_per_step == pytest.approx(200 / 7, rel=0.15)
+    overflowing = [number for number, loss in enumerate(window.losses, 1) if loss > 1]
+    assert overflowing == [1, 2, 5] and max(later.losses) < 1
+    assert len(window.losses) == (10 if optimizer == "AdamW" else 7)
+
+
+def test_steps_left_out_in_a_loop_before_are_not_of_this_one(tmp_path: Path) -> None:
+    first = OVERFLOWING.replace("range(50)", "range(1)").replace("(1, 2, 5)", "(1, 3)")
+    text = first.replace("AdamW", "SGD") + PLAIN[PLAIN.index("\nloader") :]
+    window = window_of(run(text, steps(6), folder=tmp_path, passed_loops=1))
+    assert (window.skipped_steps, len(window.losses)) == (0, 7)
 
 
 def test_steps_that_autotunes_own_scaler_leaves_out_are_counted(tmp_path: Path) -> None:

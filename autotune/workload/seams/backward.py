@@ -148,7 +148,9 @@ def _install_scaler(live: Live) -> None:
         before = live.pace.steps
         outcome = _step(self, optimizer, *args, **kwargs)
         if self.is_enabled() and (live.leader is None or live.leader() is optimizer):
-            live.skipped += live.scaler is None and live.pace.steps == before
+            if live.scaler is None and live.pace.steps == before:
+                live.skipped += 1
+                live.pace.leave_out_step()
             state = self._per_optimizer_states[id(optimizer)]
             live.pace.add_overflows(state["found_inf_per_device"].values())
         return outcome
