@@ -54,6 +54,11 @@ class Precision(Knob):
             return Skip(
                 reason=f"the program runs under autocast ({seen.autocast}) already", impossible=True
             )
+        if seen.scaler:
+            return Skip(
+                reason="the program has a GradScaler: parts of it run in a shorter format already",
+                impossible=True,
+            )
         if own in _DTYPES:
             return Skip(
                 reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
@@ -112,8 +117,7 @@ class Precision(Knob):
             matmul = "high" if value == "tf32" else "highest"
             return (ProcessStatement(code=f'torch.set_float32_matmul_precision("{matmul}")'),)
         device = seen.models[0].device if seen.models else "cpu"
-        scaled = value == "fp16" and not seen.scaler
-        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=scaled),)
+        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=value == "fp16"),)
 
 
 def _offered_by_the_gpu(profile: Profile) -> list[Value]:

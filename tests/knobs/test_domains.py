@@ -202,6 +202,11 @@ class TestPrecision:
         assert by_name("precision").read(own.seen) == "fp16"
         assert skip("precision", own).impossible
 
+    def test_a_program_with_a_scaler_of_its_own_keeps_its_format(self) -> None:
+        """Autocast inside or on `forward` is not seen from outside the call."""
+        own = with_seen(on_a_gpu(), scaler=True)
+        assert "GradScaler" in skip("precision", own).reason and skip("precision", own).impossible
+
     def test_half_precision_weights_stay(self) -> None:
         own = with_model(on_a_gpu(), dtype="bfloat16")
         assert by_name("precision").read(own.seen) == "bf16"

@@ -190,3 +190,8 @@ def test_a_step_without_gradients_is_the_programs_own(tmp_path: Path) -> None:
 def test_a_second_step_on_the_same_gradients_goes_as_far(tmp_path: Path) -> None:
     plain = PLAIN.replace("AdamW", "SGD").replace("1e-2", "0.5")
     assert same(plain.replace(STEP, STEP + STEP), tmp_path)
+
+
+def test_a_program_with_a_scaler_of_its_own_is_given_no_other(tmp_path: Path) -> None:
+    text = written_with_a_scaler(before_step(unscaled_before(AT_ONCE)))
+    assert losses(text, tmp_path, setup=SETUP) == losses(text, tmp_path)

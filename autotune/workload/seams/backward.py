@@ -127,7 +127,7 @@ def _scaled(live: Live, tensors: Any) -> Any:
         return tensors
     if live.setup.micro_batches > 1:
         tensors = tensors * live.share
-    if live.setup.precision and live.setup.precision.scaled:
+    if live.setup.precision and live.setup.precision.scaled and not live.scaler_seen:
         live.scaler = live.scaler or Scaler(live)
         tensors = live.scaler.scaled(tensors)
     return tensors
