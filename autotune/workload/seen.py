@@ -72,6 +72,7 @@ class SeenModel:
     of_torch: bool = (
         False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
     )
+    gradient_hooks: bool = False  # the program's own, which are given gradients in backward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,6 +197,11 @@ class TestPrecision:
         assert "fp16" not in offered("precision", with_seen(on_a_gpu(), optimizers=2))
         assert "fp16" not in offered("precision", with_optimizer(on_a_gpu(), closure=True))
 
+    def test_hooks_on_gradients_are_given_none_that_are_scaled(self) -> None:
+        hooked = with_model(on_a_gpu(), gradient_hooks=True)
+        assert offered("precision", hooked) == ("fp32", "tf32", "bf16")
+        assert "hooks" in reason("precision", with_machine(hooked, capability=(7, 0)))
+
     def test_a_program_under_autocast_keeps_it(self) -> None:
         own = with_seen(on_a_gpu(), autocast="float16")
         assert by_name("precision").read(own.seen) == "fp16"
