@@ -141,10 +141,10 @@ def _take_turns(
     context.listener.stage("judging the best against the program as it is")
     bench = context.bench
     contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
-    if whole:
-        contestants[TUNED] = lambda: bench.start(sources=emission.sources)
-    elif emission.sources:
-        contestants[DELIVERED] = lambda: bench.start(sources=emission.sources)
+    if emission.sources:
+        contestants[TUNED if whole else DELIVERED] = lambda: bench.start(
+            sources=emission.sources, compiles=emission.compiles
+        )
     turns = take_turns(
         contestants,
         rounds=LOOKS[-1],
