@@ -98,7 +98,8 @@ class Live:
     # The outermost ones that were trained.
     models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
-    shapes: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)  # by the module's id
+    # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
+    calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward
     forward_samples: int = 0  # of the last training forward, for programs without a loader
     outputs: Outputs = field(default_factory=Outputs)
@@ -162,9 +163,8 @@ class Live:
 
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
-        for seen in (self.models, self.drawn, self.draws):
+        for seen in (self.models, self.drawn, self.draws, self.calls):
             seen.clear()
-        self.shapes.clear()
         self.batches.clear()
         self.places.clear()
         self.copy_places.clear()

@@ -275,6 +275,7 @@ class TestModel:
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
             (with_model(on_a_cpu(), of_torch=True), "passes over"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
+            (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
             (with_seen(on_a_cpu(), models=()), "no module"),
         ],
     )

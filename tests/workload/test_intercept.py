@@ -321,6 +321,27 @@ def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) 
     assert seen.samples_per_step == 20
 
 
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [("x, number", 11), ("x, rate=number / 2", 11), ("x, 3, number % 2 == 0", 2), ("x", 1)],
+)
+def test_numbers_that_a_model_is_called_with_are_seen_in_every_step(
+    tmp_path: Path, given: str, calls: int
+) -> None:
+    model = """
+class Timed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 2)
+    def forward(self, x, number=1, double=False, *, rate=1.0): return self.inner(x)
+model, number = Timed(), 0
+optimizer ="""
+    text = PLAIN.replace("\noptimizer =", model).replace("=32", "=20")
+    text = text.replace("model(x), y)", f"model({given}), y); number += 1")
+    seen = observe(text, tmp_path)
+    assert (seen.shapes, seen.calls) == (1, calls)
+
+
 def test_a_loader_made_anew_for_every_step_is_the_training_loader(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "for x, y in loader:", "for x, y in [next(iter(DataLoader(dataset, 20)))]:"
