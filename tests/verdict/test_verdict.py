@@ -155,6 +155,15 @@ def test_an_emitted_program_without_its_settings_is_reported_and_the_settings_st
     assert "num_workers = 4" in found.delivered.reason
 
 
+def test_an_emitted_program_that_has_a_part_of_the_settings_is_held_against_the_losses_too():
+    other = [loss + 1 for loss in CURVE]
+    taken = turns(baseline=1000, tuned=2000, delivered=1900, losses={"delivered": other})
+    found = judged(taken, missing=["threads = 1 was asked for, and the run had 2"])
+    assert found.outcome == "faster" and found.parity.same_training is True
+    assert found.delivered.parity.same_training is False
+    assert found.delivered.reason.startswith("The emitted program did not train the same: The loss")
+
+
 def test_what_was_not_emitted_says_why():
     refused = EditOutcome(
         knob="num_workers",
