@@ -188,8 +188,10 @@ def _parity(turns: Turns, config: Config, name: str) -> Parity:
         (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
     )
     baseline, own, nudged = (turns.losses.get(each, ()) for each in (BASELINE, name, NUDGED))
-    found = parity(baseline, own, semantics, nudged=nudged)
-    return replace(found, skipped_steps=turns.skipped.get(name, 0))
+    skipped = turns.skipped.get(name, 0)
+    late = max(0, skipped - turns.skipped.get(BASELINE, 0))
+    found = parity(baseline, own, semantics, nudged=nudged, late=late)
+    return replace(found, skipped_steps=skipped)
 
 
 def _delivered(
