@@ -193,5 +193,6 @@ def test_a_second_step_on_the_same_gradients_goes_as_far(tmp_path: Path) -> None
 
 
 def test_a_program_with_a_scaler_of_its_own_is_given_no_other(tmp_path: Path) -> None:
-    text = written_with_a_scaler(before_step(unscaled_before(AT_ONCE)))
-    assert losses(text, tmp_path, setup=SETUP) == losses(text, tmp_path)
+    own = written_with_a_scaler(before_step(unscaled_before(AT_ONCE)))
+    without_autocast = own.replace("with torch.autocast('cpu', torch.float16): ", "")
+    assert losses(without_autocast, tmp_path, setup=SETUP) == losses(own, tmp_path)
