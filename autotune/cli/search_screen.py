@@ -173,7 +173,8 @@ def _delivered(verdict: Verdict) -> str:
         return ""
     if delivered.speedup is None:
         return delivered.reason or "the patched program was not timed"
-    seen = "every setting was seen in effect" if delivered.settings_observed else delivered.reason
+    seen = "every setting was seen in effect" if delivered.settings_observed else ""
+    seen = delivered.reason or seen
     return (
         f"the patched program itself was run: {wording.faster(delivered.speedup.estimate)}"
         f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"

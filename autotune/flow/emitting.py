@@ -48,7 +48,7 @@ def _mended(
 
 def _run(context: Context, emission: Emission) -> Seen | Failure:
     """What a few steps of the emitted program are seen to be made of, or how it ended."""
-    run = context.bench.start(sources=emission.sources)
+    run = context.bench.start(sources=emission.sources, compiles=emission.compiles)
     try:
         run.window(0.0, steps=2)
         return run.seen()

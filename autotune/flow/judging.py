@@ -74,14 +74,26 @@ def judge(
         verdict = decided()
     if not best.config and (reason := untried or _why_unknown(found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
-    return verdict, emission if verdict.outcome == "faster" else Emission()
+    return verdict, _handed_back(verdict, emission)
+
+
+def _handed_back(verdict: Verdict, emission: Emission) -> Emission:
+    """`emission` where it is worth it; one with a part of the settings may train otherwise."""
+    if verdict.outcome != "faster":
+        return Emission()
+    own = verdict.delivered.parity if verdict.delivered else None
+    if verdict.delivered and own and own.same_training is False:
+        return emission.withdrawn(verdict.delivered.reason)
+    return emission
 
 
 def _steps_that_part(verdict: Verdict) -> int:
     """How many losses were compared where they part and that is what a gain falls with; or 0."""
-    same, speedup = verdict.parity, verdict.speedup
-    parted = same is not None and may_be_rounding(same.same_training, same.reason)
-    return same.steps if same and parted and speedup and speedup.high > MINIMUM_GAIN else 0
+    if verdict.speedup is None or verdict.speedup.high <= MINIMUM_GAIN:
+        return 0
+    found = [verdict.parity, verdict.delivered.parity if verdict.delivered else None]
+    parted = [each for each in found if each and may_be_rounding(each.same_training, each.reason)]
+    return max((each.steps for each in parted), default=0)
 
 
 def _nudged_losses(context: Context, steps: int) -> list[float]:
@@ -141,10 +153,10 @@ def _take_turns(
     context.listener.stage("judging the best against the program as it is")
     bench = context.bench
     contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
-    if whole:
-        contestants[TUNED] = lambda: bench.start(sources=emission.sources)
-    elif emission.sources:
-        contestants[DELIVERED] = lambda: bench.start(sources=emission.sources)
+    if emission.sources:
+        contestants[TUNED if whole else DELIVERED] = lambda: bench.start(
+            sources=emission.sources, compiles=emission.compiles
+        )
     turns = take_turns(
         contestants,
         rounds=LOOKS[-1],

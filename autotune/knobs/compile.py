@@ -76,6 +76,11 @@ class Compile(Knob):
             )
         if seen.shapes > _MOST_SHAPES:
             return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
+        if seen.calls > _MOST_SHAPES:
+            return Skip(
+                reason="the numbers that the model is called with change, as a step's own does: "
+                "each would be compiled anew"
+            )
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         # CUDA graphs are all that reduce-overhead adds: on a CPU it is the same as default.

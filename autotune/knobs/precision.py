@@ -58,6 +58,11 @@ class Precision(Knob):
             return Skip(
                 reason=f"the program runs under autocast ({seen.autocast}) already", impossible=True
             )
+        if seen.scaler:
+            return Skip(
+                reason="the program has a GradScaler: parts of it run in a shorter format already",
+                impossible=True,
+            )
         if own in _DTYPES:
             return Skip(
                 reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
@@ -68,7 +73,9 @@ class Precision(Knob):
             return Skip(reason=reason)
         values = [own, *(each for each in _offered_by_the_gpu(profile) if each != own)]
         if len(values) == 1:
-            return Skip(reason="the GPU has no units for a shorter number format")
+            return Skip(
+                reason=_why_no_fp16(profile) or "the GPU has no units for a shorter number format"
+            )
         return Choices(own=own, values=tuple(values))
 
     def _domain_on_a_cpu(self, profile: Profile) -> Choices | Skip:
@@ -117,8 +124,7 @@ class Precision(Knob):
             matmul = "high" if value == "tf32" else "highest"
             return (ProcessStatement(code=f'torch.set_float32_matmul_precision("{matmul}")'),)
         device = seen.models[0].device if seen.models else "cpu"
-        scaled = value == "fp16" and not seen.scaler
-        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=scaled),)
+        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=value == "fp16"),)
 
 
 def _offered_by_the_gpu(profile: Profile) -> list[Value]:
@@ -126,9 +132,20 @@ def _offered_by_the_gpu(profile: Profile) -> list[Value]:
     offered: list[Value] = []
     if capability >= _AMPERE:
         offered += ["tf32", "bf16"] if seen.cudnn_tf32 else ["bf16"]
-    closure = seen.optimizer is not None and seen.optimizer.closure
-    if capability >= _VOLTA and seen.optimizers == 1 and not closure:
-        offered.append(
-            "fp16"
-        )  # a GradScaler serves one optimizer here, and none that takes a closure
+    if capability >= _VOLTA and not _why_no_fp16(profile):
+        offered.append("fp16")
     return offered
+
+
+def _why_no_fp16(profile: Profile) -> str:
+    """Why the GradScaler that fp16 needs does not fit the program, or ""."""
+    capability, seen = profile.machine.capability or (0, 0), profile.seen
+    if capability < _VOLTA:
+        return ""
+    if any(model.gradient_hooks for model in seen.models):
+        return "fp16 scales the loss, and hooks of the program's would be given scaled gradients"
+    if seen.optimizer is not None and seen.optimizer.closure:
+        return "fp16 leaves out steps, which its GradScaler cannot where one takes a closure"
+    if seen.optimizers != 1:
+        return f"fp16 needs a GradScaler, which serves one optimizer here and not {seen.optimizers}"
+    return ""

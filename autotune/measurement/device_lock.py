@@ -62,7 +62,10 @@ class DeviceLock:
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if os.fstat(lock).st_uid == os.geteuid():  # whatever the umask says
+                os.fchmod(lock, 0o644)
+            return lock
 
     def _name(self) -> str:
         """The same by whatever a GPU is called here: its number, its id, or the beginning of it.

@@ -109,14 +109,15 @@ class Workbench:
         sources: Mapping[str, str] | None = None,
         injected: bool = False,
         nudge: float = 0.0,
+        compiles: bool = False,
         phases: bool = False,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
-        `nudge`, weights begin moved by so much of themselves. With `phases`, windows say what their
-        time was spent on.
+        `nudge`, weights begin moved by so much of themselves. With `compiles`, `sources` use
+        torch.compile, as `config` may. With `phases`, windows say what their time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -127,6 +128,7 @@ class Workbench:
             objects=self._target.objects,
             injected=injected,
             nudge=nudge,
+            compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )
         run = self._fork(job, self._sandbox.layer())
@@ -135,9 +137,9 @@ class Workbench:
     def _fork(self, job: Job, layer: Layer) -> ProcessRun:
         self._discard_old()
         run = self._zygote.start(
-            replace(job, layer=layer), limit_seconds=self._limit_seconds(job.config)
+            replace(job, layer=layer), limit_seconds=self._limit_seconds(compiles=job.compiles)
         )
-        if _compiles(job.config):
+        if job.compiles:
             run.slow_because = "torch.compile was most likely still at work"
         self._layers[run.pid] = layer
         return run
@@ -171,11 +173,11 @@ class Workbench:
         self._longest_start_seconds = run.startup_seconds
         return run
 
-    def _limit_seconds(self, config: Config) -> float:
+    def _limit_seconds(self, *, compiles: bool) -> float:
         if self._longest_start_seconds is None:
             return self._first_start_limit_seconds
         limit = max(LIMIT_FLOOR_SECONDS, LATER_STARTS_TAKE_AT_MOST * self._longest_start_seconds)
-        return limit + (COMPILING_LIMIT_SECONDS if _compiles(config) else 0.0)
+        return limit + (COMPILING_LIMIT_SECONDS if compiles else 0.0)
 
     def _discard_old(self) -> None:
         """Throw away what runs that have ended wrote, so that a long search does not fill the
@@ -183,10 +185,6 @@ class Workbench:
         """
         for pid in [pid for pid in self._layers if self._zygote.exit_status(pid) is not None]:
             self._sandbox.discard(self._layers.pop(pid))
-
-
-def _compiles(config: Config) -> bool:
-    return config.get("compile", "off") != "off"
 
 
 def _failure_at_start(run: ProcessRun) -> Failure | None:

@@ -38,6 +38,11 @@ class Emission:
         """The edits that the source does not have, and that a person would have to make."""
         return tuple(edit for edit in self.edits if edit.status == "refused")
 
+    @property
+    def compiles(self) -> bool:
+        """Whether the source uses torch.compile where the program did not."""
+        return any(edit.knob == "compile" and edit.status == "done" for edit in self.edits)
+
     def withdrawn(self, reason: str) -> "Emission":
         """Nothing to hand back, for this `reason`."""
         edits = (replace(edit, status="refused", reason=reason) for edit in self.edits)

@@ -41,13 +41,14 @@ Round = Mapping[str, Sequence[Timed]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
     """The emitted program itself, run and timed beside the baseline; `reason` says why where it was
-    not.
+    not, or what is wrong with it. `parity` is its own where not it was judged, but the settings.
     """
 
     samples_per_second: float | None
     speedup: Ratio | None
     settings_observed: bool
     reason: str = ""
+    parity: Parity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +134,10 @@ def decide(
     """
     rounds, left_out = _fair_rounds(turns, cores)
     speedup = _speedup(rounds, TUNED)
-    same = _parity(turns, config) if speedup else None
+    same = _parity(turns, config, TUNED) if speedup else None
     delivered = _delivered(turns, rounds, unobserved, edits) if config else None
+    if delivered and speedup and turns.losses.get(DELIVERED):
+        delivered = _compared(delivered, _parity(turns, config, DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
     return Verdict(
         outcome=outcome,
@@ -179,14 +182,16 @@ def _speedup(rounds: Sequence[Round], name: str) -> Ratio | None:
     return ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS)))
 
 
-def _parity(turns: Turns, config: Config) -> Parity:
+def _parity(turns: Turns, config: Config, name: str) -> Parity:
     order = list(Semantics)
     semantics = max(
         (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
     )
-    baseline, tuned, nudged = (turns.losses.get(name, ()) for name in (BASELINE, TUNED, NUDGED))
-    found = parity(baseline, tuned, semantics, nudged=nudged)
-    return replace(found, skipped_steps=turns.skipped.get(TUNED, 0))
+    baseline, own, nudged = (turns.losses.get(each, ()) for each in (BASELINE, name, NUDGED))
+    skipped = turns.skipped.get(name, 0)
+    late = max(0, skipped - turns.skipped.get(BASELINE, 0))
+    found = parity(baseline, own, semantics, nudged=nudged, late=late)
+    return replace(found, skipped_steps=skipped)
 
 
 def _delivered(
@@ -215,6 +220,13 @@ def _delivered(
         settings_observed=observed,
         reason=reason,
     )
+
+
+def _compared(delivered: Delivered, own: Parity) -> Delivered:
+    if own.same_training is not False:
+        return replace(delivered, parity=own)
+    reason = f"The emitted program did not train the same: {own.reason}"
+    return replace(delivered, parity=own, reason=reason)
 
 
 def _outcome(

@@ -42,6 +42,9 @@ class Beat(Protocol):
     def step(self) -> None:
         """The leading optimizer has stepped."""
 
+    def leave_out_step(self) -> None:
+        """A GradScaler has left out its step: that loss is one of its own all the same."""
+
     def pass_over(self) -> None:
         """What was noted since the last step was of another training loop."""
 
@@ -77,6 +80,9 @@ class Steps:
         self.pending_samples = 0
         if self.steps == self._after:
             self._then()
+
+    def leave_out_step(self) -> None:
+        """No loss is kept."""
 
     def leave_training(self, since: float | None = None) -> None:
         """Nothing is timed."""

@@ -53,6 +53,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         checkpointed=_checkpointed(inner, blocks),
         blocks=blocks,
         of_torch=_is_of_torch(inner),
+        gradient_hooks=_has_gradient_hooks(parameters, modules),
     )
 
 
@@ -108,6 +109,11 @@ def plain_state(dataset: object) -> list[tuple[str, object]]:
         found += [(name, value) for name, value in kept.items() if isinstance(value, _PLAIN)]
         dataset = kept.get("dataset")
     return found
+
+
+def _has_gradient_hooks(parameters: list[nn.Parameter], modules: list[nn.Module]) -> bool:
+    names = ("_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks")
+    return any(getattr(each, name, None) for each in (*parameters, *modules) for name in names)
 
 
 def _checkpointed(model: nn.Module, blocks: Sequence[str]) -> int:

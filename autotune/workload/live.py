@@ -22,6 +22,7 @@ from autotune.workload.setup import Setup
 
 if TYPE_CHECKING:
     from autotune.workload.rehearsal import Rehearsal
+    from autotune.workload.seams.scaling import Scaler
 
 # Steps in which new modules are looked for and call sites noted, by hooks that are gone afterwards.
 DISCOVERY_STEPS = 2
@@ -97,7 +98,8 @@ class Live:
     # The outermost ones that were trained.
     models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
-    shapes: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)  # by the module's id
+    # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
+    calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward
     forward_samples: int = 0  # of the last training forward, for programs without a loader
     outputs: Outputs = field(default_factory=Outputs)
@@ -112,8 +114,7 @@ class Live:
     unscaled_loss: Any = None  # what the user's GradScaler was given last
     scaler_seen: bool = False
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
-    scaler: "torch.amp.GradScaler | None" = None
-    unscaled: Any = None  # the optimizer whose gradients our GradScaler has unscaled
+    scaler: "Scaler | None" = None  # ours
     set_to_none: bool = True
     copies: int = 0
     copies_non_blocking: int = 0
@@ -162,9 +163,8 @@ class Live:
 
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
-        for seen in (self.models, self.drawn, self.draws):
+        for seen in (self.models, self.drawn, self.draws, self.calls):
             seen.clear()
-        self.shapes.clear()
         self.batches.clear()
         self.places.clear()
         self.copy_places.clear()

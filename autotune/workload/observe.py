@@ -30,7 +30,8 @@ def observe(live: Live) -> Seen:
         device_uuid=_uuid(live.device()),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
-        shapes=max(Counter(module for module, _ in live.shapes).values(), default=1),
+        shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
+        calls=_most_of_a_module(live.calls),
         keeps_outputs=live.outputs.kept,
         autocast=live.autocast,
         scaler=live.scaler_seen,
@@ -141,6 +142,10 @@ def _places(live: Live) -> Places:
 def _place(optimizer: Any) -> Place | None:
     """The line that built it; one that was copied or unpickled has none."""
     return getattr(optimizer, "_autotune_place", None)
+
+
+def _most_of_a_module(calls: Iterable[tuple[Any, ...]]) -> int:
+    return max(Counter(module for module, *_ in calls).values(), default=1)
 
 
 def _sorted(places: Iterable[Place | None]) -> tuple[Place, ...]:

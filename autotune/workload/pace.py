@@ -174,9 +174,7 @@ class Pace:
         self.steps += 1
         self.samples += self.pending_samples
         self.pending_samples = 0
-        if self._loss is not None:
-            self._losses.append(self._loss)
-            self._loss = None
+        self.leave_out_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds = now - self._mark
         self._mark = now
@@ -196,9 +194,16 @@ class Pace:
             self._conversation.say(Watched(window=self._close(), found=found))
         self._obey()
 
+    def leave_out_step(self) -> None:
+        """A GradScaler has left out its step: that loss is one of its own all the same."""
+        if self._loss is not None:
+            self._losses.append(self._loss)
+            self._loss = None
+
     def pass_over(self) -> None:
         """What was noted since the last step was of another training loop."""
         self.pending_samples, self._loss = 0, None
+        self._losses, self._overflows = [], []
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""

@@ -72,6 +72,7 @@ class SeenModel:
     of_torch: bool = (
         False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
     )
+    gradient_hooks: bool = False  # the program's own, which are given gradients in backward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ class Seen:
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
     batch_bytes: int = 0
     shapes: int = 1  # the most distinct shapes that an outermost module was called with
+    calls: int = 1  # and with distinct numbers beside them: each is another program to a compiler
     keeps_outputs: bool = False  # of its modules, beyond the next step
     autocast: str = ""
     scaler: bool = False

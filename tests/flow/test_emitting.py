@@ -19,17 +19,23 @@ CRASH = Failure(kind="crashed", reason="TypeError: no")
 
 
 def tried_out(
-    monkeypatch: pytest.MonkeyPatch, failure: Failure | None, *, without: Collection[str] = ()
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Failure | None,
+    *,
+    without: Collection[str] = (),
+    config: Config = CONFIG,
 ) -> tuple[Emission, bool]:
-    """What becomes of a patch whose program runs, or ends with `failure`: always, or unless one of
-    `without` is left out.
+    """What becomes of a patch of `config` whose program runs, or ends with `failure`: always, or
+    unless one of `without` is left out.
     """
 
     def emit(_target: object, config: Config, _seen: object) -> Emission:
         done = tuple(EditOutcome(knob=name, edit="", status="done") for name in config)
         return Emission(sources={"/train.py": " ".join(config)}, patch="+new", edits=done)
 
-    def start(*, sources: dict[str, str]) -> Any:
+    def start(*, sources: dict[str, str], compiles: bool) -> Any:
+        assert compiles == ("compile" in sources["/train.py"])
+
         def window(*_: Any, **__: Any) -> None:
             has_all = set(without) <= set(sources["/train.py"].split())
             if failure is not None and has_all:
@@ -40,7 +46,7 @@ def tried_out(
     monkeypatch.setattr(emitting, "emit", emit)
     monkeypatch.setattr(emitting, "unobserved", lambda *_: ())
     context: Any = SimpleNamespace(target=None, bench=SimpleNamespace(start=start))
-    return emitting.tried_out(context, CONFIG, builders.seen())
+    return emitting.tried_out(context, config, builders.seen())
 
 
 def test_a_program_that_runs_with_its_patch_is_handed_back(
@@ -70,3 +76,11 @@ def test_the_one_setting_that_makes_it_fail_is_left_out(monkeypatch: pytest.Monk
 def test_a_program_that_is_soon_over_keeps_its_patch(monkeypatch: pytest.MonkeyPatch) -> None:
     emission, whole = tried_out(monkeypatch, Failure(kind="ended", reason="3 steps"))
     assert emission.patch and not whole
+
+
+def test_a_patch_that_compiles_is_given_the_time_that_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert tried_out(monkeypatch, None, config={"compile": "default", "threads": 1})[1]
+    without = tried_out(monkeypatch, CRASH, without=["compile"], config={**CONFIG, "compile": "on"})
+    assert "compile" not in without[0].sources["/train.py"]

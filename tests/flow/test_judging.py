@@ -8,6 +8,9 @@ from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import Ratio
+from autotune.outputs.patch import Emission
+from autotune.source.edits import EditOutcome, ProcessStatement
+from autotune.verdict import Delivered
 from autotune.verdict.parity import NUDGE
 from autotune.workload.window import AS_IS, Window
 from tests import builders
@@ -53,3 +56,23 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     assert judging._steps_that_part(builders.verdict(parity=exact, speedup=gain)) == 0
     assert judging._steps_that_part(builders.verdict(parity=None, speedup=gain)) == 0
     assert judging._steps_that_part(builders.verdict(speedup=gain)) == 0
+    partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)
+    assert judging._steps_that_part(builders.verdict(speedup=gain, delivered=partly)) == 90
+
+
+def test_a_patch_that_trains_otherwise_is_not_handed_back() -> None:
+    edit = EditOutcome(knob="threads", edit=ProcessStatement(code="pass"), status="done")
+    emission = Emission(sources={"/train.py": "pass"}, patch="+pass", edits=(edit,))
+    for same in (True, None, False):
+        delivered = Delivered(
+            samples_per_second=1.0,
+            speedup=None,
+            settings_observed=False,
+            reason="It did not train the same.",
+            parity=builders.parity(same_training=same),
+        )
+        left = judging._handed_back(
+            builders.verdict(outcome="faster", delivered=delivered), emission
+        )
+        assert bool(left.patch) == (same is not False)
+    assert left.edits[0].reason == "It did not train the same."

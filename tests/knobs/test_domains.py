@@ -197,10 +197,20 @@ class TestPrecision:
         assert "fp16" not in offered("precision", with_seen(on_a_gpu(), optimizers=2))
         assert "fp16" not in offered("precision", with_optimizer(on_a_gpu(), closure=True))
 
+    def test_hooks_on_gradients_are_given_none_that_are_scaled(self) -> None:
+        hooked = with_model(on_a_gpu(), gradient_hooks=True)
+        assert offered("precision", hooked) == ("fp32", "tf32", "bf16")
+        assert "hooks" in reason("precision", with_machine(hooked, capability=(7, 0)))
+
     def test_a_program_under_autocast_keeps_it(self) -> None:
         own = with_seen(on_a_gpu(), autocast="float16")
         assert by_name("precision").read(own.seen) == "fp16"
         assert skip("precision", own).impossible
+
+    def test_a_program_with_a_scaler_of_its_own_keeps_its_format(self) -> None:
+        """Autocast inside or on `forward` is not seen from outside the call."""
+        own = with_seen(on_a_gpu(), scaler=True)
+        assert "GradScaler" in skip("precision", own).reason and skip("precision", own).impossible
 
     def test_half_precision_weights_stay(self) -> None:
         own = with_model(on_a_gpu(), dtype="bfloat16")
@@ -265,6 +275,7 @@ class TestModel:
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
             (with_model(on_a_cpu(), of_torch=True), "passes over"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
+            (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
             (with_seen(on_a_cpu(), models=()), "no module"),
         ],
     )

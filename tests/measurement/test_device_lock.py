@@ -1,5 +1,6 @@
 """On a device one thing is timed at a time, where others may want it too."""
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_a_second_one_waits_and_says_so() -> None:
 def test_who_is_alone_asks_nobody(folder: Path) -> None:
     with DeviceLock("cpu", needed=False, waiting=lambda: None).held():
         assert not list(folder.iterdir())
+
+
+def test_others_may_have_it_whatever_the_umask(folder: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with DeviceLock("cpu", needed=True, waiting=lambda: None).held():
+            (lock,) = folder.iterdir()
+            assert lock.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
 
 
 def locks(folder: Path, uuid: str = "") -> list[str]:

@@ -6,9 +6,11 @@ import ctypes
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autotune.measurement import workbench
 from autotune.measurement.process import RunEnded
 from autotune.measurement.workbench import Workbench
 from autotune.workload.target import load_target
@@ -81,6 +83,23 @@ def test_a_first_step_is_not_waited_for_longer_than_was_said(tmp_path: Path) -> 
         bench.observe(waited.append)
     assert ended.value.failure.kind == "hung"
     assert waited == sorted(waited) and waited[0] < 0.5
+
+
+@pytest.mark.parametrize("given", [{"compiles": True}, {"config": {"compile": "default"}}])
+def test_what_compiles_may_take_longer_to_its_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    path = program(tmp_path, "import time; time.sleep(0.2)")
+    with Workbench(load_target(path)) as bench:
+        bench.observe().kill()
+        monkeypatch.setattr(workbench, "LIMIT_FLOOR_SECONDS", 0.1)
+        monkeypatch.setattr(workbench, "LATER_STARTS_TAKE_AT_MOST", 0.0)
+        with pytest.raises(RunEnded, match="first training step"):
+            bench.start().await_first_step()
+        run = bench.start(**given)
+        run.await_first_step()
+        assert "torch.compile" in run.slow_because
+        run.kill()
 
 
 @pytest.fixture

@@ -22,8 +22,12 @@ def blobs(samples=1600, classes=10, width=64):
     return centres[targets] + 1.5 * torch.randn(samples, width, generator=generator), targets
 
 
-def train(*, seed=0, rate=1e-3, batch=32, stream=0, dropout=0.2, rounding=0.0, steps=STEPS):
-    """Losses of a small classifier; `stream` is another random stream for dropout and rounding."""
+def train(
+    *, seed=0, rate=1e-3, batch=32, stream=0, dropout=0.2, rounding=0.0, steps=STEPS, skipped=0
+):
+    """Losses of a small classifier; `stream` is another random stream for dropout and rounding. The
+    first `skipped` steps are left out.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     inputs, targets = blobs()
@@ -41,7 +45,8 @@ def train(*, seed=0, rate=1e-3, batch=32, stream=0, dropout=0.2, rounding=0.0, s
         loss = nn.functional.cross_entropy(scores, targets[picked])
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        if step >= skipped:
+            optimizer.step()
         losses.append(loss.item())
     torch.set_num_threads(threads)
     return losses
@@ -78,6 +83,16 @@ def test_another_learning_rate_is_another_training(baseline, times):
     assert found.same_training is False
     assert "part by" in found.reason
     assert found.max_relative_loss_difference > found.band
+
+
+@pytest.mark.parametrize("steps", [40, STEPS])
+@pytest.mark.parametrize("skipped", [3, 5])
+def test_a_course_may_be_late_by_the_steps_that_a_scaler_left_out(baseline, skipped, steps):
+    late = train(stream=1, skipped=skipped)[:steps]
+    assert parity(baseline[:steps], late, EQUIVALENT).same_training is False
+    assert parity(baseline[:steps], late, EQUIVALENT, late=skipped).same_training is True
+    slower = train(stream=1, skipped=skipped, rate=0.6e-3)[:steps]
+    assert parity(baseline[:steps], slower, EQUIVALENT, late=skipped).same_training is False
 
 
 @pytest.mark.parametrize("batch", [16, 64])

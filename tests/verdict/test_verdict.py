@@ -20,6 +20,7 @@ from autotune.workload.window import Window
 from tests import builders
 
 CONFIG = {"num_workers": 4, "threads": 1}
+FALL = [2 * math.exp(-step / 50) for step in range(100)]
 CURVE = [2 * math.exp(-step / 50) + 0.1 * math.sin(7 * step) for step in range(100)]
 
 
@@ -153,6 +154,23 @@ def test_an_emitted_program_without_its_settings_is_reported_and_the_settings_st
     assert found.outcome == "faster"
     assert not found.delivered.settings_observed
     assert "num_workers = 4" in found.delivered.reason
+
+
+def test_steps_that_only_the_tuned_training_left_out_may_make_it_late():
+    late = FALL[:1] * 3 + FALL[:-3]
+    for skipped, same in (({}, False), ({"tuned": 3}, True), ({"tuned": 3, "baseline": 3}, False)):
+        taken = turns(baseline=1000, tuned=2000, losses={"baseline": FALL, "tuned": late})
+        taken.skipped.update(skipped)
+        assert judged(taken).parity.same_training is same
+
+
+def test_an_emitted_program_that_has_a_part_of_the_settings_is_held_against_the_losses_too():
+    other = [loss + 1 for loss in CURVE]
+    taken = turns(baseline=1000, tuned=2000, delivered=1900, losses={"delivered": other})
+    found = judged(taken, missing=["threads = 1 was asked for, and the run had 2"])
+    assert found.outcome == "faster" and found.parity.same_training is True
+    assert found.delivered.parity.same_training is False
+    assert found.delivered.reason.startswith("The emitted program did not train the same: The loss")
 
 
 def test_what_was_not_emitted_says_why():

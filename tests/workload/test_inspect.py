@@ -1,13 +1,14 @@
 """Live parts of a program as plain data."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+from torch.utils.hooks import RemovableHandle
 
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
 
@@ -66,6 +67,24 @@ class TestModel:
         assert describe_model(model).compiled == "off"
         model.compile(mode=mode)
         assert describe_model(model).compiled == mode
+
+    @pytest.mark.parametrize(
+        "hooked",
+        [
+            lambda model: model[0].weight.register_hook(torch.sign),
+            lambda model: model[0].weight.register_post_accumulate_grad_hook(print),
+            lambda model: model.register_full_backward_hook(print),
+        ],
+        ids=["parameter", "accumulated", "module"],
+    )
+    def test_hooks_on_gradients_are_seen_as_long_as_they_are_there(
+        self, hooked: Callable[[nn.Module], RemovableHandle]
+    ) -> None:
+        model = convnet()
+        hook = hooked(model)
+        assert describe_model(model).gradient_hooks
+        hook.remove()
+        assert not describe_model(model).gradient_hooks
 
     @compiles
     def test_a_module_of_torchs_own_is_not_compiled_in_place(self) -> None:

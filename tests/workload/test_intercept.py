@@ -321,6 +321,27 @@ def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) 
     assert seen.samples_per_step == 20
 
 
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [("x, number", 11), ("x, rate=number / 2", 11), ("x, 3, number % 2 == 0", 2), ("x", 1)],
+)
+def test_numbers_that_a_model_is_called_with_are_seen_in_every_step(
+    tmp_path: Path, given: str, calls: int
+) -> None:
+    model = """
+class Timed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 2)
+    def forward(self, x, number=1, double=False, *, rate=1.0): return self.inner(x)
+model, number = Timed(), 0
+optimizer ="""
+    text = PLAIN.replace("\noptimizer =", model).replace("=32", "=20")
+    text = text.replace("model(x), y)", f"model({given}), y); number += 1")
+    seen = observe(text, tmp_path)
+    assert (seen.shapes, seen.calls) == (1, calls)
+
+
 def test_a_loader_made_anew_for_every_step_is_the_training_loader(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "for x, y in loader:", "for x, y in [next(iter(DataLoader(dataset, 20)))]:"
@@ -526,6 +547,16 @@ def test_steps_that_a_scaler_leaves_out_are_counted_and_are_no_accumulation(
     assert (window.skipped_steps, later.skipped_steps) == (3, 0)
     assert seen.micro_batches == seen.backwards_per_step == 1
     assert seen.samples_per_step == pytest.approx(200 / 7, rel=0.15)
+    overflowing = [number for number, loss in enumerate(window.losses, 1) if loss > 1]
+    assert overflowing == [1, 2, 5] and max(later.losses) < 1
+    assert len(window.losses) == (10 if optimizer == "AdamW" else 7)
+
+
+def test_steps_left_out_in_a_loop_before_are_not_of_this_one(tmp_path: Path) -> None:
+    first = OVERFLOWING.replace("range(50)", "range(1)").replace("(1, 2, 5)", "(1, 3)")
+    text = first.replace("AdamW", "SGD") + PLAIN[PLAIN.index("\nloader") :]
+    window = window_of(run(text, steps(6), folder=tmp_path, passed_loops=1))
+    assert (window.skipped_steps, len(window.losses)) == (0, 7)
 
 
 def test_steps_that_autotunes_own_scaler_leaves_out_are_counted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from autotune.workload.setup import Precision, Setup
+from autotune.workload.window import Window
 from tests.workload.programs import PLAIN, losses, run, steps, window_of
 
 SETUP = Setup(precision=Precision(dtype="float16", scaled=True))
@@ -99,3 +100,99 @@ def test_an_optimizer_of_a_loop_before_has_nothing_to_do_with_it(tmp_path: Path)
     one = window_of(run(text, steps(10), folder=tmp_path, passed_loops=1)).losses
     other = window_of(run(text, steps(10), setup=SETUP, folder=tmp_path, passed_loops=1)).losses
     assert other == pytest.approx(one, rel=0.02)
+
+
+def same(text: str, folder: Path, *, count: int = 40) -> bool:
+    """Whether `text` trains in fp16 as it does by itself, but for its rounding."""
+    own, given = (
+        window_of(run(text, steps(count - 1), setup=setup, folder=folder)).losses
+        for setup in (None, SETUP)
+    )
+    return given == pytest.approx(own, rel=0.03, abs=0.01)
+
+
+def window(text: str, folder: Path, *, count: int = 10) -> Window:
+    return window_of(run(text, steps(count), setup=SETUP, folder=folder))
+
+
+GUARDED = """
+if not all(p.grad.isfinite().all() for p in model.parameters()):
+    continue
+"""
+BY_HAND_TO_NONE = "for p in model.parameters(): p.grad = None"
+
+
+@pytest.mark.parametrize(
+    "zeroing",
+    ["optimizer.zero_grad()", "model.zero_grad(set_to_none=False)", BY_HAND_TO_NONE],
+    ids=["to none", "to zero", "by hand"],
+)
+def test_the_scale_falls_where_the_program_itself_leaves_out_what_overflows(
+    tmp_path: Path, zeroing: str
+) -> None:
+    text = before_step(GUARDED).replace(BACKWARD, "(loss * 1e4).backward()")
+    text = text.replace("optimizer.zero_grad()", zeroing)
+    assert window(text, tmp_path).steps == 10
+
+
+CLIPPED = """
+norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+assert norm < 10, f"the norm is {norm}"
+"""
+LOOP = PLAIN[PLAIN.index("\nloader") :]
+ONLY_THE_HEAD = "optimizer = torch.optim.SGD(model[2].parameters(), lr=1e-2)"
+
+
+def test_a_later_optimizer_sees_gradients_at_their_own_size(tmp_path: Path) -> None:
+    adam = next(line for line in LOOP.splitlines() if "AdamW" in line)
+    head = PLAIN.replace("range(50)", "range(3)").replace(adam, ONLY_THE_HEAD)
+    run(head + before_step(CLIPPED, LOOP), steps(60), setup=SETUP, folder=tmp_path)
+
+
+def folds(loop: str) -> str:
+    """Three trainings of a model of their own, each kept."""
+    body = "model = nn.Linear(8, 2)\n" + loop.replace("range(50)", "range(4)")
+    body += "kept.append((model, optimizer))\n"
+    return (
+        PLAIN.removesuffix(LOOP)
+        + "kept = []\nfor fold in range(3):\n"
+        + textwrap.indent(body, "    ")
+    )
+
+
+def test_each_fold_sees_gradients_at_their_own_size_from_its_first_step_on(tmp_path: Path) -> None:
+    run(folds(before_step(CLIPPED, LOOP)), steps(80), setup=SETUP, folder=tmp_path)
+
+
+def test_what_has_overflowed_in_a_fold_holds_back_no_step_of_the_next(tmp_path: Path) -> None:
+    loop = LOOP.replace(BACKWARD, "(loss * (1 if fold or epoch < 3 else 1e38)).backward()")
+    assert window(folds(loop), tmp_path, count=35).skipped_steps == 7
+
+
+IN_A_LIST = "loss.backward(); torch.autograd.backward([model(x).mean() / 9, model(x).std() / 9])"
+VECTOR = """each = nn.functional.cross_entropy(model(x), y, reduction="none") / len(y)
+        number += 1
+        each.sum().backward() if number % 2 else each.backward(torch.ones_like(each))"""
+
+
+@pytest.mark.parametrize("lines", [IN_A_LIST, VECTOR], ids=["list", "vector"])
+def test_losses_that_are_not_one_number_are_left_at_their_own_size(
+    tmp_path: Path, lines: str
+) -> None:
+    assert same(before_step(AT_ONCE, PLAIN.replace(BACKWARD, lines)), tmp_path)
+
+
+def test_a_step_without_gradients_is_the_programs_own(tmp_path: Path) -> None:
+    text = before_step("number += 1").replace(BACKWARD, "number % 5 == 4 or loss.backward()")
+    assert same(text, tmp_path)
+
+
+def test_a_second_step_on_the_same_gradients_goes_as_far(tmp_path: Path) -> None:
+    plain = PLAIN.replace("AdamW", "SGD").replace("1e-2", "0.5")
+    assert same(plain.replace(STEP, STEP + STEP), tmp_path)
+
+
+def test_a_program_with_a_scaler_of_its_own_is_given_no_other(tmp_path: Path) -> None:
+    own = written_with_a_scaler(before_step(unscaled_before(AT_ONCE)))
+    without_autocast = own.replace("with torch.autocast('cpu', torch.float16): ", "")
+    assert losses(without_autocast, tmp_path, setup=SETUP) == losses(own, tmp_path)

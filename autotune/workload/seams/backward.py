@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
-from autotune.workload.seams import loader, model, scaling
+from autotune.workload.seams import loader, model
 from autotune.workload.seams.optimizer import step_without_optimizer
+from autotune.workload.seams.scaling import Scaler
 
 _scale, _step = torch.amp.GradScaler.scale, torch.amp.GradScaler.step
 
@@ -65,7 +66,8 @@ def _any_backward(live: Live) -> Any:
             began(now())
             try:
                 original(tensors, *args, **kwargs)
-                scaling.unscale(live)
+                if live.scaler is not None:
+                    live.scaler.unscale()
             finally:
                 ended(now())
         finally:
@@ -125,8 +127,9 @@ def _scaled(live: Live, tensors: Any) -> Any:
         return tensors
     if live.setup.micro_batches > 1:
         tensors = tensors * live.share
-    if live.setup.precision and live.setup.precision.scaled:
-        tensors = scaling.scaled(live, tensors)
+    if live.setup.precision and live.setup.precision.scaled and not live.scaler_seen:
+        live.scaler = live.scaler or Scaler(live)
+        tensors = live.scaler.scaled(tensors)
     return tensors
 
 
@@ -145,7 +148,9 @@ def _install_scaler(live: Live) -> None:
         before = live.pace.steps
         outcome = _step(self, optimizer, *args, **kwargs)
         if self.is_enabled() and (live.leader is None or live.leader() is optimizer):
-            live.skipped += live.scaler is None and live.pace.steps == before
+            if live.scaler is None and live.pace.steps == before:
+                live.skipped += 1
+                live.pace.leave_out_step()
             state = self._per_optimizer_states[id(optimizer)]
             live.pace.add_overflows(state["found_inf_per_device"].values())
         return outcome

@@ -15,7 +15,7 @@ from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.kept import kept_by
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.rehearsal import rehearse
-from autotune.workload.seams import construction
+from autotune.workload.seams import construction, model
 from autotune.workload.seams.construction import BUILT
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
@@ -119,6 +119,8 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     """A batch of a loader that has not trained so far: validation, unless a backward follows."""
     live.plain = False
     live.pace.leave_training()
+    if threading.get_ident() == live.thread:
+        model.close_autocast(live)
     batch = _draw(iterator)
     samples = batches.count_samples(batch, iterator._autotune_loader.batch_size)
     live.stranger = built, iterator, samples
@@ -130,6 +132,7 @@ def _waits(live: Live) -> bool:
     if threading.get_ident() != live.thread:
         live.drawn_in_thread = True
         return False
+    model.close_autocast(live)  # the batch before had no backward pass
     if live.pace.away:
         live.pace.enter_training()
     return True

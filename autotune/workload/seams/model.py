@@ -22,7 +22,7 @@ _replicate_for_data_parallel = nn.Module._replicate_for_data_parallel
 
 _CALL = "_compiled_call_impl"  # the attribute that nn.Module asks first
 _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
-_SHAPES = 256  # more distinct ones need no counting
+_CALLS = 256  # more distinct ones need no counting
 
 
 def install(live: Live) -> None:
@@ -87,7 +87,7 @@ def hook(live: Live, module: nn.Module) -> None:
             if trainable:
                 _note_training(live, module, args, kwargs)
         elif not args or getattr(args[0], "shape", None) != last_shape or last_shape is None:
-            last_shape = _note_shape(live, module, args, kwargs)
+            last_shape = _note_for_good(live, module, args, kwargs)
         began(now())
         try:
             outcome = inner(*args, **kwargs)
@@ -143,8 +143,24 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     if module in live.trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
+            close_autocast(live)
             live.leave_training()
     return not live.pace.away
+
+
+def _set_autocast(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
+    """Open autocast for a model that trains, and close it for one that evaluates a batch, which is
+    not what another model gave.
+    """
+    if live.setup.precision is None:
+        return
+    if module.training:
+        if live.open_autocast is None:
+            _open_autocast(live, live.setup.precision)
+    elif module in live.trained:
+        given = batches.first_tensor(args, kwargs)
+        if given is None or not given.requires_grad:
+            close_autocast(live)
 
 
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -154,8 +170,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
     shape = _note_shape(live, module, args, kwargs)
     if shape is not None:
         live.forward_samples = shape[0] if shape else 1
-    if live.setup.precision is not None and live.open_autocast is None:
-        _open_autocast(live, live.setup.precision)
+    _set_autocast(live, module, args, kwargs)
     if live.discovering:
         if not live.forward_begun:
             live.note_place("forward")
@@ -165,19 +180,35 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
 
 
 def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
-    """Remember the shape of the first tensor that `module` is given, and give it."""
+    """Remember the shape of the first tensor that `module` is given, and the numbers; give the
+    shape.
+    """
     live.outputs.look()
     given = args[0] if args else None
     found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
     if found is None:
         return None
-    if (id(module), found.shape) not in live.shapes and len(live.shapes) < _SHAPES:
-        live.shapes.add((id(module), tuple(found.shape)))
+    if len(live.calls) < _CALLS:
+        live.calls.add((id(module), tuple(found.shape), _numbers(args, kwargs)))
     return found.shape
 
 
+def _note_for_good(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
+    """The shape with which further calls are alike; None where they may have other numbers."""
+    shape = _note_shape(live, module, args, kwargs)
+    return None if _numbers(args, kwargs) else shape
+
+
+def _numbers(args: Any, kwargs: Any) -> tuple[float, ...]:
+    """A step's number, a rate: compiled code holds for just these where it is not dynamic."""
+    return tuple(each for each in (*args, *kwargs.values()) if isinstance(each, int | float))
+
+
 def _open_autocast(live: Live, precision: Precision) -> None:
-    """Autocast from here to the backward pass, so that the loss is computed under it as well."""
+    """Autocast from here to the backward pass, so that the loss is computed under it as well.
+
+    It keeps the weights that it has cast, so it must end before they change, with or without one.
+    """
     live.open_autocast = torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))
     live.open_autocast.__enter__()
 

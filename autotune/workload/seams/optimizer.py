@@ -2,7 +2,6 @@
 by.
 """
 
-import functools
 import types
 import weakref
 from typing import Any
@@ -14,7 +13,7 @@ from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.seams import model, scaling
+from autotune.workload.seams import model
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
@@ -90,6 +89,7 @@ def _any_step(live: Live) -> Any:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
             return type(self).step(self, *args, **kwargs)
+        model.close_autocast(live)  # gradients need not come from a backward pass
         if live.group_open:
             return None  # more micro-batches of this batch are to come
         if live.rehearsal is not None:
@@ -100,7 +100,7 @@ def _any_step(live: Live) -> Any:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = type(self).step
         if live.scaler is not None:
-            update = functools.partial(scaling.step, live)
+            update = live.scaler.step
         live.stepping = True
         began(now())
         try:
@@ -143,9 +143,8 @@ def _rehearse_step(live: Live, optimizer: Any) -> None:
     """Gradients are looked at in the place of a step, and weights stay what they are."""
     assert live.rehearsal is not None
     live.rehearsal.take(optimizer)
-    if live.unscaled is not None and live.scaler is not None:
-        live.scaler.update()  # the next gradients are to be unscaled again
-        live.unscaled = None
+    if live.scaler is not None:
+        live.scaler.tell()
     live.holding = False
     live.end_step()
 
@@ -162,8 +161,9 @@ def _install_zero_grad(live: Live) -> None:
 
 
 def _zero_grad(live: Live, owner: Any) -> Any:
-    original, wanted = owner.zero_grad, live.setup.set_to_none
-    needed = wanted is not None or live.setup.micro_batches > 1
+    original, wanted, precision = owner.zero_grad, live.setup.set_to_none, live.setup.precision
+    scales = precision is not None and precision.scaled
+    needed = wanted is not None or live.setup.micro_batches > 1 or scales
 
     def zero_grad(self: Any, set_to_none: bool = True) -> None:
         if live.discovering:
@@ -174,6 +174,8 @@ def _zero_grad(live: Live, owner: Any) -> Any:
         if live.holding:
             return
         original(self, set_to_none if wanted is None else wanted)
+        if live.scaler is not None:
+            live.scaler.tell()  # the step may have been left out
 
     return zero_grad
 

@@ -1,0 +1,65 @@
+"""Autocast that a training forward opens ends before the weights change that it has cast."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.workload.setup import Precision, Setup
+from tests.workload.programs import PLAIN, observe, run, steps
+
+SETUP = Setup(precision=Precision(dtype="bfloat16", scaled=False))
+BACKWARD = "        loss.backward()\n"
+STEP = "        optimizer.step()\n"
+GRADIENTS = """
+        parameters = list(model.parameters())
+        for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+            p.grad = gradient
+"""
+FORWARD = "        loss = criterion(model(x), y)\n"
+CHECKED = """
+        given = model(x)
+        assert given.abs().max() > 0, "these are the weights of the average"
+        loss = criterion(given, y)
+"""
+ENDED = "        assert not torch.is_autocast_enabled('cpu')\n"
+LOADER = "loader = DataLoader(dataset, batch_size=32, shuffle=True)\n"
+VALIDATION = "validation = DataLoader(dataset, batch_size=50)\n"
+
+
+def test_a_step_without_a_backward_pass_ends_it(tmp_path: Path) -> None:
+    text = PLAIN.replace(BACKWARD, GRADIENTS).replace(STEP, STEP + ENDED)
+    assert observe(text, tmp_path, setup=SETUP).autocast == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    "evaluation",
+    ["model.eval(); model(x); model.train()", "for a, b in validation: model(a)"],
+    ids=["in eval mode", "of another loader"],
+)
+def test_what_is_evaluated_leaves_no_weights_behind(tmp_path: Path, evaluation: str) -> None:
+    """Those of an average take the place of the model's own while it is evaluated."""
+    text = PLAIN.replace(LOADER, LOADER + VALIDATION).replace(FORWARD, CHECKED)
+    swapped = f"""
+        with torch.no_grad():
+            own = [p.clone() for p in model.parameters()]
+            for p in model.parameters(): p.zero_()
+        {evaluation}
+        with torch.no_grad():
+            for p, kept in zip(model.parameters(), own): p.copy_(kept)
+"""
+    run(text.replace(STEP, STEP + swapped), steps(20), setup=SETUP, folder=tmp_path)
+
+
+def test_a_generators_loss_is_under_autocast_also_where_its_critic_is_in_eval_mode(
+    tmp_path: Path,
+) -> None:
+    text = PLAIN.replace("optimizer =", "critic = nn.Linear(2, 2)\noptimizer =", 1)
+    text = text.replace("model.parameters()", "[*model.parameters(), *critic.parameters()]")
+    text = text.replace(STEP, STEP + "        critic.eval()\n")
+    text = text.replace("criterion(model(x), y)", "criterion(critic(model(x)), y)")
+    assert observe(text, tmp_path, setup=SETUP).autocast == "bfloat16"
+
+
+def test_a_model_in_eval_mode_opens_none(tmp_path: Path) -> None:
+    text = PLAIN.replace("for epoch", "model.eval()\nfor epoch", 1)
+    assert observe(text, tmp_path, setup=SETUP).autocast == ""
