@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from autotune.workload.conversation import Tell
 from autotune.workload.setup import Precision, Setup
-from tests.workload.programs import PLAIN, observe, run, steps
+from tests.workload.programs import HEAD, PLAIN, observe, run, seen_of, steps
 
 SETUP = Setup(precision=Precision(dtype="bfloat16", scaled=False))
 BACKWARD = "        loss.backward()\n"
@@ -63,3 +64,28 @@ def test_a_generators_loss_is_under_autocast_also_where_its_critic_is_in_eval_mo
 def test_a_model_in_eval_mode_opens_none(tmp_path: Path) -> None:
     text = PLAIN.replace("for epoch", "model.eval()\nfor epoch", 1)
     assert observe(text, tmp_path, setup=SETUP).autocast == ""
+
+
+def test_a_teacher_computes_in_the_format_of_the_step(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+teacher = nn.Linear(8, 2).requires_grad_(False)
+formats = []
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(dataset, batch_size=32):
+    with torch.no_grad():
+        wanted = teacher(x)
+    formats.append(wanted.dtype)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), wanted).backward()
+    optimizer.step()
+with open("formats", "w") as file:
+    print(*formats, file=file)
+"""
+    )
+    seen = seen_of(run(text, steps(3), Tell(), folder=tmp_path, setup=SETUP))
+    assert seen.places.frozen is not None
+    assert text.splitlines()[seen.places.frozen.line - 1].strip() == "wanted = teacher(x)"
+    run(text, steps(99), folder=tmp_path, setup=SETUP)
+    assert set((tmp_path / "formats").read_text().split()) == {"torch.bfloat16"}

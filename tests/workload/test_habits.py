@@ -255,3 +255,32 @@ def test_no_hook_is_left_on_a_model(tmp_path: Path) -> None:
     assert isinstance(reports[-1], Ended)
     assert "_compiled_call_impl" not in vars(kept[0])
     assert torch.is_tensor(kept[0](torch.zeros(1, 8)))
+
+
+def test_a_model_that_is_given_objects_counts_them(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+class Graph:
+    def __init__(self, index):
+        self.nodes = inputs[index : index + 5]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 2)
+
+    def forward(self, graphs):
+        return torch.stack([self.layer(graph.nodes).mean(0) for graph in graphs])
+
+model = Net()
+graphs = [Graph(index) for index in range(100)]
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(50):
+    optimizer.zero_grad()
+    model(graphs[step : step + 4]).sum().backward()
+    optimizer.step()
+"""
+    )
+    window = window_of(run(text, steps(5), steps(5), folder=tmp_path))
+    assert (window.steps, window.samples) == (5, 20)

@@ -261,18 +261,31 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     ends = time.perf_counter() + seconds
     drawn = samples = 0
     fresh = False
-    while time.perf_counter() < ends:
-        try:
-            batch = _draw(iterator)
-        except StopIteration:
-            if fresh:
-                return "the loader gave no batch"
-            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
-            continue
-        fresh = False
-        drawn += 1
-        samples += batches.count_samples(batch, loader.batch_size)
+    try:
+        while time.perf_counter() < ends:
+            try:
+                batch = _draw(iterator)
+            except StopIteration:
+                if fresh:
+                    return "the loader gave no batch"
+                _end_workers(live, iterator)
+                iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
+                continue
+            fresh = False
+            drawn += 1
+            samples += batches.count_samples(batch, loader.batch_size)
+    finally:
+        _end_workers(live, iterator)
     return drawn, samples
+
+
+def _end_workers(live: Live, iterator: Any) -> None:
+    """End those of an epoch that was begun to be drained. Left to the collection of garbage, it may
+    take torch five seconds for each of them.
+    """
+    ours = iterator is not live.training_iterator
+    if ours and iterator._num_workers and not iterator._persistent_workers:
+        iterator._shutdown_workers()
 
 
 def worker_ids(live: Live) -> list[int]:

@@ -76,9 +76,11 @@ def hook(live: Live, module: nn.Module) -> None:
         nonlocal last_shape
         if _is_no_step() or live.elsewhere:
             return inner(*args, **kwargs)
+        call = inner
         if not torch.is_grad_enabled():
             if not _belongs_to_step(live, module):
                 return inner(*args, **kwargs)
+            call = _frozen(live, module, inner)
         elif not ready and _is_to_train(module):
             live.unhook(module, _CALL)
             hook(live, module)
@@ -90,7 +92,7 @@ def hook(live: Live, module: nn.Module) -> None:
             last_shape = _note_for_good(live, module, args, kwargs)
         began(now())
         try:
-            outcome = inner(*args, **kwargs)
+            outcome = call(*args, **kwargs)
         finally:
             ended(now())
         noted = ready and live.discovering
@@ -148,6 +150,18 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     return not live.pace.away
 
 
+def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
+    """A teacher's call, or an encoder's: `call` in the format that the step is computed in."""
+    precision = live.setup.precision
+    if module in live.trained or live.open_autocast is not None:
+        return call
+    if live.discovering and not live.forward_begun:
+        live.note_place("frozen")
+    if precision is None:
+        return call
+    return torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))(call)
+
+
 def _set_autocast(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
     """Open autocast for a model that trains, and close it for one that evaluates a batch, which is
     not what another model gave.
@@ -170,6 +184,8 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
     shape = _note_shape(live, module, args, kwargs)
     if shape is not None:
         live.forward_samples = shape[0] if shape else 1
+    elif not live.forward_samples:  # objects of the program's own: graphs, texts
+        live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
     _set_autocast(live, module, args, kwargs)
     if live.discovering:
         if not live.forward_begun:
