@@ -71,8 +71,8 @@ class Live:
     drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
     draw_began: float | None = None  # since the last step
     training_iterator: Any = None
-    stranger: tuple["BuiltLoader", Any, int] | None = None  # drawn last, from a loader not known to
-    # train, since the last backward
+    drained: Any = None  # iterator of an epoch that is drawn with no model
+    stranger: tuple["BuiltLoader", Any, int] | None = None  # as drawn, of one not known to train
     looked: bool = False  # a batch was computed without gradients, and none with them since
     leader: "weakref.ref[torch.optim.Optimizer] | None" = None
     clock: Clock = field(init=False)

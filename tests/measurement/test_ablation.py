@@ -17,5 +17,5 @@ def test_a_program_that_ends_at_once_is_started_again_for_what_is_missing(start:
     text = PLAIN.replace("range(50)", "range(3)")
     ablation = ablate(lambda: start(text), seconds=1.0, cores=2, warm_seconds=1.0)
     assert ablation.ended
-    assert ablation.windows[AS_IS][0].steps > 3
+    assert sum(window.steps for window in ablation.windows[AS_IS]) > 3
     assert DRAIN in ablation.windows

@@ -284,3 +284,11 @@ for step in range(50):
     )
     window = window_of(run(text, steps(5), steps(5), folder=tmp_path))
     assert (window.steps, window.samples) == (5, 20)
+
+
+def test_short_epochs_are_drained_on_from_window_to_window(tmp_path: Path) -> None:
+    text = PLAIN.replace("batch_size=32", "batch_size=20, num_workers=2")
+    short = [RunWindow(seconds=0.0, mode=DRAIN)] * 25
+    reports = run(text, steps(9), *short, steps(1), folder=tmp_path)
+    drained = [each for each in reports if isinstance(each, Window) and each.mode == DRAIN]
+    assert [window.steps for window in drained] == [1] * 25  # of three epochs of ten batches

@@ -231,6 +231,7 @@ def _note_ahead(live: Live, place: Place) -> None:
 
 def feed(live: Live, mode: str) -> str:
     """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
+    _end_drained(live)
     if mode == REHEARSE:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
@@ -249,10 +250,13 @@ def feed(live: Live, mode: str) -> str:
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:
-    """Draw batches from the training loader for `seconds` with no model: (batches, samples), or why
-    it cannot be.
+    """Draw batches from the training loader for `seconds` with no model, one at least: (batches,
+    samples), or why it cannot be.
+
+    An epoch that is begun goes on in the next call: where epochs are short, workers would do
+    nothing but start.
     """
-    iterator = live.training_iterator
+    iterator = live.drained or live.training_iterator
     if iterator is None:
         return "the program has no DataLoader"
     if live.drawn_in_thread:  # an iterator is for one thread
@@ -261,30 +265,27 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     ends = time.perf_counter() + seconds
     drawn = samples = 0
     fresh = False
-    try:
-        while time.perf_counter() < ends:
-            try:
-                batch = _draw(iterator)
-            except StopIteration:
-                if fresh:
-                    return "the loader gave no batch"
-                _end_workers(live, iterator)
-                iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
-                continue
-            fresh = False
-            drawn += 1
-            samples += batches.count_samples(batch, loader.batch_size)
-    finally:
-        _end_workers(live, iterator)
+    while not drawn or time.perf_counter() < ends:
+        try:
+            batch = _draw(iterator)
+        except StopIteration:
+            if fresh:
+                return "the loader gave no batch"
+            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
+            live.drained = iterator
+            continue
+        fresh = False
+        drawn += 1
+        samples += batches.count_samples(batch, loader.batch_size)
     return drawn, samples
 
 
-def _end_workers(live: Live, iterator: Any) -> None:
-    """End those of an epoch that was begun to be drained. Left to the collection of garbage, it may
-    take torch five seconds for each of them.
+def _end_drained(live: Live) -> None:
+    """End the workers of an epoch that was begun to be drained. Left to the collection of garbage,
+    it may take torch five seconds for each of them.
     """
-    ours = iterator is not live.training_iterator
-    if ours and iterator._num_workers and not iterator._persistent_workers:
+    iterator, live.drained = live.drained, None
+    if iterator is not None and iterator._num_workers and not iterator._persistent_workers:
         iterator._shutdown_workers()
 
 
