@@ -30,7 +30,7 @@ from autotune.workload.target import Target
 # its limit after that.
 FIRST_START_LIMIT_SECONDS = 600.0
 LATER_STARTS_TAKE_AT_MOST = 5.0
-LIMIT_FLOOR_SECONDS = 60.0
+LIMIT_FLOOR_SECONDS = 30.0
 COMPILING_LIMIT_SECONDS = 300.0
 
 
