@@ -14,7 +14,7 @@ def parse_duration(text: str | float) -> float:
     Raises:
         UsageError: it is none of these, or not more than zero.
     """
-    seconds = float(text) if isinstance(text, (int, float)) else _parse(text.strip().lower())
+    seconds = float(text) if isinstance(text, (int, float)) else _parse(str(text).strip().lower())
     if not (seconds > 0 and math.isfinite(seconds)):
         raise UsageError(
             f"{text!r} is not a length of time", "write seconds, minutes or hours: 60s, 5m, 1h30m"

@@ -277,5 +277,12 @@ def _write_draft(draft: Path, text: str, *, like: Path) -> None:
         return
     with like.open("rb") as file:
         encoding, _ = tokenize.detect_encoding(file.readline)
+    own = like.read_bytes()
+    if own.decode(encoding).encode(encoding) != own:
+        raise PatchError(
+            f"{like} cannot be written exactly as it is: {encoding} has several ways to write the "
+            "same text.",
+            "Save it as UTF-8, and search again.",
+        )
     draft.write_bytes(text.encode(encoding))
     shutil.copymode(like, draft)

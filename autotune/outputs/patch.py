@@ -2,8 +2,10 @@
 makes it so.
 """
 
+import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 
 from autotune.knobs import KNOBS
@@ -76,9 +78,12 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
 
 
 def write_patch(emission: Emission, patch: Path, program: Path) -> None:
-    """Write the patch and the whole tuned program to these files."""
+    """Write the patch and the whole tuned program to these files; the program in the encoding that
+    it declares.
+    """
     write_whole(patch, emission.patch)
-    write_whole(program, emission.program)
+    lines = BytesIO(emission.program.encode("utf-8", errors="replace")).readline
+    write_whole(program, emission.program, encoding=tokenize.detect_encoding(lines)[0])
 
 
 def _files(seen: Seen) -> list[str]:

@@ -27,7 +27,7 @@ def ensure_room(folder: Path) -> None:
         raise _cannot_write(folder, error) from error
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, encoding: str = "utf-8") -> None:
     """Put `text` into the file at `path`, making its folders where they are missing.
 
     Raises:
@@ -37,7 +37,7 @@ def write_whole(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+            draft.write_bytes(text.encode(encoding, errors="backslashreplace"))
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)

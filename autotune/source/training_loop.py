@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autotune.source.counters import deciding_counter
 from autotune.source.forward import backwards_in_loop, is_zero_grad
 from autotune.source.loss import stored_names
 from autotune.source.places import Call, backward_and_step, refusal
@@ -197,6 +198,8 @@ def _unusual(loop: TrainingLoop) -> list[str]:
         found.append("statements of the loop share their lines")
     found += _unusual_steps(loop, calls)
     found += _uses_between(loop, nodes)
+    if counter := deciding_counter(script, nodes):
+        found.append(f"the loop counts its batches in {counter}, by which the program goes")
     return found
 
 

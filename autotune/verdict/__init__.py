@@ -238,7 +238,7 @@ def _outcome(
     left_out: int,
 ) -> tuple[str, str]:
     if not config:
-        return "no_gain", "No setting that was tried came out faster than the program as it is."
+        return "no_gain", "No setting came out faster than the program as it is."
     if BASELINE in turns.failures:
         return (
             "failed",

@@ -78,5 +78,19 @@ def test_a_program_s_project_arguments_and_links_are_protected(
     assert set(found) == set(folders.values())
 
 
+def test_what_the_program_names_itself_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = [tmp_path / name for name in ("project", "kept")]
+    for folder in folders:
+        folder.mkdir()
+    script = folders[0] / "train.py"
+    script.write_text(f"open('{folders[1]}/run/best.pt', 'w')\nurl = '/'\nother = '/tmp/x'\n")
+    found = protected_directories(script)
+    assert folders[1] in found
+    assert Path("/tmp") not in found
+
+
 def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machine() -> None:
     assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])

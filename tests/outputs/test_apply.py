@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError, UsageError
-from autotune.outputs.apply import apply_patch
+from autotune.outputs.apply import _write_draft, apply_patch
 from autotune.outputs.document import write_document
+from autotune.outputs.patch import Emission, write_patch
 from autotune.source import unified_patch
 from autotune.workload.target import RECIPE, SCRIPT, Target
 from tests import builders
@@ -144,6 +145,22 @@ def test_a_file_of_the_user_s_is_never_overwritten_or_deleted(tmp_path: Path) ->
     with pytest.raises(PatchError, match="added to since"):
         apply_patch(out, reverse=True)
     assert program.exists()
+
+
+def test_a_tuned_program_is_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
+    text = "# -*- coding: latin-1 -*-\nname = 'Übung'\n"
+    emission = Emission(program=text, patch="", edits=(), sources={})
+    write_patch(emission, tmp_path / "tuned.patch", tmp_path / "tuned.py")
+    assert (tmp_path / "tuned.py").read_bytes() == text.encode("latin-1")
+
+
+def test_a_source_that_its_encoding_does_not_give_back_is_left_alone(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    own = b"# -*- coding: iso2022_jp -*-\nname = '\x1b$B$\"\x1b(B\x1b$B$$\x1b(B'\nrate = 1\n"
+    script.write_bytes(own)
+    with pytest.raises(PatchError, match="several ways to write"):
+        _write_draft(tmp_path / "draft", own.decode("iso2022_jp"), like=script)
+    assert script.read_bytes() == own
 
 
 def test_encoding_line_ends_and_permissions_stay(tmp_path: Path) -> None:

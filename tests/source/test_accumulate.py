@@ -256,6 +256,17 @@ REFUSED = {
         "steps before backward",
     ),
     "closure": (("loss.backward()", "loss.backward(gradient)"), "arguments"),
+    "counts up to an end": (
+        ("    total", "    done += 1\n    if done == 10_000:\n        finish()\n    total"),
+        "counts its batches in done",
+    ),
+    "counts for a rate": (
+        (
+            "    total",
+            "    self.done = self.done + 1\n    set_rate(0.1 ** (self.done // 20))\n    total",
+        ),
+        "counts its batches in self.done",
+    ),
 }
 
 
@@ -267,6 +278,10 @@ REFUSED["a loader of another class"] = (
 USUAL = {
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
+    "counts to say so": (
+        "    total",
+        "    done += 1\n    if done % 10 == 0:\n        print(done, total / done)\n    total",
+    ),
     "sums in validation": (
         "loader =",
         "def validate():\n    return mse(model(x), y, reduction='sum')\nloader =",

@@ -1,6 +1,7 @@
 """Which paths are protected while a program is measured, and which stay real."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,9 @@ LINK_DEPTH = 2
 LINK_ENTRIES = 300
 # Where links lead to programs (a virtual environment's python), not to files that training writes.
 PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
+
+SHARED = ("/", "/tmp", "/var/tmp", "/home", "/mnt", "/media", "/opt", "/srv", "/var")  # noqa: S108
+_ABSOLUTE = re.compile(r"""["'](/[^"'\s]+)["']""")
 
 
 class Cover(StrEnum):
@@ -86,14 +90,28 @@ def protected_directories(
     """The directories whose files a run of `program` could change.
 
     Its project's root, the working directory, the home directory, what its arguments name (`--out
-    DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), `extra`, and
-    where links near the top of any of these lead (`checkpoints -> /mnt/big`).
+    DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), what its own
+    source names by an absolute path, `extra`, and where links near the top of any of these lead
+    (`checkpoints -> /mnt/big`).
     """
     named = [value for argument in arguments for value in (argument, argument.partition("=")[2])]
     places = [_nearest_directory(Path(value)) for value in named if _names_a_place(value)]
+    places += _written_in(program)
     found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *places, *extra)
     linked = [target for directory in dict.fromkeys(found) for target in _linked(directory)]
     return tuple(dict.fromkeys((*found, *linked)))
+
+
+def _written_in(program: Path) -> list[Path]:
+    """The directories of absolute paths in the text of `program`; no shared ones (`/tmp`)."""
+    try:
+        text = program.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    others = (*PROGRAMS, *SYSTEM)
+    named = {path for path in _ABSOLUTE.findall(text) if _names_a_place(path)}
+    found = [_nearest_directory(Path(path)) for path in sorted(named) if not _is_in(others, path)]
+    return [each for each in found if str(each) not in SHARED]
 
 
 def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:

@@ -1,0 +1,87 @@
+"""Whether a loop counts its batches, and something is decided by that count.
+
+Smaller batches are more batches: such a count would reach its end after fewer steps.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from autotune.source.script import Script, last_name
+
+_DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
+_SAYING = frozenset(
+    [
+        *("print", "log", "info", "debug", "warning", "write"),
+        *("add_scalar", "add_scalars", "log_metrics"),
+        *("set_postfix", "set_description", "update"),
+    ]
+)
+
+
+def deciding_counter(script: Script, body: Iterable[ast.AST]) -> str:
+    """The code of a count that `body` keeps and the program decides by, "" where there is none.
+
+    What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
+    decision.
+    """
+    for target in _counted(body):
+        counter = ast.dump(_loaded(target))
+        if any(_decides(node, counter) for node in _undecided(script.tree)):
+            return script.code(target)
+    return ""
+
+
+def _counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """What goes up by the same number each time."""
+    for node in body:
+        match node:
+            case ast.AugAssign(op=ast.Add(), target=target, value=ast.Constant(value=int())):
+                yield target
+            case ast.Assign(
+                targets=[target],
+                value=ast.BinOp(op=ast.Add(), left=left, right=ast.Constant(value=int())),
+            ) if ast.dump(_loaded(target)) == ast.dump(left):
+                yield target
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """`target` as it looks where it is read."""
+    match target:
+        case ast.Name(id=name):
+            return ast.Name(id=name, ctx=ast.Load())
+        case ast.Attribute(value=value, attr=name):
+            return ast.Attribute(value=value, attr=name, ctx=ast.Load())
+    return target
+
+
+def _undecided(tree: ast.AST) -> Iterator[ast.AST]:
+    """All of `tree` but statements that only say something now and then."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not (isinstance(node, ast.If) and not node.orelse and all(map(_says, node.body))):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _says(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return last_name(function) in _SAYING
+    return False
+
+
+def _decides(node: ast.AST, counter: str) -> bool:
+    """Whether `node` compares the counter, or reckons with it."""
+    match node:
+        case ast.While(test=test) | ast.If(test=test) | ast.IfExp(test=test):
+            return _reads(test, counter)
+        case ast.Compare():
+            return _reads(node, counter)
+        case ast.BinOp(op=operation):
+            return isinstance(operation, _DECIDING) and _reads(node, counter)
+    return False
+
+
+def _reads(node: ast.AST, counter: str) -> bool:
+    return any(ast.dump(each) == counter for each in ast.walk(node) if isinstance(each, ast.expr))
