@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autotune.durations import parse_duration
 from autotune.errors import UsageError
+from autotune.workload.target import load_target
 
 NOTEBOOK = """
 import sys
@@ -75,3 +77,14 @@ def test_lengths_of_time_are_read_as_people_write_them(text: str | float, second
 def test_what_is_no_length_of_time_is_refused(text: str | float) -> None:
     with pytest.raises(UsageError, match="length of time"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("arguments", [["--lr", 0.1], "--lr 0.1", None])
+def test_what_are_no_arguments_is_refused(arguments: Any) -> None:
+    with pytest.raises(UsageError, match="not a program's arguments"):
+        load_target(__file__, arguments)
+
+
+def test_what_is_no_program_is_refused() -> None:
+    with pytest.raises(UsageError, match="not the name of a program"):
+        load_target(None)  # type: ignore[arg-type]

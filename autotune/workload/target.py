@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune.errors import UsageError
 from autotune.source import imports_package, missing_from_recipe
@@ -88,6 +89,17 @@ class Target:
         return texts
 
 
+def _check_types(path: object, arguments: Any) -> None:
+    if not isinstance(path, (str, os.PathLike)):
+        raise UsageError(f"{path!r} is not the name of a program", 'name a file: "train.py"')
+    listed = isinstance(arguments, Sequence) and not isinstance(arguments, str)
+    if not listed or not all(isinstance(each, str) for each in arguments):
+        raise UsageError(
+            f"{arguments!r} are not a program's arguments",
+            'write them as a list of texts: ["--lr", "0.1"]',
+        )
+
+
 def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> Target:
     """The target in the file `path`, or of the module or package that has this dotted name from
     here on.
@@ -95,8 +107,9 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     A file that imports its own package is run as a module of it, as `python -m` runs it.
 
     Raises:
-        UsageError: there is no such file, or it is not a Python program.
+        UsageError: there is no such file, it is not a Python program, or an argument is no text.
     """
+    _check_types(path, arguments)
     file, module = Path(path).expanduser(), ""
     if not file.is_file():
         file, module = _named(str(path)) or (file, "")
