@@ -288,6 +288,9 @@ class TestBusyLines:
     def test_the_function_that_takes_most_of_a_phase_is_named(self):
         assert "70 % of each step, 40 % in auc (metrics.py:41); without" in named(busy())
 
+    def test_no_function_takes_more_than_the_phase(self):
+        assert "70 % of each step, 70 % in auc (metrics.py:41); without" in named(busy(share=0.8))
+
     def test_one_that_takes_little_of_it_is_not(self):
         assert "auc" not in named(busy(share=0.1))
 

@@ -55,12 +55,14 @@ def busiest(profile: Profile, phase: str) -> str:
     "" where no function of the program's own takes much of it.
     """
     found = next((line for line in profile.lines if line.phase == phase), None)
-    if found is None or found.share < MUCH * profile.phases.get(phase, 0.0):
+    whole = profile.phases.get(phase, 0.0)
+    if found is None or found.share < MUCH * whole:
         return ""
+    share = percent(min(found.share, whole))  # they are of other steps
     place = f"{Path(found.path).name}:{found.line}"
     if found.function.startswith("<"):  # a module, a lambda, a comprehension
-        return f", {percent(found.share)} at {place}"
-    return f", {percent(found.share)} in {found.function} ({place})"
+        return f", {share} at {place}"
+    return f", {share} in {found.function} ({place})"
 
 
 def _gradless_share(profile: Profile) -> float:
