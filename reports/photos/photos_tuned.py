@@ -126,7 +126,8 @@ def main():
                         persistent_workers=True)
     model = ResNet(len(PICTURES)).to(device)
     model.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9,
+                                foreach=True)
 
     for epoch in range(args.epochs):
         started = time.perf_counter()
@@ -134,7 +135,8 @@ def main():
         for images, labels in loader:
             images, labels = images.to(device), labels.to(device)
             optimizer.zero_grad()
-            loss = functional.cross_entropy(model(images), labels)
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                loss = functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
             total_loss += loss.item() * len(labels)

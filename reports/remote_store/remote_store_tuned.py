@@ -66,7 +66,7 @@ def build_model():
 
 def build_optimizer(model):
     model.to(memory_format=torch.channels_last)
-    return torch.optim.Adam(model.parameters(), lr=2e-3, foreach=True)
+    return torch.optim.Adam(model.parameters(), lr=2e-3, fused=True)
 
 
 # The training program.
@@ -234,7 +234,8 @@ def main() -> None:
         for batch in loader:
             batch = to_device(batch, device)
             optimizer.zero_grad()
-            loss = training_step(model, batch)
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                loss = training_step(model, batch)
             loss.backward()
             optimizer.step()
             progress.add(loss, count_samples(batch))
