@@ -106,8 +106,8 @@ class Compile(Knob):
 
     def apply(self, setup: Setup, value: Value) -> None:
         def compile_in_place(model: "nn.Module") -> None:
-            # Else torch compiles for any size at the first short batch, and that slower code runs
-            # for the full ones too from then on: not what was timed before it.
+            # Else torch compiles for any size at the first short batch, and that code runs for the
+            # full ones too from then on: not what was timed before it.
             model.compile(mode=str(value), dynamic=False)
 
         if value != "off":

@@ -38,8 +38,8 @@ _AMPERE = (8, 0)
 # Volta, the first with tensor cores for fp16.
 _VOLTA = (7, 0)
 
-# Of what a product of large matrices gains on a CPU, as logarithms: small models cast more than
-# they multiply, and came out at 0.8 to 1.4 times their speed where one was 3.3 times as fast.
+# What is expected of a whole model on a CPU, of what a product of large matrices gains there, in
+# logarithms: small models cast more than they multiply.
 _GAINED_ON_A_CPU = 0.15
 
 # What torch's messages call the shorter formats, where one meets an operation without it.

@@ -13,7 +13,7 @@ _SAYING = frozenset(
     [
         *("print", "log", "info", "debug", "warning", "write"),
         *("add_scalar", "add_scalars", "log_metrics"),
-        *("set_postfix", "set_description", "update"),
+        *("set_postfix", "set_description"),
     ]
 )
 
