@@ -200,13 +200,14 @@ def _memory(profile: Profile) -> Finding | None:
     if not grade:
         return None
     sizes = f"{memory.peak_bytes / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
+    what = "the memory limit" if memory.is_limit else "the device's memory"
     return Finding(
         bottleneck=Bottleneck.MEMORY,
         severity=grade,
         evidence=f"Peak {sizes}; parameters {memory.parameter_bytes / GIB:.1f} GiB, "
         f"optimizer state {memory.optimizer_bytes / GIB:.1f} GiB.",
         max_gain=None,
-        headline=f"Fills {percent(share)} of the device's memory at its peak ({sizes}).",
+        headline=f"Fills {percent(share)} of {what} at its peak ({sizes}).",
     )
 
 

@@ -169,8 +169,9 @@ def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
     limit = context.options.memory_limit_bytes
     if limit is not None:
         memory = profiled.memory
-        memory = replace(memory, capacity_bytes=min(memory.capacity_bytes, limit))
-        profiled = replace(profiled, memory=memory)
+        if limit < memory.capacity_bytes:
+            memory = replace(memory, capacity_bytes=limit, is_limit=True)
+            profiled = replace(profiled, memory=memory)
     context.listener.profiled(profiled, diagnose(profiled))
     return profiled, baseline
 
@@ -210,13 +211,15 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
 def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -> Cost:
     seconds = context.spent_seconds
     steps, start_seconds = None, 0.0
-    if verdict.outcome == "faster" and verdict.speedup:
+    pace = verdict.baseline_samples_per_second
+    if verdict.outcome == "faster" and verdict.speedup and pace:
         start_seconds = found.start_seconds
-        saved = profiled.step_seconds * (1 - 1 / verdict.speedup.estimate)
+        step_seconds = profiled.step_seconds * profiled.samples_per_second / pace
+        saved = step_seconds * (1 - 1 / verdict.speedup.estimate)
         steps = round((seconds + start_seconds) / saved) if saved > 0 else None
     return Cost(
         seconds=seconds,
-        trials=len(found.trials),
+        trials=found.own_trials,
         break_even_steps=steps,
         start_seconds=start_seconds,
     )

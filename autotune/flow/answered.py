@@ -11,7 +11,7 @@ from autotune.flow.sameness import search_key, study_key
 from autotune.measurement.process import RunEnded
 from autotune.outputs.document import read_document
 from autotune.result import Result
-from autotune.trials.trial import FINAL
+from autotune.trials.trial import FINAL, PASSING
 from autotune.workload.seen import Seen
 from autotune.workload.target import OBJECTS
 
@@ -75,8 +75,10 @@ def _kept(context: Context) -> Result | None:
     if search is None or search.ending is None or verdict is None:
         return None
     is_settled = verdict.outcome != "failed" and not verdict.is_open
-    is_final = search.ending.why in FINAL and is_settled
-    is_whole = verdict.outcome != "faster" or (options.out / "tuned.toml").exists()
+    disturbed = any(getattr(trial.outcome, "kind", "") in PASSING for trial in kept.trials)
+    is_final = search.ending.why in FINAL and is_settled and not disturbed
+    needed = ["tuned.toml"] * (verdict.outcome == "faster") + ["tuned.patch"] * bool(kept.patch)
+    is_whole = all((options.out / name).exists() for name in needed)
     enough = kept.profile.budget_seconds >= options.budget_seconds
     same = search.key.startswith(f"{study_key(context)}-")
     return kept if is_final and is_whole and enough and same else None

@@ -1,9 +1,10 @@
 """The source that is handed back: written, and seen to run."""
 
+import time
 from dataclasses import replace
 
 from autotune.flow.context import Context
-from autotune.knobs import unobserved
+from autotune.knobs import KNOBS, by_name, unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
@@ -37,13 +38,23 @@ def _mended(
         for name in config
         if any(edit.knob == name and edit.status == "done" for edit in emission.edits)
     ]
-    for name in written if len(written) > 1 else ():
-        others = {other: value for other, value in config.items() if other != name}
+    for name in written if len(written) > 1 and failure.kind != "hung" else ():
+        if time.monotonic() > context.deadline:
+            break
+        others = _without(config, name, seen)
         rest = emit(context.target, others, seen)
         if rest.sources and not _fails(_run(context, rest)):
             refused = emission.withdrawn(reason).edits
-            return replace(rest, edits=(*rest.edits, *(e for e in refused if e.knob == name)))
+            left_out = (edit for edit in refused if edit.knob in config.keys() - others.keys())
+            return replace(rest, edits=(*rest.edits, *left_out))
     return emission.withdrawn(reason)
+
+
+def _without(config: Config, name: str, seen: Seen) -> Config:
+    """`config` without one of its settings, and those that mean nothing without that one."""
+    others = {other: value for other, value in config.items() if other != name}
+    whole = {knob.name: knob.read(seen) for knob in KNOBS} | others
+    return {other: value for other, value in others.items() if by_name(other).active(whole)}
 
 
 def _run(context: Context, emission: Emission) -> Seen | Failure:

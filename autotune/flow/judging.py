@@ -74,16 +74,23 @@ def judge(
         verdict = decided()
     if not best.config and (reason := untried or _why_unknown(found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
-    return verdict, _handed_back(verdict, emission)
+    return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
 
-def _handed_back(verdict: Verdict, emission: Emission) -> Emission:
-    """`emission` where it is worth it; one with a part of the settings may train otherwise."""
+def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emission:
+    """`emission` where it is worth it; one with a part of the settings may have `failed`, be
+    slower, or train otherwise.
+    """
     if verdict.outcome != "faster":
         return Emission()
-    own = verdict.delivered.parity if verdict.delivered else None
-    if verdict.delivered and own and own.same_training is False:
-        return emission.withdrawn(verdict.delivered.reason)
+    delivered = verdict.delivered
+    if delivered is None or not emission.sources:
+        return emission
+    if failed or (delivered.parity and delivered.parity.same_training is False):
+        return emission.withdrawn(delivered.reason)
+    if delivered.speedup and delivered.speedup.estimate < MINIMUM_GAIN:
+        came_out = f"what the source can be given came out {delivered.speedup.estimate:.2f}×"
+        return emission.withdrawn(f"{came_out}: too little without the other settings")
     return emission
 
 

@@ -69,7 +69,8 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
     if FIRST in turns.failures or SECOND in turns.failures:
         return (second if SECOND not in turns.failures else best), None
     fair = turns.fair(0, cores=cores)[0] if turns.turns else {}
-    pairs = list(zip(fair.get(FIRST, ()), fair.get(SECOND, ()), strict=True))
+    both = FIRST in fair and SECOND in fair
+    pairs = list(zip(fair[FIRST], fair[SECOND], strict=True)) if both else []
     if len(pairs) < FEWEST_TURNS:
         return best, None
     ratio = ratio_in_turns([pairs])

@@ -36,15 +36,20 @@ NEAR = 0.8
 FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging.
 FEWEST_TRIALS = 3
+# A program may have some losses that are no numbers; one that has more than this share diverges.
+MOST_NOT_FINITE = 0.5
 # What makes a profile's speed no measure for the trials: the machine may have stood still.
 _SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What trying gave: the trials, the one to judge, and why there are no more of them."""
+    """What trying gave: the trials, how many of them this search made itself, the one to judge, and
+    why there are no more of them.
+    """
 
     trials: tuple[Trial, ...]
+    own_trials: int
     best: Trial
     ending: Ending
     rematch: Rematch | None = None
@@ -84,6 +89,7 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         best, rematch = settle(context, profiled, study.ranked)
         return Found(
             trials=tuple(study.trials) or (as_it_is,),
+            own_trials=study.told or 1,
             best=_to_judge(context, best or as_it_is, study.ranked),
             ending=ending,
             rematch=rematch,
@@ -122,7 +128,7 @@ def diverges(baseline: Measurement) -> bool:
     looks for its scale are not.
     """
     wrong = sum(not math.isfinite(loss) for loss in baseline.losses)
-    return 2 * wrong > len(baseline.losses)
+    return wrong > MOST_NOT_FINITE * len(baseline.losses)
 
 
 def _try_next(
@@ -142,7 +148,7 @@ def _try_next(
     number, config = asked
     context.listener.trial_begins(number, config, ends - began, study.best)
     if config:
-        outcome = _measure(context, profiled, config, study.ranked)
+        outcome = _measure(context, profiled, baseline, config, study.ranked)
     else:
         outcome = _as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
@@ -162,14 +168,18 @@ def _as_it_is(context: Context, profiled: Profile, baseline: Measurement) -> Mea
     likely_seconds = profiled.startup_seconds + 2 * FEWEST_STEPS * profiled.step_seconds
     shaken = any(doubt.name in _SHAKEN for doubt in baseline.doubts)
     if shaken and time.monotonic() + likely_seconds < context.trials_deadline:
-        again = _measure(context, profiled, {}, ())
+        again = _measure(context, profiled, baseline, {}, ())
         if isinstance(again, Measurement):
             return again
     return baseline
 
 
 def _measure(
-    context: Context, profiled: Profile, config: Config, ranked: Sequence[Ranked]
+    context: Context,
+    profiled: Profile,
+    baseline: Measurement,
+    config: Config,
+    ranked: Sequence[Ranked],
 ) -> Measurement | Failure:
     best = ranked[0].trial.outcome if ranked else None
     floor = LOST * best.interval[0] if isinstance(best, Measurement) else 0.0
@@ -177,6 +187,7 @@ def _measure(
     def is_lost(windows: Sequence[Window]) -> bool:
         return len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor
 
+    diverging = any(not math.isfinite(loss) for loss in baseline.losses)
     outcome = time_run(
         lambda: context.bench.start(config),
         seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
@@ -184,6 +195,7 @@ def _measure(
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,
         enough=is_lost,
+        most_not_finite=MOST_NOT_FINITE if diverging else 0.0,
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])

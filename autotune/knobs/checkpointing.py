@@ -16,7 +16,9 @@ What it costs
     where it was measured.
 
 What it changes
-    Nothing but rounding: dropout replays the random numbers of the first pass.
+    Nothing but rounding: dropout replays the random numbers of the first pass. It is not tried
+    where the blocks keep statistics or a norm that each forward pass moves on, as batch norm and
+    spectral norm do: the second pass would move them once more.
 """
 
 import functools
@@ -64,6 +66,9 @@ class Checkpointing(Knob):
             return Skip(
                 reason="the model has no repeated blocks that could be recomputed", impossible=True
             )
+        if any(model.moving_blocks for model in profile.seen.models):
+            reason = "its blocks keep statistics (batch norm), which each forward pass moves on"
+            return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):
             return Skip(reason=f"{reason}, and recomputing activations only costs time")
         return Choices(own=0, values=(0, *dict.fromkeys(_worth_trying(profile))))
@@ -162,7 +167,9 @@ def _paths(blocks: Sequence[str], chosen: Sequence[str]) -> list[str]:
         taken = [name for name in whole if name in chosen]
         path = _expression(container)
         if taken != whole:
-            path += f"[:{len(taken)}]" if taken[0] == whole[0] else f"[-{len(taken)}:]"
+            # A slice of a container is made by calling its class, which may be the program's own.
+            end = f"[:{len(taken)}]" if taken[0] == whole[0] else f"[-{len(taken)}:]"
+            path = f"list({path}.children()){end}"
         paths.append(path)
     return paths
 

@@ -124,12 +124,13 @@ def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
     ablation = Ablation(seen=run.seen(), warm=[], startup_seconds=run.startup_seconds)
     ahead = fetched_ahead(ablation.seen)
     try:
-        ablation.warm = warm_up(run, drain_batches=ahead, limit_seconds=warm_seconds)
+        warm_up(run, ablation.warm, drain_batches=ahead, limit_seconds=warm_seconds)
         ablation.seen = run.seen()
     except RunEnded as end:
-        if end.window is None or end.failure.kind != "ended":
+        given = [*ablation.warm, *([end.window] if end.window is not None else [])]
+        if not given or end.failure.kind != "ended":
             raise
-        ablation.windows[AS_IS] = [end.window]
+        ablation.windows[AS_IS] = given
         ablation.ended = True
     return ablation
 

@@ -24,12 +24,15 @@ ATTEMPTS_ON_A_BUSY_MACHINE = 3
 
 
 def warm_up(
-    run: LiveRun, *, drain_batches: int = 0, limit_seconds: float = WARM_LIMIT_SECONDS
-) -> list[Window]:
+    run: LiveRun,
+    windows: list[Window],
+    *,
+    drain_batches: int = 0,
+    limit_seconds: float = WARM_LIMIT_SECONDS,
+) -> None:
     """Run until windows are stable and `drain_batches` (what a loader had fetched ahead) are used
-    up, or the limit.
+    up, or the limit; `windows` gets each, so that none is lost where the program ends meanwhile.
     """
-    windows: list[Window] = []
     ends = time.monotonic() + limit_seconds
     while True:
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
@@ -37,7 +40,7 @@ def warm_up(
         if time.monotonic() > ends or (
             drained and stable(windows, least_steps=max(1, drain_batches))
         ):
-            return windows
+            return
 
 
 def fetched_ahead(seen: Seen) -> int:
@@ -53,6 +56,7 @@ def time_run(
     cores: int,
     warm_seconds: float = WARM_LIMIT_SECONDS,
     enough: Callable[[list[Window]], bool] | None = None,
+    most_not_finite: float = 0.0,
     deadline: float = math.inf,
 ) -> Measurement | Failure:
     """Start a run and time it for about `seconds` after its warm-up; started again while the
@@ -65,6 +69,7 @@ def time_run(
         warm_seconds: limit of the warm-up.
         enough: is shown the timed windows so far, once they hold all that the loader's workers had
             fetched ahead and fetched again, and may end the run early.
+        most_not_finite: the share of the losses that may be infinite or no numbers.
         deadline: `time.monotonic()` by which another start must be over to be worth it.
     """
     outcome: Measurement | Failure = Failure(kind="busy", reason="not run")
@@ -73,6 +78,7 @@ def time_run(
         run = start()
         try:
             outcome = _time_once(run, seconds, cores, warm_seconds, enough)
+            outcome = _trained(outcome, most_not_finite)
         finally:
             run.kill()
         busy = isinstance(outcome, Failure) and outcome.kind == "busy"
@@ -91,12 +97,12 @@ def _time_once(
 ) -> Measurement | Failure:
     warm: list[Window] = []
     timed: list[Window] = []
-    device = Sampled()
+    warmed, device = False, Sampled()
     try:
         run.await_first_step()
         seen = run.seen()
-        warm = warm_up(run, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
-        seen = run.seen()
+        warm_up(run, warm, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
+        warmed, seen = True, run.seen()
         ends, burst = time.monotonic() + seconds, fetched_ahead(seen)
         with sampled(seen, run.pid) as device:
             while time.monotonic() < ends:
@@ -105,6 +111,8 @@ def _time_once(
                 timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
     except RunEnded as end:
         timed += [end.window] if end.window else []
+        if not warmed:  # all that it ran is what there is
+            warm, timed = [], [*warm, *timed]
         timed = timed or warm[-1:]
         if end.failure.kind != "ended" or not timed:
             return end.failure
@@ -122,9 +130,6 @@ def _measurement(
     if len(sound) * 2 <= len(timed):
         reason = "other work, here or on its host, took the processors away whenever it ran"
         return Failure(kind="busy", reason=reason)
-    losses = tuple(chain.from_iterable(window.losses for window in (*warm, *timed)))
-    if not all(map(math.isfinite, losses)):
-        return Failure(kind="not_finite", reason="the loss became infinite or not a number")
     estimate, interval = throughput(sound)
     return Measurement(
         samples_per_second=estimate,
@@ -133,6 +138,15 @@ def _measurement(
         seen=seen,
         startup_seconds=run.startup_seconds,
         peak_bytes=max((window.peak_bytes or 0 for window in timed), default=0) or None,
-        losses=losses,
+        losses=tuple(chain.from_iterable(window.losses for window in (*warm, *timed))),
         doubts=doubts_of(timed, cores=cores),
     )
+
+
+def _trained(outcome: Measurement | Failure, most_not_finite: float) -> Measurement | Failure:
+    """`outcome`, a failure where too many of its losses are no numbers."""
+    losses = outcome.losses if isinstance(outcome, Measurement) else ()
+    wrong = sum(not math.isfinite(loss) for loss in losses)
+    if wrong <= most_not_finite * len(losses):
+        return outcome
+    return Failure(kind="not_finite", reason="the loss became infinite or not a number")

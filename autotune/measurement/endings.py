@@ -11,6 +11,8 @@ from autotune.workload.conversation import Ended
 NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
 # A process that trains has spent more than this by the time it has imported torch.
 _TRAINING_CHILDREN_SECONDS = 1.0
+# A line that a program printed is quoted up to here.
+_QUOTED = 160
 # What torch prints before it aborts, and within how many of the last characters.
 _DEVICE_ERROR, _LAST_WORDS = "CUDA error: ", 4000
 
@@ -20,6 +22,12 @@ def has_children(pid: int) -> bool:
     with suppress(OSError):
         return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().strip())
     return False
+
+
+def last_line(output: str) -> str:
+    """The last line that is not empty, shortened; "" where there is none."""
+    lines = (line.strip() for line in reversed(output.splitlines()))
+    return next((line for line in lines if line), "")[:_QUOTED]
 
 
 def ending_of(report: Ended, output: str) -> Failure:

@@ -8,7 +8,13 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import IO, Any
 
-from autotune.measurement.endings import NOT_WATCHED, cause_of, ending_of, has_children
+from autotune.measurement.endings import (
+    NOT_WATCHED,
+    cause_of,
+    ending_of,
+    has_children,
+    last_line,
+)
 from autotune.measurement.measurement import Failure
 from autotune.workload.conversation import (
     Answer,
@@ -252,9 +258,14 @@ class ProcessRun:
         return report
 
     def _why_late(self) -> str:
-        """What may keep it from its first step; "" where nothing is known."""
+        """What may keep it from its first step, and what it printed last: a program that passes
+        over its own errors most likely says which.
+        """
+        if self._ready:
+            return ""
         because = self.slow_because or (NOT_WATCHED if has_children(self.pid) else "")
-        return f"; {because}" if because and not self._ready else ""
+        said = last_line(self.output())
+        return "".join(f"; {each}" for each in (because, said and f"it last said: {said}") if each)
 
     def _last_status(self) -> int:
         """How the process exited; it has hung up already, and is about to be reaped."""

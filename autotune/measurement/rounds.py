@@ -30,7 +30,9 @@ LONGEST_TURN_SECONDS = 2.0
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 # A turn of a process that was started for it alone is worth so many others.
 TURNS_APART = 3
-_MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error", "crashed")
+# Of the others' doing, perhaps: what they hold, and while it enters, a port or a file of theirs.
+_MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
+_MAY_BE_AT_ENTRY = (*_MAY_BE_FOR_LACK, "crashed")
 
 Start = Callable[[], ProcessRun]
 
@@ -129,17 +131,17 @@ class Round:
         warm = self._warm[name] = []
         try:
             ahead = fetched_ahead(run.seen())
-            warm += warm_up(run, drain_batches=ahead, limit_seconds=self._warm_seconds)
+            warm_up(run, warm, drain_batches=ahead, limit_seconds=self._warm_seconds)
             seen = run.seen()
             self._lengths[name] = max(self._turn_seconds, _bursts_seconds(seen, warm[-1]))
             self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
-            self._leave(name, end)
+            self._leave(name, end, while_entering=True)
         else:
             run.pause()
         self._keep_losses(name, warm)
 
-    def _leave(self, name: str, end: RunEnded) -> None:
+    def _leave(self, name: str, end: RunEnded, *, while_entering: bool = False) -> None:
         """A contestant is gone: by itself, with its last window, or by a failure.
 
         Raises:
@@ -147,11 +149,14 @@ class Round:
         """
         self._runs.pop(name).kill()
         lived_so_before = len(self._turns.windows[name]) > 1
-        if end.failure.kind in _MAY_BE_FOR_LACK and self._runs and not lived_so_before:
+        lacking = _MAY_BE_AT_ENTRY if while_entering else _MAY_BE_FOR_LACK
+        if end.failure.kind in lacking and self._runs and not lived_so_before:
             raise NotTogether
         if end.failure.kind != "ended":
             self._turns.failures[name] = end.failure
-        elif end.window is not None and end.window.mode == AS_IS:
+            return
+        self._turns.ended.add(name)
+        if end.window is not None and end.window.mode == AS_IS:
             self._warm[name].append(end.window)
 
     def _take_turn(self, turn: int) -> bool:

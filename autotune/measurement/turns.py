@@ -26,8 +26,8 @@ class Turns:
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on; `skipped` says of how many of them a GradScaler left
     the weights as they were. `failures` names who could not be measured, and why.
-    `disturbed` are the turns, as (round, turn), in which the GPU was shared or kept its clocks
-    down.
+    `ended` are those that came to their own end before their turns were over. `disturbed` are the
+    turns, as (round, turn), in which the GPU was shared or kept its clocks down.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
@@ -35,6 +35,7 @@ class Turns:
     skipped: dict[str, int] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     disturbed: set[tuple[int, int]] = field(default_factory=set)
 
     @property

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from pathlib import Path
@@ -154,6 +155,10 @@ def _become_a_run(output: int, terminal: os.terminal_size | None) -> None:
         os.dup2(source, target)
     os.close(silence)
     os.close(output)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(
+            line_buffering=True
+        )  # as at a terminal: of a killed run, all is there
 
 
 def _kill_group(pid: int) -> None:

@@ -51,6 +51,7 @@ class Memory:
     the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,
     results that are soon given up), `reserved_bytes` the most that the allocator took from the
     device, `blocks` what computing each repeated block of the model again would free, and cost.
+    `capacity_bytes` is what the device has, or less where that `is_limit` set by the user.
     """
 
     peak_bytes: int | None
@@ -62,6 +63,7 @@ class Memory:
     workspace_bytes: int | None = None
     reserved_bytes: int | None = None
     blocks: tuple[SavedBlock, ...] = ()
+    is_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

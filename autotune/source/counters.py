@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from autotune.source.script import Script, last_name
 
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
+# What is called with a count and does no more than say or keep it.
+_KEEPING = frozenset(["str", "int", "float", "append", "format"])
 _SAYING = frozenset(
     [
         *("print", "log", "info", "debug", "warning", "write"),
@@ -22,7 +24,7 @@ def deciding_counter(script: Script, body: Iterable[ast.AST]) -> str:
     """The code of a count that `body` keeps and the program decides by, "" where there is none.
 
     What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
-    decision.
+    decision; what divides it (`step / warmup`), or is called with it, may be one.
     """
     for target in _counted(body):
         counter = ast.dump(_loaded(target))
@@ -78,8 +80,12 @@ def _decides(node: ast.AST, counter: str) -> bool:
             return _reads(test, counter)
         case ast.Compare():
             return _reads(node, counter)
+        case ast.BinOp(op=ast.Div(), left=left):
+            return _reads(left, counter)
         case ast.BinOp(op=operation):
             return isinstance(operation, _DECIDING) and _reads(node, counter)
+        case ast.Call(func=function, args=given) if last_name(function) not in _SAYING | _KEEPING:
+            return any(ast.dump(each) == counter for each in given)
     return False
 
 

@@ -14,6 +14,8 @@ _CLASS = f'''
 class {_NAME}:
     """A loader's batches on the device, the next one copied meanwhile on a stream of its own."""
 
+    sides = {{}}  # streams: memory that is free again stays with the one that it was for
+
     def __init__(self, loader, device):
         self.loader, self.device = loader, torch.device(device)
 
@@ -24,7 +26,9 @@ class {_NAME}:
         if self.device.type != "cuda":
             yield from self.loader
             return
-        side, waiting = torch.cuda.Stream(self.device), None
+        if self.device not in self.sides:
+            self.sides[self.device] = torch.cuda.Stream(self.device)
+        side, waiting = self.sides[self.device], None
         for batch in self.loader:
             with torch.cuda.stream(side):
                 moved = self.each(batch, lambda part: part.to(self.device, non_blocking=True))

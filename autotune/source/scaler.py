@@ -7,6 +7,8 @@ from autotune.source.places import Call, backward_and_step, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, is_method, last_name
 
+# What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
+_BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 # Calls between backward and step that look at no gradients: they note, print and count, or tell
 # what is finite, which scaled ones are where unscaled ones are.
@@ -47,6 +49,8 @@ def with_scaler(program: Program, device_type: str) -> Program:
         raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
     if step.node.args or step.node.keywords:
         raise step.refusal("the optimizer steps with a closure", hand_step)
+    if _steps_elsewhere(program, step):
+        raise step.refusal("the optimizer steps in another place too", hand_step)
     script = backward.script
     if step.script is not script or script.function(step.node) is not script.function(
         backward.node
@@ -56,11 +60,24 @@ def with_scaler(program: Program, device_type: str) -> Program:
     name = script.free_name("scaler", "grad_scaler")
     return program.changed(
         [
-            *_defined(program, backward, name, device_type),
+            *_defined(program, backward, name, device_type, hand_step),
             *_scaled_backward(backward, name),
             *_unscaled(backward, step, name, hand_step),
             *_scaled_step(step, name),
         ]
+    )
+
+
+def _steps_elsewhere(program: Program, step: Call) -> bool:
+    """Whether the optimizer, by its name, steps on another line too: there gradients would be
+    scaled.
+    """
+    name = last_name(_stepping(step.node))
+    return any(
+        is_method(node, "step") and node is not step.node and last_name(_stepping(node)) == name
+        for script in program.scripts.values()
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Call)
     )
 
 
@@ -80,13 +97,23 @@ def is_scaled(backward: Call) -> bool:
     return isinstance(function, ast.Attribute) and is_method(function.value, "scale")
 
 
-def _defined(program: Program, backward: Call, name: str, device_type: str) -> list[Change]:
-    """The statement that makes the scaler, where the loop sees it and comes by but once."""
+def _defined(
+    program: Program, backward: Call, name: str, device_type: str, hand_step: str
+) -> list[Change]:
+    """The statement that makes the scaler, where the loop sees it and comes by but once.
+
+    Raises:
+        Refusal: that is while the program imports, which would wake CUDA up too early.
+    """
     script = backward.script
     own = snippet(script, f'{name} = torch.amp.GradScaler("{device_type}")')
     imports = imports_added(script, own.imports)
     at = _beside_loop(program, backward)
     if at is None or not script.owns_its_lines(at):
+        texts = [each.text for each in program.scripts.values()]
+        if any(word in text for word in _BEFORE_CUDA for text in texts):
+            reason = "it would wake CUDA up before the program chooses its GPUs, or forks"
+            raise backward.refusal(reason, hand_step)
         return [*imports, after_imports(script, own.lines)]
     return [*imports, after(script, at, own.lines)]
 
@@ -194,5 +221,9 @@ def _scaled_step(step: Call, name: str) -> list[Change]:
 
 
 def _receiver(step: Call) -> str:
-    assert isinstance(step.node.func, ast.Attribute)
-    return step.script.code(step.node.func.value)
+    return step.script.code(_stepping(step.node))
+
+
+def _stepping(step: ast.Call) -> ast.expr:
+    assert isinstance(step.func, ast.Attribute)
+    return step.func.value

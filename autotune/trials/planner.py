@@ -18,7 +18,7 @@ from autotune.trials.performance import (
     PerformanceModel,
     expected_improvement,
 )
-from autotune.trials.trial import Trial
+from autotune.trials.trial import PASSING, Trial
 
 # Two processes of one program differ by so much, whatever the scatter inside each (logarithm).
 PROCESS_SD = 0.05
@@ -223,7 +223,7 @@ class Planner:
             _key(blamed(trial.config, trial.outcome.reason))
             for trial in trials
             if isinstance(trial.outcome, Failure)
-            and trial.outcome.kind not in ("out_of_memory", "device_lost")
+            and trial.outcome.kind not in ("out_of_memory", *PASSING)
         ]
         large = [
             _key(trial.config)

@@ -12,6 +12,9 @@ PATIENCE, CEILING, EXHAUSTED = "patience", "ceiling", "exhausted"
 BUDGET, TRIALS, NOTHING, DIVERGES = "budget", "trials", "nothing", "diverges"
 # Those of them after which the same search again would end at the same place.
 FINAL = frozenset({PATIENCE, CEILING, EXHAUSTED, NOTHING})
+# Failures that say nothing of a configuration: another time the machine is quieter, the disk
+# emptier, and the GPU there again.
+PASSING = ("busy", "no_space", "device_lost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

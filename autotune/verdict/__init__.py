@@ -250,16 +250,18 @@ def _outcome(
             f"The best settings failed when they were run again: {turns.failures[TUNED].reason}",
         )
     if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
-        if left_out:
-            return "failed", _why_spoilt(turns, left_out)
-        return "failed", (
-            "The program ended before enough turns could be taken: let it train longer, "
-            "with more epochs or more data."
-        )
+        return "failed", _why_too_few(turns, left_out)
     return _claim(speedup, same, delivered)
 
 
-def _why_spoilt(turns: Turns, left_out: int) -> str:
+def _why_too_few(turns: Turns, left_out: int) -> str:
+    if not left_out and not turns.ended:
+        return "The time was over before enough turns could be taken: allow more."
+    if not left_out:
+        return (
+            "The program ended before enough turns could be taken: let it train longer, "
+            "with more epochs or more data."
+        )
     if 2 * len(turns.disturbed) > left_out:
         return (
             f"The GPU was shared with other programs or kept its clocks down in {left_out} turns: "

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from autotune.knobs.knob import Semantics
+from autotune.measurement.losses import LOSSES_WANTED
 
 _PART = "The losses part"
 _CHAOTIC = (
@@ -89,7 +90,8 @@ def parity(
     """Compare the losses of two runs with the same seed, step by step from their first step on.
 
     Args:
-        baseline: loss of each optimizer step of the program as it is; nan where it has none.
+        baseline: loss of each optimizer step of the program as it is; nan where it has none. Beyond
+            `LOSSES_WANTED`, of which not every step's is read, they are only to be numbers.
         tuned: the same of the run with the settings; what one has more than the other is left out.
         semantics: what the settings may change, the furthest-reaching of them.
         nudged: the same of the program as it is with its weights moved by `NUDGE`; only one of as
@@ -97,7 +99,7 @@ def parity(
         late: steps that a GradScaler left out of the tuned training, beyond those of the baseline's
             own: by up to as many its course may lag.
     """
-    steps = min(len(baseline), len(tuned))
+    steps = min(len(baseline), len(tuned), LOSSES_WANTED)
     first, second = tuple(baseline[:steps]), tuple(tuned[:steps])
 
     def found(
@@ -115,9 +117,9 @@ def parity(
 
     if semantics is Semantics.DIFFERENT:
         return found(None, "The settings train differently, as was allowed.")
-    if not all(map(math.isfinite, first)):
+    if not all(map(math.isfinite, baseline)):
         return found(None, "The program's own losses were not all seen as finite numbers.")
-    if not all(map(math.isfinite, second)):
+    if not all(map(math.isfinite, tuned)):
         return found(False, "Its loss became infinite or not a number.")
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")

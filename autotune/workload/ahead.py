@@ -1,5 +1,6 @@
 """Batches copied to the device one ahead of the training, on a stream of their own."""
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,7 +23,7 @@ class CopiedAhead:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._side = torch.cuda.Stream(device)
+        self._side = _side(device)
         self._waiting: deque[tuple[Any, torch.cuda.Event]] = deque()
         self._over = False
 
@@ -59,3 +60,9 @@ class CopiedAhead:
         with torch.cuda.stream(self._side):
             moved = batches.to_device(batch, self._device, non_blocking=True)
             return moved, self._side.record_event()
+
+
+@functools.cache
+def _side(device: torch.device) -> torch.cuda.Stream:
+    """The stream for copies: memory that is free again stays with the stream that it was for."""
+    return torch.cuda.Stream(device)

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
 
 from autotune.workload.blocks import from_an_end, repeated_blocks
@@ -54,6 +56,9 @@ def describe_model(module: nn.Module) -> SeenModel:
         blocks=blocks,
         of_torch=_is_of_torch(inner),
         gradient_hooks=_has_gradient_hooks(parameters, modules),
+        moving_blocks=any(
+            _moves(each) for name in blocks for each in inner.get_submodule(name).modules()
+        ),
     )
 
 
@@ -114,6 +119,14 @@ def plain_state(dataset: object) -> list[tuple[str, object]]:
 def _has_gradient_hooks(parameters: list[nn.Parameter], modules: list[nn.Module]) -> bool:
     names = ("_backward_hooks", "_backward_pre_hooks", "_post_accumulate_grad_hooks")
     return any(getattr(each, name, None) for each in (*parameters, *modules) for name in names)
+
+
+def _moves(module: nn.Module) -> bool:
+    """Whether a forward pass in training moves something on that the module keeps."""
+    if isinstance(module, _NormBase):
+        return module.track_running_stats
+    before = module._forward_pre_hooks.values()
+    return is_parametrized(module) or any(isinstance(each, SpectralNorm) for each in before)
 
 
 def _checkpointed(model: nn.Module, blocks: Sequence[str]) -> int:

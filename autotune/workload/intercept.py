@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
+from autotune.workload import feeding
 from autotune.workload.clock import CudaClock, HostClock, Untimed
 from autotune.workload.conversation import Conversation
 from autotune.workload.drawing import deliver
@@ -44,10 +45,10 @@ def intercepted(
         conversation,
         live.clock,
         see=lambda: observe(live),
-        feed=lambda mode: loader.feed(live, mode),
-        drain=lambda seconds: loader.drain(live, seconds),
+        feed=lambda mode: feeding.feed(live, mode),
+        drain=lambda seconds: feeding.drain(live, seconds),
         deliver=lambda command: deliver(live, command),
-        workers=lambda: loader.worker_ids(live),
+        workers=lambda: feeding.worker_ids(live),
         watch=lambda mode: watch_for(live, mode),
         device=live.device,
     )

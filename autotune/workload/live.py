@@ -86,7 +86,8 @@ class Live:
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = None  # that trained first, or is made anew at its place
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
-    draws: list[int] = field(default_factory=list)  # batches before each of the first backwards
+    # Batches before each of the first backwards: of which loader, and their samples.
+    draws: list[list[tuple[Place, int]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
@@ -142,10 +143,9 @@ class Live:
             self.models.append(weakref.ref(module))
 
     def leave_training(self) -> None:
-        """A trained model is called without gradients: what was drawn for it is not trained on."""
-        self.plain, self.fresh_samples = False, 0
+        """A trained model is called without gradients."""
+        self.plain = False
         self.pace.leave_training(self.draw_began)
-        self.drawn.clear()
 
     def lead(self, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
         """The first optimizer that steps sets the beat, or the first of a later loop."""

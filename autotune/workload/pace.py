@@ -162,7 +162,7 @@ class Pace:
         """A GradScaler had the optimizer step, or not: where any of `found`, one number for each
         device, is not 0, there was an overflow. They are read at the window's edge.
         """
-        self._overflows.append(tuple(found))
+        self._overflows.append(tuple(each.clone() for each in found))  # `update()` adds them up
 
     def step(self) -> None:
         """The leading optimizer has stepped: close the window if it is full, and ask what comes

@@ -73,6 +73,7 @@ class SeenModel:
         False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
     )
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
+    moving_blocks: bool = False  # `blocks` keep what each of their forward passes moves on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,8 @@ class Kept:
         )
         result = builders.search_result(**{"search": facts, **changes})
         write_document(result, self.folder / "result.json")
-        (self.folder / "tuned.toml").write_text("")
+        for name in ("tuned.toml", "tuned.patch"):
+            (self.folder / name).write_text("")
 
     def _observe(self) -> Any:
         self.starts += 1
@@ -130,8 +131,15 @@ def test_a_search_without_an_answer_is_done_again(kept: Kept) -> None:
     assert answer(kept) is None
 
 
-def test_settings_that_were_thrown_away_are_searched_for_again(kept: Kept) -> None:
-    (kept.folder / "tuned.toml").unlink()
+@pytest.mark.parametrize("name", ["tuned.toml", "tuned.patch"])
+def test_settings_that_were_thrown_away_are_searched_for_again(kept: Kept, name: str) -> None:
+    (kept.folder / name).unlink()
+    assert answer(kept) is None
+
+
+def test_a_search_with_a_trial_that_met_a_busy_machine_goes_on(kept: Kept) -> None:
+    busy = Failure(kind="busy", reason="other work")
+    kept.write(trials=(*builders.trials(), builders.trial(9, {"threads": 1}, busy)))
     assert answer(kept) is None
 
 

@@ -1,5 +1,6 @@
 """A patch is handed out only where the patched program runs."""
 
+import math
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ def tried_out(
     *,
     without: Collection[str] = (),
     config: Config = CONFIG,
+    deadline: float = math.inf,
 ) -> tuple[Emission, bool]:
     """What becomes of a patch of `config` whose program runs, or ends with `failure`: always, or
     unless one of `without` is left out.
@@ -45,7 +47,8 @@ def tried_out(
 
     monkeypatch.setattr(emitting, "emit", emit)
     monkeypatch.setattr(emitting, "unobserved", lambda *_: ())
-    context: Any = SimpleNamespace(target=None, bench=SimpleNamespace(start=start))
+    bench = SimpleNamespace(start=start)
+    context: Any = SimpleNamespace(target=None, bench=bench, deadline=deadline)
     return emitting.tried_out(context, config, builders.seen())
 
 
@@ -84,3 +87,31 @@ def test_a_patch_that_compiles_is_given_the_time_that_it_takes(
     assert tried_out(monkeypatch, None, config={"compile": "default", "threads": 1})[1]
     without = tried_out(monkeypatch, CRASH, without=["compile"], config={**CONFIG, "compile": "on"})
     assert "compile" not in without[0].sources["/train.py"]
+
+
+def test_a_setting_that_needs_the_one_left_out_goes_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config: Config = {"threads": 1, "num_workers": 4, "persistent_workers": True}
+    emission, _ = tried_out(monkeypatch, CRASH, without=("num_workers",), config=config)
+    assert emission.sources == {"/train.py": "threads"}
+    assert {edit.knob for edit in emission.refused} == {"num_workers", "persistent_workers"}
+
+
+@pytest.mark.parametrize(("kind", "starts"), [("hung", 1), ("crashed", 1 + len(CONFIG))])
+def test_a_patch_that_hangs_is_not_tried_again_setting_by_setting(
+    monkeypatch: pytest.MonkeyPatch, kind: str, starts: int
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(
+        emitting, "_run", lambda *given: begun.append(given) or Failure(kind=kind, reason="no")
+    )
+    emission, _ = tried_out(monkeypatch, None)
+    assert not emission.patch and len(begun) == starts
+
+
+def test_where_the_time_is_over_settings_are_not_tried_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emission, _ = tried_out(monkeypatch, CRASH, without=("num_workers",), deadline=0.0)
+    assert not emission.patch

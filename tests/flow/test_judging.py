@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from autotune.flow import judging
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
@@ -72,7 +74,30 @@ def test_a_patch_that_trains_otherwise_is_not_handed_back() -> None:
             parity=builders.parity(same_training=same),
         )
         left = judging._handed_back(
-            builders.verdict(outcome="faster", delivered=delivered), emission
+            builders.verdict(outcome="faster", delivered=delivered), emission, failed=False
         )
         assert bool(left.patch) == (same is not False)
     assert left.edits[0].reason == "It did not train the same."
+
+
+@pytest.mark.parametrize(
+    ("failed", "speedup", "kept"),
+    [(False, 1.3, True), (False, 0.6, False), (True, None, False)],
+    ids=["faster", "slower", "failed"],
+)
+def test_a_part_of_the_settings_that_is_slower_or_fails_is_not_handed_back(
+    failed: bool, speedup: float | None, kept: bool
+) -> None:
+    edit = EditOutcome(knob="threads", edit=ProcessStatement(code="pass"), status="done")
+    emission = Emission(sources={"/train.py": "pass"}, patch="+pass", edits=(edit,))
+    delivered = Delivered(
+        samples_per_second=None,
+        speedup=speedup and Ratio(estimate=speedup, low=speedup, high=speedup),
+        settings_observed=False,
+        reason="num_workers was asked for",
+    )
+    verdict = builders.verdict(outcome="faster", delivered=delivered)
+    left = judging._handed_back(verdict, emission, failed=failed)
+    assert bool(left.patch) == kept
+    if speedup == 0.6:
+        assert "0.60×" in left.edits[0].reason

@@ -92,3 +92,12 @@ def test_settings_that_fail_in_the_rematch_have_lost(monkeypatch: pytest.MonkeyP
 
 def test_without_a_measured_trial_there_is_no_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settled(monkeypatch, []) == (None, None)
+
+
+def test_one_that_ended_before_its_turns_leaves_the_first_the_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Turns(windows={"first": [[builders.window(100.0)]], "second": [[]]})
+    candidates = ranked(5.0, 4.98)
+    found = rematch._winner(one, candidates[0].trial, candidates[1].trial, cores=2)
+    assert found == (candidates[0].trial, None)

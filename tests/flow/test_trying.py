@@ -48,8 +48,9 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
     usual = replace(AS_IT_IS, outcome=replace(AS_IT_IS.outcome, startup_seconds=1.0))
     ending = Ending(why=NOTHING, reason="")
 
-    assert Found(trials=(usual, compiled), best=compiled, ending=ending).start_seconds == 20.0
-    assert Found(trials=(usual, compiled), best=usual, ending=ending).start_seconds == 0.0
+    for best, seconds in ((compiled, 20.0), (usual, 0.0)):
+        found = Found(trials=(usual, compiled), own_trials=2, best=best, ending=ending)
+        assert found.start_seconds == seconds
 
 
 AGAIN = replace(AS_IT_IS.outcome, samples_per_second=140.0)

@@ -11,7 +11,7 @@ from autotune.knobs import by_name, setup_for
 from autotune.knobs.knob import Choices, Skip, Value
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
-from autotune.source.edits import Place, Places, ProcessStatement
+from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
 from autotune.workload.window import SavedBlock
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -335,6 +335,19 @@ class TestModel:
         assert "no repeated blocks" in reason(
             "checkpointing", with_model(short_of_memory(on_a_gpu()), blocks=())
         )
+
+    def test_blocks_that_keep_statistics_are_not_computed_again(self) -> None:
+        given = with_model(short_of_memory(on_a_gpu()), moving_blocks=True)
+        assert "batch norm" in reason("checkpointing", given)
+
+    def test_blocks_are_taken_from_a_container_without_making_another(self) -> None:
+        seen = with_model(on_a_gpu(), blocks=("stage.0", "stage.1", "stage.2")).seen
+        written = {3: "", 1: "[:1]", -2: "[-2:]"}
+        for count, end in written.items():
+            (edit,) = by_name("checkpointing").edits(count, seen)
+            assert isinstance(edit, ModelStatement)
+            container = f"list({{model}}.stage.children()){end}" if end else "{model}.stage"
+            assert edit.code.startswith(f"for block in {container}:")
 
     def test_cudnn_times_its_algorithms_for_few_shapes(self) -> None:
         assert offered("cudnn_benchmark", on_a_gpu()) == (False, True)

@@ -10,6 +10,7 @@ import pytest
 from autotune.measurement import benchmark
 from autotune.measurement.benchmark import ATTEMPTS_ON_A_BUSY_MACHINE, time_run
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.process import RunEnded
 from autotune.measurement.telemetry import Sampled
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
@@ -100,3 +101,43 @@ def test_a_device_that_others_use_makes_its_measurement_doubtful(
     )
     assert isinstance(outcome, Measurement)
     assert "device shared" in [doubt.name for doubt in outcome.doubts]
+
+
+class Diverging(Starved):
+    """A live run of which one loss in ten is no number."""
+
+    def window(self, *_: object, **__: object) -> Window:
+        return builders.window(losses=(math.nan, *([1.0] * 9)))
+
+
+@pytest.mark.parametrize(("most", "counts"), [(0.0, False), (0.5, True)])
+def test_losses_that_are_no_numbers_are_a_failure_beyond_what_is_tolerated(
+    most: float, counts: bool
+) -> None:
+    outcome = time_run(
+        Diverging,  # type: ignore[arg-type]
+        seconds=0.01,
+        cores=2,
+        warm_seconds=0.0,
+        most_not_finite=most,
+    )
+    assert isinstance(outcome, Measurement) == counts
+    assert counts or (isinstance(outcome, Failure) and outcome.kind == "not_finite")
+
+
+class Short(Starved):
+    """A live run whose program ends in its third window."""
+
+    def __init__(self) -> None:
+        self._windows = iter([builders.window(100.0), builders.window(300.0)])
+
+    def window(self, *_: object, **__: object) -> Window:
+        if (found := next(self._windows, None)) is None:
+            raise RunEnded(Failure(kind="ended", reason="It ended."), builders.window(200.0))
+        return found
+
+
+def test_a_program_that_ends_while_it_warms_up_is_timed_from_its_start_to_its_end() -> None:
+    outcome = time_run(Short, seconds=1.0, cores=2)  # type: ignore[arg-type]
+    assert isinstance(outcome, Measurement)
+    assert len(outcome.windows) == 3

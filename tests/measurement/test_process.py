@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from autotune.knobs import blamed
 from autotune.measurement.endings import NOT_WATCHED, cause_of
 from autotune.measurement.forks import Zygote
 from autotune.measurement.process import NotPossible, RunEnded
@@ -132,6 +133,23 @@ def test_a_program_that_waits_for_a_process_of_its_own_says_what_is_not_watched(
         run.await_first_step()
     assert ended.value.failure.kind == "hung"
     assert NOT_WATCHED in ended.value.failure.reason
+
+
+def test_a_program_that_passes_over_its_errors_is_quoted(start: Start) -> None:
+    text = """
+        while True:
+            try:
+                raise TypeError("Got unsupported ScalarType BFloat16")
+            except Exception as error:
+                print("batch left out:", error)
+    """
+    run = start(textwrap.dedent(text))
+    run.limit(1)
+    with pytest.raises(RunEnded) as ended:
+        run.await_first_step()
+    reason = ended.value.failure.reason
+    assert reason.endswith("it last said: batch left out: Got unsupported ScalarType BFloat16")
+    assert blamed({"threads": 1, "precision": "bf16"}, reason) == {"precision": "bf16"}
 
 
 def test_the_traceback_of_a_program_is_its_own(start: Start) -> None:

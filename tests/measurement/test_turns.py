@@ -275,3 +275,20 @@ def test_a_failure_in_a_later_round_is_one() -> None:
     )
     assert turns.failures == {"tuned": failure}
     assert len(turns.windows["tuned"][0]) >= FEWEST_TURNS_PER_PROCESS
+
+
+def test_a_crash_within_its_turns_is_a_failure_and_not_for_lack_of_room() -> None:
+    failure = Failure(kind="crashed", reason="It crashed.")
+    run = FakeRun()
+    taken_before = taken(FakeRun(), run)
+    entering = len(run.asked) - len(taken_before.windows["tuned"][0])
+    turns = taken(FakeRun(), FakeRun(ends_after=entering + 1, ending=failure))
+    assert turns.failures == {"tuned": failure}
+
+
+def test_of_a_program_that_ends_while_it_warms_up_all_that_it_ran_is_kept() -> None:
+    turns = taken(FakeRun(ends_after=2), FakeRun())
+    (whole,) = turns.windows["baseline"][0]
+    assert whole.steps == 2 * math.ceil(0.3 * 1000 / 10)
+    assert len(turns.losses["baseline"]) == whole.steps
+    assert turns.ended == {"baseline"}

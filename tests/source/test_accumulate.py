@@ -267,6 +267,14 @@ REFUSED = {
         ),
         "counts its batches in self.done",
     ),
+    "counts for a share": (
+        ("    total", "    done += 1\n    beta = min(1.0, done / 20_000)\n    total"),
+        "counts its batches in done",
+    ),
+    "counts for a function": (
+        ("    total", "    done += 1\n    beta = annealed(done)\n    total"),
+        "counts its batches in done",
+    ),
 }
 
 
@@ -281,6 +289,10 @@ USUAL = {
     "counts to say so": (
         "    total",
         "    done += 1\n    if done % 10 == 0:\n        print(done, total / done)\n    total",
+    ),
+    "counts to keep it": (
+        "    total",
+        "    done += 1\n    seen.append(done)\n    say(str(done))\n    total",
     ),
     "sums in validation": (
         "loader =",

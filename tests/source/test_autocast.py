@@ -585,6 +585,23 @@ SCALER_REFUSED = {
         LEAVING_OUT.replace(":\n            left_out += 1\n            continue", ": continue"),
         "leaves the step out",
     ),
+    "a step for what is left of an epoch": (
+        SCALED_LOOP.rstrip("\n") + "\n    if rest:\n        optimizer.step()\n",
+        "steps in another place too",
+    ),
+    "a module that chooses its GPUs later": (
+        """
+import os, torch
+def train(optimizer):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        optimizer.step()
+os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+train(torch.optim.SGD(model.parameters(), lr=0.1))
+""",
+        "wake CUDA up",
+    ),
     "a step in another function": (
         SCALED_LOOP.replace(
             "        optimizer.step()", "        go()\ndef go():\n    optimizer.step()"

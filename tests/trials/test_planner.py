@@ -202,3 +202,19 @@ def test_the_model_agrees_with_the_profile_before_any_trial() -> None:
 def test_expected_improvement_counts_being_worse_as_nothing(mean: float, gain: float) -> None:
     found = expected_improvement(np.array([mean]), np.array([0.1]), 0.0)
     assert math.isclose(found[0], gain, abs_tol=0.001)
+
+
+@pytest.mark.parametrize("kind", ["busy", "no_space", "device_lost"])
+def test_what_met_a_busy_machine_says_nothing_of_what_is_like_it(kind: str) -> None:
+    profile = program(data=0.5, waiting=True)
+    planner = planner_for(space(num_workers=WORKERS, channels_last=(False, True)), profile)
+    passing = Failure(kind=kind, reason="other work")
+    trials = [
+        trial(0, {}, 100),
+        Trial(number=1, config={"num_workers": 2}, outcome=passing, seconds=1.0),
+    ]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(trial(len(trials), proposal.config, 100))
+    tried = [each.config for each in trials]
+    assert {"num_workers": 2, "channels_last": True} in tried
+    assert tried.count({"num_workers": 2}) == 1

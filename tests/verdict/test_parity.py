@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 from autotune.knobs.knob import Semantics
+from autotune.measurement.losses import LOSSES_WANTED
 from autotune.verdict.parity import parity, smooth
+from autotune.workload.pace import LOSSES_READ
 
 STEPS = 200
 EQUIVALENT = Semantics.EQUIVALENT
@@ -173,3 +175,12 @@ def test_constant_losses_are_the_same_training():
 def test_smoothing_keeps_the_mean_of_every_window():
     assert smooth([1, 2, 3, 4], 2) == (1.5, 2.5, 3.5)
     assert smooth([1, 2], 3) == ()
+
+
+def test_losses_of_which_not_all_are_read_are_not_paired_but_are_to_be_numbers():
+    assert LOSSES_READ >= LOSSES_WANTED
+    curve = [2 * math.exp(-step / 50) + 0.1 * math.sin(7 * step) for step in range(300)]
+    apart = [*curve[:LOSSES_WANTED], *(5.0 for _ in range(100))]
+    found = parity(curve, apart, Semantics.EQUIVALENT)
+    assert found.same_training is True and found.steps == LOSSES_WANTED
+    assert parity(curve, [*curve, math.nan], Semantics.EQUIVALENT).same_training is False

@@ -214,6 +214,7 @@ def test_a_machine_that_is_too_busy_gives_no_verdict():
 def test_a_program_that_ends_at_once_gives_no_verdict():
     taken = turns(rounds=1, baseline=1000, tuned=2000)
     taken.windows = {name: [rounds[0][:2]] for name, rounds in taken.windows.items()}
+    taken.ended = {"baseline", "tuned"}
     found = judged(taken)
     assert found.outcome == "failed"
     assert found.speedup is None
@@ -284,3 +285,14 @@ def test_a_round_that_nobody_took_counts_for_nothing():
     taken = turns(rounds=1, baseline=1000, tuned=2000)
     taken.windows = {name: [*rounds, []] for name, rounds in taken.windows.items()}
     assert judged(taken).rounds == (FEWEST_TURNS_PER_PROCESS,)
+
+
+@pytest.mark.parametrize(("ended", "says"), [({"tuned"}, "let it train longer"), (set(), "time")])
+def test_too_few_turns_are_the_programs_only_where_it_ended(ended, says):
+    found = turns(baseline=1000, tuned=2000, rounds=1)
+    found.windows = {
+        name: [taken[:2] for taken in rounds] for name, rounds in found.windows.items()
+    }
+    found.ended = ended
+    verdict = judged(found)
+    assert verdict.outcome == "failed" and says in verdict.reason

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from autotune.workload.ahead import CopiedAhead
+from autotune.workload.ahead import CopiedAhead, _side
 from autotune.workload.conversation import Tell
 from autotune.workload.live import Live
 from autotune.workload.seams import loader
@@ -55,10 +55,12 @@ class Stream:
 
 
 @pytest.fixture
-def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
+def streams(monkeypatch: pytest.MonkeyPatch) -> Iterator[Streams]:
     made = Streams()
     made.install(monkeypatch)
-    return made
+    _side.cache_clear()
+    yield made
+    _side.cache_clear()
 
 
 def drawing(count: int, streams: Streams) -> Callable[[], Any]:
@@ -132,3 +134,8 @@ def test_a_run_is_given_the_same_batches_in_every_epoch(
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda _, __: None)
     assert losses(Setup(prefetch_to_device=True)) == before
     assert len(made) == 5  # one for each epoch of seven steps
+
+
+def test_each_epoch_copies_on_the_same_stream(streams: Streams) -> None:
+    device = torch.device("cpu")
+    assert CopiedAhead(device)._side is CopiedAhead(device)._side

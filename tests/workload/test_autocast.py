@@ -89,3 +89,27 @@ with open("formats", "w") as file:
     assert text.splitlines()[seen.places.frozen.line - 1].strip() == "wanted = teacher(x)"
     run(text, steps(99), folder=tmp_path, setup=SETUP)
     assert set((tmp_path / "formats").read_text().split()) == {"torch.bfloat16"}
+
+
+def test_weights_that_are_used_without_gradients_meanwhile_have_theirs_all_the_same(
+    tmp_path: Path,
+) -> None:
+    text = (
+        HEAD
+        + """
+head = nn.Linear(2, 2)
+optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+cached = []
+head.register_forward_pre_hook(lambda *_: cached.append(torch.is_autocast_cache_enabled()))
+for x, y in DataLoader(dataset, batch_size=32):
+    features = model(x)
+    with torch.no_grad():
+        head(features)
+    optimizer.zero_grad()
+    criterion(head(features), y).backward()
+    assert all(weight.grad is not None for weight in head.parameters())
+    optimizer.step()
+assert cached == [False, True] * (len(cached) // 2), cached
+"""
+    )
+    run(text, steps(99), folder=tmp_path, setup=SETUP)

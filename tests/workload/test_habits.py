@@ -292,3 +292,39 @@ def test_short_epochs_are_drained_on_from_window_to_window(tmp_path: Path) -> No
     reports = run(text, steps(9), *short, steps(1), folder=tmp_path)
     drained = [each for each in reports if isinstance(each, Window) and each.mode == DRAIN]
     assert [window.steps for window in drained] == [1] * 25  # of three epochs of ten batches
+
+
+EVALUATED_FIRST = """
+        model.eval()
+        with torch.no_grad(): model(x)
+        model.train()
+"""
+
+
+@pytest.mark.parametrize("when", ["True", "step % 3 == 0"])
+def test_a_batch_that_is_evaluated_before_it_is_trained_on_counts(
+    when: str, tmp_path: Path
+) -> None:
+    looked = f"        step += 1\n        if {when}:\n" + textwrap.indent(EVALUATED_FIRST, "    ")
+    text = PLAIN.replace("for epoch", "step = 0\nfor epoch", 1).replace(
+        "        optimizer.zero_grad()\n", looked + "        optimizer.zero_grad()\n"
+    )
+    own = window_of(run(PLAIN, steps(20), folder=tmp_path))
+    assert window_of(run(text, steps(20), folder=tmp_path)).samples == own.samples
+
+
+def test_an_evaluation_before_the_first_step_is_no_drawing_ahead(tmp_path: Path) -> None:
+    evaluated = """
+        if step % 50 == 0:
+            model.eval()
+            with torch.no_grad():
+                for a, b in DataLoader(dataset, batch_size=20): model(a)
+            model.train()
+        step += 1
+"""
+    text = PLAIN.replace("for epoch", "step = 0\nfor epoch", 1).replace(
+        "        optimizer.zero_grad()\n", evaluated + "        optimizer.zero_grad()\n"
+    )
+    seen = observe(text, tmp_path)
+    assert seen.loader is not None and seen.loader.ahead == 0 and seen.loader.batch_size == 32
+    assert seen.samples_per_step == observe(PLAIN, tmp_path).samples_per_step

@@ -41,6 +41,25 @@ class TestModel:
         assert seen.buffer_bytes == 4 * 8 + 8
         assert (seen.name, seen.dtype, seen.device) == ("Sequential", "float32", "cpu")
 
+    @pytest.mark.parametrize(
+        ("of_a_block", "moves"),
+        [
+            (lambda: nn.LayerNorm(2), False),
+            (lambda: nn.BatchNorm1d(2), True),
+            (lambda: nn.BatchNorm1d(2, track_running_stats=False), False),
+            (lambda: nn.InstanceNorm1d(2), False),
+            (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), True),
+            (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)), True),
+        ],
+    )
+    def test_blocks_may_keep_what_a_forward_pass_moves_on(
+        self, of_a_block: Callable[[], nn.Module], moves: bool
+    ) -> None:
+        blocks = (nn.Sequential(nn.Linear(2, 2), of_a_block()) for _ in range(2))
+        seen = describe_model(nn.Sequential(nn.ModuleList(blocks), nn.BatchNorm1d(2)))
+        assert len(seen.blocks) == 2
+        assert seen.moving_blocks == moves
+
     def test_a_model_without_parameters_has_no_dtype(self) -> None:
         assert describe_model(nn.ReLU()).dtype == ""
 

@@ -628,3 +628,19 @@ def test_a_module_in_a_dataset_is_not_timed_by_a_worker(tmp_path: Path) -> None:
         patch.setattr("autotune.workload.intercept.HostClock", Clock)
         reports = run(text, steps(10), folder=tmp_path)
     assert window_of(reports).samples == 80
+
+
+def test_a_step_that_the_second_optimizer_left_out_is_none_of_the_firsts(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch",
+        "scaler = torch.amp.GradScaler('cpu')\nsecond = nn.Linear(8, 2)\n"
+        "other = torch.optim.SGD(second.parameters(), lr=0.1)\nfor epoch",
+        1,
+    ).replace(
+        "        loss.backward()\n        optimizer.step()\n",
+        "        other.zero_grad()\n"
+        "        scaler.scale(loss).backward()\n"
+        "        scaler.scale(second(x).mean() * 1e38).backward()\n"
+        "        scaler.step(optimizer)\n        scaler.step(other)\n        scaler.update()\n",
+    )
+    assert window_of(run(text, steps(6), folder=tmp_path)).skipped_steps == 0

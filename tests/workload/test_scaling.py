@@ -196,3 +196,9 @@ def test_a_program_with_a_scaler_of_its_own_is_given_no_other(tmp_path: Path) ->
     own = written_with_a_scaler(before_step(unscaled_before(AT_ONCE)))
     without_autocast = own.replace("with torch.autocast('cpu', torch.float16): ", "")
     assert losses(without_autocast, tmp_path, setup=SETUP) == losses(own, tmp_path)
+
+
+def test_an_overflow_is_not_held_against_a_loss_that_was_not_scaled(tmp_path: Path) -> None:
+    overflowing = VECTOR.replace("each.sum()", "(each.sum() * 1e36)")
+    text = before_step("", PLAIN.replace(BACKWARD, overflowing))
+    assert window(text, tmp_path, count=10).skipped_steps == 6

@@ -12,15 +12,13 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.trials.space import Space
-from autotune.trials.trial import Trial
+from autotune.trials.trial import PASSING, Trial
 from autotune.workload.seen import Seen
 
 # What a trial says of itself beside its parameters and its value. `CONFIG` is there as soon as it
 # is decided what is tried; `REPEATS` names the trial whose figure was taken instead of trying the
 # same again; `INTERRUPTED` is a trial that its own search gave up.
 CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
-# Of no use to a later search: it may find a quieter machine, an emptier disk, and the GPU again.
-_PASSING = ("busy", "no_space", "device_lost")
 # A configuration whose search has died in it so many times is not tried again.
 _MOST_DEATHS = 2
 _OUTCOME = ("samples_per_second", "failure")
@@ -72,7 +70,7 @@ def known_trials(
 
 def _known(found: FrozenTrial, space: Space, seen: Seen, dead: Collection[str]) -> Trial | None:
     facts = found.user_attrs
-    if REPEATS in facts or INTERRUPTED in facts or facts.get("failure") in _PASSING:
+    if REPEATS in facts or INTERRUPTED in facts or facts.get("failure") in PASSING:
         return None
     outcome: Measurement | Failure
     if "failure" in facts:

@@ -113,6 +113,11 @@ class Study:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def told(self) -> int:
+        """Trials that this search made itself."""
+        return len(self._mine)
+
     def ask(self, seconds_left: float = math.inf) -> Asked | None:
         """A trial's number and the Config to try, None when more searching does not pay: then
         `ending` says why.

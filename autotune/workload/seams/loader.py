@@ -14,16 +14,14 @@ from autotune.workload.ahead import CopiedAhead
 from autotune.workload.inspect import CHANGING, plain_state
 from autotune.workload.kept import kept_by
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
-from autotune.workload.rehearsal import rehearse
 from autotune.workload.seams import construction, model
 from autotune.workload.seams.construction import BUILT
-from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 _TOLD, _AHEAD = "_autotune_told", "_autotune_ahead"
 _EPOCHS_LOOKED_AT = 4
 # So many batches without a step, besides so many times as many as a step usually has.
 STUCK_BATCHES, STUCK_TIMES = 8, 4
-_draw = _BaseDataLoaderIter.__next__
+draw = _BaseDataLoaderIter.__next__  # torch's own
 
 
 def install(live: Live) -> None:
@@ -83,7 +81,7 @@ def _install_next(live: Live) -> None:
         if live.plain and self is live.training_iterator:
             began(now())
             try:
-                batch = _draw(self)
+                batch = draw(self)
             finally:
                 ended(now())
             live.fresh_samples += batches.count_samples(batch, self._autotune_loader.batch_size)
@@ -91,7 +89,7 @@ def _install_next(live: Live) -> None:
         loader = getattr(self, "_autotune_loader", None)
         built = getattr(loader, BUILT, None)
         if loader is None or built is None or live.elsewhere:
-            return _draw(self)
+            return draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
             return _strangers(live, built, self)
         if live.looked:  # what was drawn before was not to be trained on
@@ -101,9 +99,9 @@ def _install_next(live: Live) -> None:
         if waits:
             began(now())
         try:
-            live.draw_began = time.perf_counter()
+            live.draw_began = None if self is live.training_iterator else time.perf_counter()
             given = live.kept_batches or special
-            batch = _batch(live, built, self) if given else _draw(self)
+            batch = _batch(live, built, self) if given else draw(self)
         finally:
             if waits:
                 ended(now())
@@ -121,7 +119,7 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     live.pace.leave_training()
     if threading.get_ident() == live.thread:
         model.close_autocast(live)
-    batch = _draw(iterator)
+    batch = draw(iterator)
     samples = batches.count_samples(batch, iterator._autotune_loader.batch_size)
     live.stranger = built, iterator, samples
     return batch
@@ -146,7 +144,7 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
         return _replayed(live, built.place)
     if live.setup.micro_batches == 1:
         ahead = live.setup.prefetch_to_device and built.trains
-        return _copied_ahead(live, iterator) if ahead else _draw(iterator)
+        return _copied_ahead(live, iterator) if ahead else draw(iterator)
     # By place: `next(iter(loader))` has another iterator for every batch.
     parts = live.parts.setdefault(built.place, deque())
     if not parts:
@@ -172,19 +170,19 @@ def _copied_ahead(live: Live, iterator: Any) -> Any:
     """The next batch, on the device where the model is on one; the one after it is on its way."""
     device = live.device()
     if device.type != "cuda":
-        return _draw(iterator)
+        return draw(iterator)
     ahead = vars(iterator).get(_AHEAD)
     if ahead is None:
         ahead = vars(iterator)[_AHEAD] = CopiedAhead(device)
-    return ahead.next(lambda: _draw(iterator))
+    return ahead.next(lambda: draw(iterator))
 
 
 def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:
     """The next batch in micro-batches, each with its share of the samples."""
     count = live.setup.micro_batches
     if live.rehearsal is not None:
-        return live.rehearsal.parts(lambda: _draw(iterator), count)
-    return batches.split(_draw(iterator), count)
+        return live.rehearsal.parts(lambda: draw(iterator), count)
+    return batches.split(draw(iterator), count)
 
 
 def note_training(live: Live) -> None:
@@ -199,7 +197,7 @@ def note_training(live: Live) -> None:
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
         live.leading_loader = live.drawn[-1][0]
-        _note_ahead(live, live.leading_loader.place)
+        _note_ahead(live)
     if not any(_leads(live, built) for built, _, _ in live.drawn):
         live.leading_loader = live.drawn[-1][0]  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
@@ -217,79 +215,22 @@ def _leads(live: Live, built: BuiltLoader) -> bool:
     return leading is not None and (built is leading or built.place == leading.place)
 
 
-def _note_ahead(live: Live, place: Place) -> None:
+def _note_ahead(live: Live) -> None:
     """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
     first training step draws more than the second.
+
+    The loader that leads in the second does so for good. What was drawn last before the first may
+    have been for a validation, and was counted.
     """
-    drawn = [samples for built, _, samples in live.drawn if built.place == place]
-    live.draws.append(len(drawn))
+    live.draws.append([(built.place, samples) for built, _, samples in live.drawn])
     if len(live.draws) == DISCOVERY_STEPS:
-        first, second = live.draws
-        live.ahead = max(0, first - second)
-        live.pace.pending_samples -= live.ahead * drawn[-1]  # not trained on yet
+        place, samples = live.draws[-1][-1]
+        counted = sum(_samples_of(live.draws[0][-1][0], live.draws[0]))
+        first, second = (_samples_of(place, each) for each in live.draws)
+        live.ahead = max(0, len(first) - len(second))
+        # Those drawn ahead are not trained on yet.
+        live.pace.pending_samples += sum(first) - counted - live.ahead * samples
 
 
-def feed(live: Live, mode: str) -> str:
-    """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
-    _end_drained(live)
-    if mode == REHEARSE:
-        if live.setup.micro_batches == 1:
-            return "batches are not divided"
-        rehearse(live)
-    live.plain, live.kept_batches = False, {}
-    if mode not in (REPLAY_DEVICE, REPLAY_HOST):
-        return ""
-    if live.batch is None or live.training_iterator is None:
-        return "the program has no DataLoader whose batch could be replayed"
-    device = live.device()
-    live.kept_batches = {
-        place: batches.to_device(batch, device) if mode == REPLAY_DEVICE else batch
-        for place, batch in live.batches.items()
-    }
-    return ""
-
-
-def drain(live: Live, seconds: float) -> tuple[int, int] | str:
-    """Draw batches from the training loader for `seconds` with no model, one at least: (batches,
-    samples), or why it cannot be.
-
-    An epoch that is begun goes on in the next call: where epochs are short, workers would do
-    nothing but start.
-    """
-    iterator = live.drained or live.training_iterator
-    if iterator is None:
-        return "the program has no DataLoader"
-    if live.drawn_in_thread:  # an iterator is for one thread
-        return "a thread of the program's own draws its batches"
-    loader = iterator._autotune_loader
-    ends = time.perf_counter() + seconds
-    drawn = samples = 0
-    fresh = False
-    while not drawn or time.perf_counter() < ends:
-        try:
-            batch = _draw(iterator)
-        except StopIteration:
-            if fresh:
-                return "the loader gave no batch"
-            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
-            live.drained = iterator
-            continue
-        fresh = False
-        drawn += 1
-        samples += batches.count_samples(batch, loader.batch_size)
-    return drawn, samples
-
-
-def _end_drained(live: Live) -> None:
-    """End the workers of an epoch that was begun to be drained. Left to the collection of garbage,
-    it may take torch five seconds for each of them.
-    """
-    iterator, live.drained = live.drained, None
-    if iterator is not None and iterator._num_workers and not iterator._persistent_workers:
-        iterator._shutdown_workers()
-
-
-def worker_ids(live: Live) -> list[int]:
-    """Process ids of the training loader's workers."""
-    workers = getattr(live.training_iterator, "_workers", ())
-    return [worker.pid for worker in workers if worker.pid is not None]
+def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
+    return [samples for each, samples in drawn if each == place]

@@ -153,7 +153,11 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
 def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
     """A teacher's call, or an encoder's: `call` in the format that the step is computed in."""
     precision = live.setup.precision
-    if module in live.trained or live.open_autocast is not None:
+    if live.open_autocast is not None and precision is not None:
+        # What autocast keeps of weights that it has cast now has no gradients, for the step either.
+        given: dict[str, Any] = {"dtype": getattr(torch, precision.dtype), "cache_enabled": False}
+        return torch.autocast(live.device().type, **given)(call)
+    if module in live.trained:
         return call
     if live.discovering and not live.forward_begun:
         live.note_place("frozen")

@@ -42,7 +42,10 @@ class Scaler:
         What was stepped on before and has got nothing since may have overflowed then: the model of
         another fold.
         """
-        if not self._scaled or self._live.group_open:
+        if self._live.group_open:
+            return
+        if not self._scaled:  # a loss that is no scalar: what overflowed before is gone, if told
+            self._overflows = {} if self._told else self._overflows
             return
         self._scaled = False
         fresh: dict[bool, list[torch.Tensor]] = defaultdict(list)

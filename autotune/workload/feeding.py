@@ -1,0 +1,77 @@
+"""How a loop is fed in a mode: one batch again and again, or its loader drained alone."""
+
+import time
+
+from torch.utils.data import DataLoader
+
+from autotune.workload import batches
+from autotune.workload.live import Live
+from autotune.workload.rehearsal import rehearse
+from autotune.workload.seams.loader import draw
+from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
+
+
+def feed(live: Live, mode: str) -> str:
+    """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
+    _end_drained(live)
+    if mode == REHEARSE:
+        if live.setup.micro_batches == 1:
+            return "batches are not divided"
+        rehearse(live)
+    live.plain, live.kept_batches = False, {}
+    if mode not in (REPLAY_DEVICE, REPLAY_HOST):
+        return ""
+    if live.batch is None or live.training_iterator is None:
+        return "the program has no DataLoader whose batch could be replayed"
+    device = live.device()
+    live.kept_batches = {
+        place: batches.to_device(batch, device) if mode == REPLAY_DEVICE else batch
+        for place, batch in live.batches.items()
+    }
+    return ""
+
+
+def drain(live: Live, seconds: float) -> tuple[int, int] | str:
+    """Draw batches from the training loader for `seconds` with no model, one at least: (batches,
+    samples), or why it cannot be.
+
+    An epoch that is begun goes on in the next call: where epochs are short, workers would do
+    nothing but start.
+    """
+    iterator = live.drained or live.training_iterator
+    if iterator is None:
+        return "the program has no DataLoader"
+    if live.drawn_in_thread:  # an iterator is for one thread
+        return "a thread of the program's own draws its batches"
+    loader = iterator._autotune_loader
+    ends = time.perf_counter() + seconds
+    drawn = samples = 0
+    fresh = False
+    while not drawn or time.perf_counter() < ends:
+        try:
+            batch = draw(iterator)
+        except StopIteration:
+            if fresh:
+                return "the loader gave no batch"
+            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
+            live.drained = iterator
+            continue
+        fresh = False
+        drawn += 1
+        samples += batches.count_samples(batch, loader.batch_size)
+    return drawn, samples
+
+
+def _end_drained(live: Live) -> None:
+    """End the workers of an epoch that was begun to be drained. Left to the collection of garbage,
+    it may take torch five seconds for each of them.
+    """
+    iterator, live.drained = live.drained, None
+    if iterator is not None and iterator._num_workers and not iterator._persistent_workers:
+        iterator._shutdown_workers()
+
+
+def worker_ids(live: Live) -> list[int]:
+    """Process ids of the training loader's workers."""
+    workers = getattr(live.training_iterator, "_workers", ())
+    return [worker.pid for worker in workers if worker.pid is not None]
