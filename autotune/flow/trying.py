@@ -34,7 +34,8 @@ FEWEST_WINDOWS = 3
 NEAR = 0.8
 # A trial sees at least so many steps, however slow they are.
 FEWEST_STEPS = 4
-# The program as it is and the first plans may use up what was kept back for judging.
+# The program as it is and the first plans may use up what was kept back for judging, as may all of
+# which none could be measured.
 FEWEST_TRIALS = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
@@ -139,7 +140,7 @@ def _try_next(
     most = context.options.trials or sys.maxsize
     if len(study.trials) > most:
         return Ending(why=TRIALS, reason=f"There were to be {most} trials at most.")
-    if began > context.deadline or (began > ends and len(study.trials) >= FEWEST_TRIALS):
+    if began > context.deadline or (began > ends and _are_enough(study.trials)):
         reason = f"The trials' part of the budget is used up.{study.too_dear}"
         return Ending(why=BUDGET, reason=reason)
     asked = study.ask(seconds_left=context.deadline - began)
@@ -159,6 +160,12 @@ def _try_next(
     study.tell(trial)
     context.listener.trial_ended(trial, study.best)
     return None
+
+
+def _are_enough(trials: Sequence[Trial]) -> bool:
+    """Whether the first plans were tried, and there is one to judge."""
+    measured = (each for each in trials if each.config and isinstance(each.outcome, Measurement))
+    return len(trials) >= FEWEST_TRIALS and any(measured)
 
 
 def _as_it_is(context: Context, profiled: Profile, baseline: Measurement) -> Measurement:

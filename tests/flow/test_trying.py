@@ -89,3 +89,10 @@ def test_a_training_whose_losses_are_no_numbers_diverges(
     losses: tuple[float, ...], wrong: bool
 ) -> None:
     assert diverges(replace(AS_IT_IS.outcome, losses=losses)) is wrong
+
+
+def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
+    crashed = [builders.trial(number, {"threads": 1}, BUSY) for number in (1, 2, 3)]
+    assert not trying._are_enough([AS_IT_IS, *crashed])
+    assert trying._are_enough([AS_IT_IS, *crashed, FAR])
+    assert not trying._are_enough([AS_IT_IS, FAR])
