@@ -6,6 +6,7 @@ from statistics import fmean
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Value
+from autotune.measurement.measurement import Measurement
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -27,9 +28,12 @@ class TrialCosts:
         return sum(self.delay_seconds.get(setting, 0.0) for setting in config.items())
 
     def learned(self, trials: Sequence[Trial]) -> "TrialCosts":
-        """The same after `trials`: what one took is better known than what it should take."""
+        """The same after `trials`: what one took is better known than what it should take. One that
+        hung says nothing of what others take.
+        """
         tried = [trial for trial in trials if trial.config and trial.seconds > 0]
-        plain = [trial.seconds for trial in tried if not self.delay(trial.config)]
+        ended = (trial for trial in tried if isinstance(trial.outcome, Measurement))
+        plain = [trial.seconds for trial in ended if not self.delay(trial.config)]
         usual = fmean(plain) if plain else self.usual_seconds
         delays = dict(self.delay_seconds)
         for name, value in self.delay_seconds:

@@ -100,8 +100,8 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
         drop_last=loader.drop_last,
         iterable=isinstance(loader.dataset, IterableDataset),
         custom_batches=loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler,
-        length=_length(loader),
-        dataset_length=_length(loader.dataset),
+        length=length_of(loader),
+        dataset_length=length_of(loader.dataset),
         changing=getattr(loader, CHANGING, False),
     )
 
@@ -195,7 +195,8 @@ def _bytes(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _length(sized: Any) -> int | None:
+def length_of(sized: Any) -> int | None:
+    """How long `sized` says that it is; None where it does not."""
     try:
         return len(sized)
     except (TypeError, NotImplementedError):

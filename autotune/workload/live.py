@@ -86,8 +86,8 @@ class Live:
     loaders: list[BuiltLoader] = field(default_factory=list)
     leading_loader: BuiltLoader | None = None  # that trained first, or is made anew at its place
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
-    # Batches before each of the first backwards: of which loader, and their samples.
-    draws: list[list[tuple[Place, int]]] = field(default_factory=list)
+    # Before each of the first backwards: which loader led, and of which each batch was, how large.
+    draws: list[tuple[Place, list[tuple[Place, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains

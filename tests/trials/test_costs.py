@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure
 from autotune.profiling.profile import Ceiling
 from autotune.trials.costs import TrialCosts, costs_of_trials
 from autotune.trials.ending import ending
@@ -37,6 +38,15 @@ class TestCosts:
             replace(trial(2, COMPILED, 100), seconds=10.0),
         ]
         assert self.costs.learned(tried).seconds([{"channels_last": True}, COMPILED]) == [3.0, 10.0]
+
+    def test_a_trial_that_hung_says_nothing_of_what_others_take(self) -> None:
+        hung = Trial(
+            number=1,
+            config={"channels_last": True},
+            outcome=Failure(kind="hung", reason="no sign of its first training step"),
+            seconds=30.0,
+        )
+        assert self.costs.learned([hung]).seconds([{"channels_last": True}]) == [4.0]
 
     def test_trials_whose_time_is_not_known_teach_nothing(self) -> None:
         assert (

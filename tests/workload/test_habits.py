@@ -328,3 +328,23 @@ def test_an_evaluation_before_the_first_step_is_no_drawing_ahead(tmp_path: Path)
     seen = observe(text, tmp_path)
     assert seen.loader is not None and seen.loader.ahead == 0 and seen.loader.batch_size == 32
     assert seen.samples_per_step == observe(PLAIN, tmp_path).samples_per_step
+
+
+def test_of_several_loaders_that_a_step_draws_from_the_longest_counts(tmp_path: Path) -> None:
+    text = program(
+        """
+        import itertools
+        long = DataLoader(dataset, batch_size=16, shuffle=True)
+        short = DataLoader(TensorDataset(inputs[:60]), batch_size=20)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(50):
+            for (x, y), (z,) in zip(long, itertools.cycle(short)):
+                optimizer.zero_grad()
+                (criterion(model(x), y) + model(z).square().mean()).backward()
+                optimizer.step()
+        """
+    )
+    first, seen, later = run(text, steps(10), Tell(), steps(24), folder=tmp_path)[1:4]
+    assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Window)
+    assert seen.loader is not None and seen.loader.batch_size == 16
+    assert (first.samples, later.samples) == (10 * 16, 24 * 16 - 2 * 8)

@@ -1,5 +1,6 @@
 """DataLoader: which one trains, and how long the program waits for its batches."""
 
+import math
 import threading
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.ahead import CopiedAhead
-from autotune.workload.inspect import CHANGING, plain_state
+from autotune.workload.inspect import CHANGING, length_of, plain_state
 from autotune.workload.kept import kept_by
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.seams import construction, model
@@ -186,7 +187,7 @@ def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:
 
 
 def note_training(live: Live) -> None:
-    """A backward pass follows what was drawn: those loaders train, and the last of them counts the
+    """A backward pass follows what was drawn: those loaders train, and one of them counts the
     samples.
 
     The first steps decide anew each time: a loader that was read once before training is no
@@ -196,10 +197,10 @@ def note_training(live: Live) -> None:
         live.training_iterator = None  # the loader that was made for the last step alone is gone
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
-        live.leading_loader = live.drawn[-1][0]
-        _note_ahead(live)
-    if not any(_leads(live, built) for built, _, _ in live.drawn):
-        live.leading_loader = live.drawn[-1][0]  # the program has gone on to another one
+        live.leading_loader = _longest(live.drawn)
+        _note_ahead(live, live.leading_loader.place)
+    if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
+        live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
             live.discover_again()
     for built, iterator, samples in live.drawn:
@@ -210,26 +211,40 @@ def note_training(live: Live) -> None:
     live.drawn.clear()
 
 
+def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
+    """The loader with the longest epochs of those that a step draws from, the last of several.
+
+    Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
+    more.
+    """
+
+    def length(each: tuple[BuiltLoader, Any, int]) -> float:
+        count = length_of(each[1]._autotune_loader)
+        return math.inf if count is None else count
+
+    longest: BuiltLoader = max(reversed(drawn), key=length)[0]
+    return longest
+
+
 def _leads(live: Live, built: BuiltLoader) -> bool:
     leading = live.leading_loader
     return leading is not None and (built is leading or built.place == leading.place)
 
 
-def _note_ahead(live: Live) -> None:
+def _note_ahead(live: Live, place: Place) -> None:
     """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
     first training step draws more than the second.
 
-    The loader that leads in the second does so for good. What was drawn last before the first may
-    have been for a validation, and was counted.
+    The loader at `place`, which leads in the second, does so for good. What led in the first may
+    have been drawn for a validation, and was counted.
     """
-    live.draws.append([(built.place, samples) for built, _, samples in live.drawn])
+    live.draws.append((place, [(built.place, samples) for built, _, samples in live.drawn]))
     if len(live.draws) == DISCOVERY_STEPS:
-        place, samples = live.draws[-1][-1]
-        counted = sum(_samples_of(live.draws[0][-1][0], live.draws[0]))
-        first, second = (_samples_of(place, each) for each in live.draws)
+        counted = sum(_samples_of(*live.draws[0]))
+        first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
         live.ahead = max(0, len(first) - len(second))
         # Those drawn ahead are not trained on yet.
-        live.pace.pending_samples += sum(first) - counted - live.ahead * samples
+        live.pace.pending_samples += sum(first) - counted - live.ahead * second[-1]
 
 
 def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
