@@ -1,10 +1,11 @@
 """The source that is handed back: written, and seen to run."""
 
 import time
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from autotune.flow.context import Context
-from autotune.knobs import KNOBS, by_name, unobserved
+from autotune.knobs import by_name, missed, read_all
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
@@ -16,14 +17,18 @@ def tried_out(context: Context, config: Config, seen: Seen) -> tuple[Emission, b
     """The source with `config`, and whether a run of it is seen to have every setting.
 
     Where the program fails with it, the setting that makes it fail is left out; all of them are,
-    where it is not one alone.
+    where it is not one alone. So is what was written and then not seen in effect.
     """
     emission = emit(context.target, config, seen)
     if not emission.sources:
         return emission, False
     found = _run(context, emission)
     if isinstance(found, Seen):
-        return emission, not emission.refused and not unobserved(config, found)
+        lost = missed(config, found)
+        idle = [name for name in lost if name in _written(emission, config)]
+        if idle:
+            return _without_the_idle(context, emission, config, seen, idle), False
+        return emission, not emission.refused and not lost
     if found.kind == "ended":  # it is too short to be looked at
         return emission, False
     return _mended(context, emission, config, seen, found), False
@@ -33,27 +38,49 @@ def _mended(
     context: Context, emission: Emission, config: Config, seen: Seen, failure: Failure
 ) -> Emission:
     reason = f"the program failed with the patch: {failure.reason}"
-    written = [
-        name
-        for name in config
-        if any(edit.knob == name and edit.status == "done" for edit in emission.edits)
-    ]
+    written = _written(emission, config)
     for name in written if len(written) > 1 and failure.kind != "hung" else ():
         if time.monotonic() > context.deadline:
             break
         others = _without(config, name, seen)
         rest = emit(context.target, others, seen)
         if rest.sources and not _fails(_run(context, rest)):
-            refused = emission.withdrawn(reason).edits
-            left_out = (edit for edit in refused if edit.knob in config.keys() - others.keys())
-            return replace(rest, edits=(*rest.edits, *left_out))
+            return _less(emission, rest, config.keys() - others.keys(), reason)
     return emission.withdrawn(reason)
+
+
+def _without_the_idle(
+    context: Context, emission: Emission, config: Config, seen: Seen, idle: Sequence[str]
+) -> Emission:
+    """`emission` without settings that its program was not seen to have, though they are written:
+    they reach only a part of what they are for.
+    """
+    reason = "written into the source, it was not seen in effect"
+    others = config
+    for name in idle:
+        others = _without(others, name, seen)
+    rest = emit(context.target, others, seen)
+    if not rest.sources:
+        return emission.withdrawn(reason)
+    return _less(emission, rest, config.keys() - others.keys(), reason)
+
+
+def _less(emission: Emission, rest: Emission, names: Set[str], reason: str) -> Emission:
+    """`rest`, whose edits also say why those of `names` are left out of `emission`."""
+    left_out = (edit for edit in emission.withdrawn(reason).edits if edit.knob in names)
+    return replace(rest, edits=(*rest.edits, *left_out))
+
+
+def _written(emission: Emission, config: Config) -> list[str]:
+    """The settings that the source has."""
+    done = {edit.knob for edit in emission.edits if edit.status == "done"}
+    return [name for name in config if name in done]
 
 
 def _without(config: Config, name: str, seen: Seen) -> Config:
     """`config` without one of its settings, and those that mean nothing without that one."""
     others = {other: value for other, value in config.items() if other != name}
-    whole = {knob.name: knob.read(seen) for knob in KNOBS} | others
+    whole = read_all(seen) | others
     return {other: value for other, value in others.items() if by_name(other).active(whole)}
 
 

@@ -103,18 +103,22 @@ def differing(config: Config, seen: Seen) -> dict[str, Value]:
     return {name: value for name, value in config.items() if by_name(name).read(seen) != value}
 
 
-def unobserved(config: Config, seen: Seen) -> list[str]:
-    """Each setting of `config` that the run did not have, in a sentence; any of them makes the run
-    void.
+def missed(config: Config, seen: Seen) -> list[str]:
+    """The settings of `config` that the run did not have, by name.
 
     A setting that means nothing beside the others (prefetching without workers) is not missed.
     """
     chosen: Mapping[str, Value] = {**read_all(seen), **config}
-    missed = (by_name(name) for name in differing(config, seen))
+    return [name for name in differing(config, seen) if by_name(name).active(chosen)]
+
+
+def unobserved(config: Config, seen: Seen) -> list[str]:
+    """Each setting of `config` that the run did not have, in a sentence; any of them makes the run
+    void.
+    """
     return [
-        f"{_asked_for(knob.name, config[knob.name])}, and the run had {_as_toml(knob.read(seen))}"
-        for knob in missed
-        if knob.active(chosen)
+        f"{_asked_for(name, config[name])}, and the run had {_as_toml(by_name(name).read(seen))}"
+        for name in missed(config, seen)
     ]
 
 

@@ -25,6 +25,7 @@ def tried_out(
     *,
     without: Collection[str] = (),
     config: Config = CONFIG,
+    idle: Collection[str] = (),
     deadline: float = math.inf,
 ) -> tuple[Emission, bool]:
     """What becomes of a patch of `config` whose program runs, or ends with `failure`: always, or
@@ -46,7 +47,7 @@ def tried_out(
         return SimpleNamespace(window=window, seen=builders.seen, kill=lambda: None)
 
     monkeypatch.setattr(emitting, "emit", emit)
-    monkeypatch.setattr(emitting, "unobserved", lambda *_: ())
+    monkeypatch.setattr(emitting, "missed", lambda *_: list(idle))
     bench = SimpleNamespace(start=start)
     context: Any = SimpleNamespace(target=None, bench=bench, deadline=deadline)
     return emitting.tried_out(context, config, builders.seen())
@@ -115,3 +116,13 @@ def test_where_the_time_is_over_settings_are_not_tried_one_by_one(
 ) -> None:
     emission, _ = tried_out(monkeypatch, CRASH, without=("num_workers",), deadline=0.0)
     assert not emission.patch
+
+
+def test_what_is_written_and_not_seen_in_effect_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emission, whole = tried_out(monkeypatch, None, idle=["channels_last"])
+    assert not whole and emission.sources == {"/train.py": "threads num_workers"}
+    assert [(edit.knob, edit.reason) for edit in emission.refused] == [
+        ("channels_last", "written into the source, it was not seen in effect")
+    ]
