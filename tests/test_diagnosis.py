@@ -68,6 +68,19 @@ def test_a_program_that_validates_most_of_the_time_hears_so_first(share, times, 
         assert "12 validations" in found.evidence
 
 
+@pytest.mark.parametrize(("length", "named"), [(100, True), (10_000, False), (None, False)])
+def test_a_single_validation_is_held_against_the_length_of_an_epoch(length, named):
+    seen = builders.seen()
+    seen = replace(seen, loader=replace(seen.loader, length=length), backwards_per_step=2.0)
+    window = builders.window(180.0, validations=1, validation_seconds=15.0)
+    found = first(
+        validation_share=0.9, phases=HEALTHY, windows=(window,), seen=seen, step_seconds=0.1
+    )
+    assert (found.bottleneck == Bottleneck.VALIDATION) is named
+    if named:  # 15 s beside 50 steps of 0.1 s
+        assert "Validates 75 % of the time, once an epoch" in found.headline
+
+
 @pytest.mark.parametrize(
     ("busy", "count", "words"),
     [

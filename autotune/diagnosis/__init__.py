@@ -94,20 +94,37 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
 
 def _validation(profile: Profile) -> Finding | None:
     share = profile.validation_share
-    grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
     times_seen = sum(window.validations for window in profile.windows if window.mode == AS_IS)
-    if not grade or times_seen < FEWEST_VALIDATIONS:
+    seen, when = f"Of the observed time {percent(share)} went by in {times_seen} validations", ""
+    if times_seen < FEWEST_VALIDATIONS:
+        share = _validation_of_an_epoch(profile, times_seen)
+        seen, when = f"A validation takes {percent(share)} of an epoch with one", ", once an epoch"
+    grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
+    if not grade:
         return None
     gain = most_gain(share)
     return Finding(
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
-        evidence=f"Of the observed time {percent(share)} went by in {times_seen} validations: "
-        "validate less often, on less, or in larger batches. All other shares are of training "
-        "steps.",
+        evidence=f"{seen}: validate less often, on less, or in larger batches. All other shares "
+        "are of training steps.",
         max_gain=gain,
-        headline=f"Validates {percent(share)} of the time; without that it {can_gain(gain)}.",
+        headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )
+
+
+def _validation_of_an_epoch(profile: Profile, times_seen: int) -> float:
+    """The share of an epoch that one validation takes, by its length; 0.0 where that is not known.
+
+    What a single one took of the observed time says how long was looked, and no more.
+    """
+    loader = profile.seen.loader
+    if not times_seen or loader is None or loader.length is None:
+        return 0.0
+    windows = (window for window in profile.windows if window.mode == AS_IS)
+    seconds = sum(window.validation_seconds for window in windows) / times_seen
+    steps = loader.length / max(1.0, profile.seen.backwards_per_step)
+    return seconds / (seconds + steps * profile.step_seconds)
 
 
 def _data(profile: Profile) -> Finding | None:
