@@ -25,9 +25,11 @@ def has_children(pid: int) -> bool:
 
 
 def last_line(output: str) -> str:
-    """The last line that is not empty, shortened; "" where there is none."""
-    lines = (line.strip() for line in reversed(output.splitlines()))
-    return next((line for line in lines if line), "")[:_QUOTED]
+    """The last line that is not empty, shortened; "" where there is none. One that is not ended yet
+    is the last only where it is the first, too.
+    """
+    whole = output[: output.rfind("\n") + 1].strip()
+    return (whole or output.strip()).rpartition("\n")[2].rpartition("\r")[2].strip()[:_QUOTED]
 
 
 def ending_of(report: Ended, output: str) -> Failure:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from autotune.knobs import blamed
-from autotune.measurement.endings import NOT_WATCHED, cause_of
+from autotune.measurement.endings import NOT_WATCHED, cause_of, last_line
 from autotune.measurement.forks import Zygote
 from autotune.measurement.process import NotPossible, RunEnded
 from autotune.workload.window import DRAIN
@@ -150,6 +150,21 @@ def test_a_program_that_passes_over_its_errors_is_quoted(start: Start) -> None:
     reason = ended.value.failure.reason
     assert reason.endswith("it last said: batch left out: Got unsupported ScalarType BFloat16")
     assert blamed({"threads": 1, "precision": "bf16"}, reason) == {"precision": "bf16"}
+
+
+@pytest.mark.parametrize(
+    ("output", "last"),
+    [
+        ("", ""),
+        ("one\ntwo\n\n", "two"),
+        ("one\ntwo\nthr", "two"),
+        ("one", "one"),
+        ("\n 10 %\r 20 %\r", "20 %"),
+        ("x" * 200, "x" * 160),
+    ],
+)
+def test_the_last_line_is_quoted_whole(output: str, last: str) -> None:
+    assert last_line(output) == last
 
 
 def test_the_traceback_of_a_program_is_its_own(start: Start) -> None:
