@@ -19,7 +19,7 @@ from autotune.cli.run import run
 from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError
 
-_AFTER_DASHES = "What follows -- is the program's own: search train.py -- --epochs 3"
+_AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
 _OUTPUT_LINES = 30  # the end of what a failed program printed
 
 
@@ -36,7 +36,8 @@ class Commands(typer.core.TyperGroup):
         except Exception as error:
             takes_arguments = ctx.invoked_subcommand in ("profile", "search")
             if type(error).__name__ == "NoSuchOption" and takes_arguments:  # typer's, or click's
-                error.message += f". {_AFTER_DASHES}"  # type: ignore[attr-defined]
+                said = _AFTER_DASHES.format(ctx.invoked_subcommand)
+                error.message += f". {said}"  # type: ignore[attr-defined]
             raise
         except KeyboardInterrupt:
             goes_on = ctx.invoked_subcommand == "search"
@@ -56,7 +57,7 @@ app = typer.Typer(
 _OF_A_PROGRAM: tuple[Callable[..., None], ...] = (profile, search)
 _OTHERS: tuple[Callable[..., None], ...] = (run, apply, report, compare, explain, doctor)
 for command in _OF_A_PROGRAM:
-    app.command(epilog=_AFTER_DASHES)(command)
+    app.command(epilog=_AFTER_DASHES.format(command.__name__))(command)
 for command in _OTHERS:
     app.command()(command)
 

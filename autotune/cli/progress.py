@@ -15,7 +15,7 @@ from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.outputs.document import to_document
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import SHAKEN, Profile
 from autotune.result import Result
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -75,7 +75,8 @@ class Progress(Listener):
 
     def profiled(self, profile: Profile, diagnosis: tuple[Finding, ...]) -> None:
         """Say what holds the program back, as soon as it is known."""
-        self._baseline = profile.samples_per_second
+        shaken = any(profile.doubt(name) for name in SHAKEN)
+        self._baseline = None if shaken else profile.samples_per_second
         if self._budget_seconds is not None and not self._quiet:  # a profile's screen begins so
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
@@ -120,6 +121,8 @@ class Progress(Listener):
             rest: Line = [settings, (f": {outcome.reason}", "quiet")]
             self._trial(trial.number, (words, "warn"), "", rest)
             return
+        if not trial.config:  # nothing is a ratio to what a machine that stood still gave
+            self._baseline = None if outcome.is_shaken else outcome.samples_per_second
         tone = "good" if is_best else "plain"
         rate = wording.rate(outcome.samples_per_second)
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""

@@ -162,8 +162,9 @@ def _training(parity: Parity) -> str:
     said = "the same" if parity.same_training else "not the same"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"{said}: over {wording.counted(parity.steps, 'step')} the losses differ by at most"
-        f" {wording.percent(parity.max_relative_loss_difference)}{band}{wording.skipped(parity)}"
+        f"{said}: over {wording.counted(parity.steps, 'step')} the losses differ by "
+        f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
+        f"{wording.skipped(parity)}"
     )
 
 

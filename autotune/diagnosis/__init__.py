@@ -27,6 +27,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.diagnosis.host import busiest, own_python
+from autotune.diagnosis.validation import validation
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, SYNC
@@ -36,9 +37,6 @@ __all__ = ["Bottleneck", "Finding", "diagnose"]
 
 # Shares of a step from which a phase is worth a warning, and critical.
 OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
-# A usual validation is shorter than what it validates by far.
-VALIDATION_WARNING, VALIDATION_CRITICAL = 0.35, 0.60
-FEWEST_VALIDATIONS = 3  # one or two may have come by chance while the program was watched
 # Peak over capacity (TraceML).
 MEMORY_CRITICAL = 0.97
 
@@ -64,7 +62,7 @@ GIB = 1 << 30
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
-        *(_validation, _data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
+        *(validation, _data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
@@ -90,41 +88,6 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         Bottleneck.MEMORY: (),
     }[bottleneck]
     return sum(profile.phases.get(name, 0.0) for name in names)
-
-
-def _validation(profile: Profile) -> Finding | None:
-    share = profile.validation_share
-    times_seen = sum(window.validations for window in profile.windows if window.mode == AS_IS)
-    seen, when = f"Of the observed time {percent(share)} went by in {times_seen} validations", ""
-    if times_seen < FEWEST_VALIDATIONS:
-        share = _validation_of_an_epoch(profile, times_seen)
-        seen, when = f"A validation takes {percent(share)} of an epoch with one", ", once an epoch"
-    grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
-    if not grade:
-        return None
-    gain = most_gain(share)
-    return Finding(
-        bottleneck=Bottleneck.VALIDATION,
-        severity=grade,
-        evidence=f"{seen}: validate less often, on less, or in larger batches. All other shares "
-        "are of training steps.",
-        max_gain=gain,
-        headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
-    )
-
-
-def _validation_of_an_epoch(profile: Profile, times_seen: int) -> float:
-    """The share of an epoch that one validation takes, by its length; 0.0 where that is not known.
-
-    What a single one took of the observed time says how long was looked, and no more.
-    """
-    loader = profile.seen.loader
-    if not times_seen or loader is None or loader.length is None:
-        return 0.0
-    windows = (window for window in profile.windows if window.mode == AS_IS)
-    seconds = sum(window.validation_seconds for window in windows) / times_seen
-    steps = loader.length / max(1.0, profile.seen.backwards_per_step)
-    return seconds / (seconds + steps * profile.step_seconds)
 
 
 def _data(profile: Profile) -> Finding | None:

@@ -16,7 +16,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
-from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
+from autotune.profiling.profile import Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
@@ -39,8 +39,6 @@ FEWEST_STEPS = 4
 FEWEST_TRIALS = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
-# What makes a profile's speed no measure for the trials: the machine may have stood still.
-_SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +79,7 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         seed=options.seed,
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=options.memory_limit_bytes,
+        baseline=baseline,
         trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
     ) as study:
         if study.trials:
@@ -139,7 +138,9 @@ def _try_next(
     began, ends = time.monotonic(), context.trials_deadline
     most = context.options.trials or sys.maxsize
     if len(study.trials) > most:
-        return Ending(why=TRIALS, reason=f"There were to be {most} trials at most.")
+        return Ending(
+            why=TRIALS, reason=f"There were to be {most} trial{'s' * (most > 1)} at most."
+        )
     if began > context.deadline or (began > ends and _are_enough(study.trials)):
         reason = f"The trials' part of the budget is used up.{study.too_dear}"
         return Ending(why=BUDGET, reason=reason)
@@ -173,8 +174,7 @@ def _as_it_is(context: Context, profiled: Profile, baseline: Measurement) -> Mea
     moment of the machine and there is time.
     """
     likely_seconds = profiled.startup_seconds + 2 * FEWEST_STEPS * profiled.step_seconds
-    shaken = any(doubt.name in _SHAKEN for doubt in baseline.doubts)
-    if shaken and time.monotonic() + likely_seconds < context.trials_deadline:
+    if baseline.is_shaken and time.monotonic() + likely_seconds < context.trials_deadline:
         again = _measure(context, profiled, baseline, {}, ())
         if isinstance(again, Measurement):
             return again

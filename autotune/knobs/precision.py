@@ -67,6 +67,9 @@ class Precision(Knob):
             return Skip(
                 reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
             )
+        if seen.models and all(model.dtype == "float64" for model in seen.models):
+            reason = "the model computes in float64, which autocast leaves as it is"
+            return Skip(reason=reason, impossible=True)
         if not on_cuda(profile):
             return self._domain_on_a_cpu(profile)
         if reason := little_from_computing(profile):

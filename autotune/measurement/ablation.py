@@ -130,7 +130,7 @@ def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
         given = [*ablation.warm, *([end.window] if end.window is not None else [])]
         if not given or end.failure.kind != "ended":
             raise
-        ablation.windows[AS_IS] = given
+        ablation.windows[AS_IS], ablation.warm = given, []
         ablation.ended = True
     return ablation
 

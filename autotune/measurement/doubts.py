@@ -198,9 +198,10 @@ def _unstable(windows: Sequence[Window]) -> Doubt | None:
     if reach <= UNSTABLE_REACH:
         return None
     rates = [window.samples_per_second for window in windows]
+    ran = f"Its windows ran at {_rate(min(rates))} to {_rate(max(rates))} samples/s; "
     return Doubt(
         name="unstable",
-        evidence=f"Its windows ran at {_rate(min(rates))} to {_rate(max(rates))} samples/s; "
+        evidence=f"{ran if len(rates) > 1 else 'It was one window; '}"
         f"the 95 % interval is ±{100 * reach:.0f} %.",
         advice="Stop other programs on this machine, or give it a larger budget.",
     )

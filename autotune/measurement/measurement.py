@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import SHAKEN, Doubt
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
@@ -21,6 +21,11 @@ class Measurement:
     peak_bytes: int | None
     losses: tuple[float, ...]
     doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def is_shaken(self) -> bool:
+        """Whether the machine may have stood still meanwhile: then it is no measure for others."""
+        return any(doubt.name in SHAKEN for doubt in self.doubts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,8 +127,13 @@ class Trainer:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._config.items())
         return (
             f"Trainer({type(self.model).__name__}, batch_size={self._batch_size}, "
-            f"epoch={self.epoch}, settings: {settings or 'as they are'})"
+            f"epoch={self.epoch}, settings: {settings or 'as they are'}{self._found()})"
         )
+
+    def _found(self) -> str:
+        """What the search for settings has found, where there was one."""
+        verdict = getattr(self.tuning, "verdict", None)
+        return f", search: {verdict.outcome.replace('_', ' ')}" if verdict is not None else ""
 
     @property
     def epoch(self) -> int:

@@ -1,6 +1,6 @@
 """When more searching is worth less than the time it takes, in sentences."""
 
-from autotune.knobs.knob import Config
+from autotune.knobs.knob import Config, Value
 from autotune.trials.planner import Planner, Proposal
 from autotune.trials.trial import CEILING, EXHAUSTED, PATIENCE, Ending, Trial
 
@@ -48,4 +48,9 @@ def too_dear(planner: Planner, trials: list[Trial]) -> str:
 
 
 def _said(config: Config) -> str:
-    return ", ".join(f"{name} {value}" for name, value in config.items()) or "the program as it is"
+    words = (f"{name} {_worded(value)}" for name, value in config.items())
+    return ", ".join(words) or "the program as it is"
+
+
+def _worded(value: Value) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

@@ -15,6 +15,7 @@ from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
+from autotune.workload.seams.loader import loader_of
 from autotune.workload.stillness import ordered, seed_order, still
 
 _draw = _BaseDataLoaderIter.__next__  # torch's own: what is drawn here is neither timed nor counted
@@ -26,7 +27,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     The program's own iteration goes on where it was; its random streams do not, and a dataset that
     remembers what it was asked for remembers this too: for runs that are not measured.
     """
-    loader = getattr(live.training_iterator, "_autotune_loader", None)
+    loader = loader_of(live.training_iterator)
     if loader is None:
         return Unsupported(reason="the program has no DataLoader")
     kept = kept_by_loader(loader)

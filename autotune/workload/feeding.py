@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.rehearsal import rehearse
-from autotune.workload.seams.loader import draw
+from autotune.workload.seams.loader import draw, loader_of
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 
@@ -43,7 +43,9 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
         return "the program has no DataLoader"
     if live.drawn_in_thread:  # an iterator is for one thread
         return "a thread of the program's own draws its batches"
-    loader = iterator._autotune_loader
+    loader = loader_of(iterator)
+    if loader is None:
+        return "the program's DataLoader is gone"
     ends = time.perf_counter() + seconds
     drawn = samples = 0
     fresh = False

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from autotune.source.edits import Place
+from autotune.workload.attributes import ABSENT, put
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
 from autotune.workload.outputs import Outputs
@@ -42,6 +43,7 @@ class BuiltLoader:
     ordinal: int
     trains: bool = False
     written: SeenLoader | None = None  # as the program built it, where a framework made another
+    kept: Any = None  # the loader, which nobody else may keep, where its workers persist
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -244,14 +246,16 @@ class Live:
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
         """Put `replacement` in the place of `owner.name` until `unpatch`."""
-        self.restore.append((owner, name, vars(owner).get(name, _ABSENT)))
-        _put(owner, name, replacement)
+        self.restore.append((owner, name, vars(owner).get(name, ABSENT)))
+        put(owner, name, replacement)
 
     def unpatch(self) -> None:
-        """Take every hook out again, the newest first."""
+        """Take every hook out again, the newest first, and let go of what is the program's."""
         for owner, name, original in reversed(self.restore):
-            _put(owner, name, original)
+            put(owner, name, original)
         self.restore = []
+        for built in self.loaders:
+            built.kept = None
         for known in self.optimizers:
             if (optimizer := known()) is not None:
                 vars(optimizer).pop("step", None)
@@ -260,7 +264,7 @@ class Live:
         """Take the hooks of one attribute out again."""
         own = [hook for hook in self.restore if hook[:2] == (owner, name)]
         for *_, original in reversed(own):
-            _put(owner, name, original)
+            put(owner, name, original)
         self.restore = [hook for hook in self.restore if hook not in own]
 
     def note_place(self, role: str) -> None:
@@ -270,7 +274,6 @@ class Live:
             self.places[role] = place
 
 
-_ABSENT: Any = object()
 _LIVES: "weakref.WeakSet[Live]" = weakref.WeakSet()
 
 
@@ -282,18 +285,3 @@ def _note_fork() -> None:
 # Asking for the process id in each hook would cost 5 us each time: a system call empties caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
-
-
-def _put(owner: Any, name: str, value: Any) -> None:
-    """Give `owner` an attribute, or take it away; a module has its own in its `__dict__`.
-
-    A module that `torch.compile` made hands `setattr` on to the module inside it.
-    """
-    if isinstance(owner, nn.Module):
-        vars(owner).update({name: value})
-        if value is _ABSENT:
-            del vars(owner)[name]
-    elif value is _ABSENT:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, value)

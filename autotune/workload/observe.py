@@ -11,6 +11,7 @@ from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
 from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.seams.loader import loader_of
 from autotune.workload.seen import Seen, SeenLoader
 
 
@@ -92,7 +93,7 @@ def _has_expandable_segments() -> bool:
 
 def _training_loader(live: Live) -> SeenLoader | None:
     built = live.leading_loader
-    loader = getattr(live.training_iterator, "_autotune_loader", None)
+    loader = loader_of(live.training_iterator)
     if built is None or loader is None:
         return None
     seen = replace(

@@ -4,6 +4,7 @@ import pytest
 
 from autotune.cli.console import Console
 from autotune.cli.progress import Progress
+from autotune.profiling.profile import Doubt
 from autotune.trials.space import Space
 from tests import builders
 
@@ -55,6 +56,22 @@ def test_the_program_as_it_is_is_no_best(shown: io.StringIO) -> None:
     progress.trial_begins(1, {}, 5.0, builders.trials()[0])
 
     assert "best" not in words(progress)
+
+
+@pytest.mark.parametrize("doubt", ["processors taken", "too few steps", "unstable"])
+def test_nothing_is_a_ratio_to_what_a_machine_that_stood_still_gave(
+    shown: io.StringIO, doubt: str
+) -> None:
+    doubts = (Doubt(name=doubt, evidence="", advice=""),)
+    progress = Progress(Console(shown), budget_seconds=10)
+    progress.profiled(builders.profile(doubts=doubts), builders.findings())
+    as_it_is = builders.trial(0, {}, builders.measurement(100.0, doubts=doubts))
+    progress.trial_ended(as_it_is, None)
+    tried = builders.trial(1, {"threads": 1}, 200.0)
+    progress.trial_ended(tried, tried)
+
+    assert ("2.00×" in shown.getvalue()) == (doubt == "unstable")
+    assert "200 samples/s" in shown.getvalue()
 
 
 def test_a_stage_is_a_line_where_nothing_is_live(shown: io.StringIO) -> None:

@@ -1,6 +1,6 @@
 """A program is timed with its costs taken away, also one that ends before that is done."""
 
-from autotune.measurement.ablation import ablate
+from autotune.measurement.ablation import _begin, ablate
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -19,3 +19,10 @@ def test_a_program_that_ends_at_once_is_started_again_for_what_is_missing(start:
     assert ablation.ended
     assert sum(window.steps for window in ablation.windows[AS_IS]) > 3
     assert DRAIN in ablation.windows
+
+
+def test_of_a_program_that_ends_while_it_warms_up_nothing_counts_twice(start: Start) -> None:
+    text = PLAIN.replace("range(50)", "range(3)")  # seven steps an epoch
+    ablation = _begin(start(text), warm_seconds=60.0)
+    assert ablation.ended and not ablation.warm
+    assert sum(window.steps for window in ablation.windows[AS_IS]) == 3 * 7 - 1  # but the first

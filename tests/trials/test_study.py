@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 from autotune.errors import UsageError
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import Doubt
 from autotune.trials.knowledge import planner_for
 from autotune.trials.space import Space
 from autotune.trials.study import Study
@@ -243,3 +244,32 @@ def test_what_killed_its_search_twice_is_not_tried_a_third_time(tmp_path: Path) 
         deadly.append(asked[1])
         searched._kept.close()  # as the kernel does where it is killed
     assert deadly[0] == deadly[1] != deadly[2]
+
+
+@pytest.mark.parametrize(
+    ("kept", "own", "speed"),
+    [
+        (("processors taken",), (), 500.0),
+        (("unstable",), (), 100.0),
+        (("too few steps",), ("processors taken",), 100.0),
+        ((), (), 100.0),
+    ],
+)
+def test_a_program_that_was_measured_in_a_bad_moment_is_known_by_its_new_measurement(
+    tmp_path: Path, kept: tuple[str, ...], own: tuple[str, ...], speed: float
+) -> None:
+    def doubtful(speed: float, names: tuple[str, ...]) -> Measurement:
+        doubts = tuple(Doubt(name=name, evidence="", advice="") for name in names)
+        return replace(measured(speed), doubts=doubts)
+
+    place = tmp_path / "study.journal"
+    with study(place) as before:
+        asked = before.ask()
+        assert asked is not None and not asked[1]
+        before.tell(Trial(number=asked[0], config={}, outcome=doubtful(100.0, kept), seconds=1.0))
+    with study(place, baseline=doubtful(500.0, own)) as again:
+        (first,) = again.trials
+        assert isinstance(first.outcome, Measurement)
+        assert first.outcome.samples_per_second == speed
+        if speed == 100.0:
+            assert tuple(doubt.name for doubt in first.outcome.doubts) == kept

@@ -348,3 +348,25 @@ def test_of_several_loaders_that_a_step_draws_from_the_longest_counts(tmp_path: 
     assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Window)
     assert seen.loader is not None and seen.loader.batch_size == 16
     assert (first.samples, later.samples) == (10 * 16, 24 * 16 - 2 * 8)
+
+
+def test_workers_of_a_loader_that_is_made_anew_end_with_it(tmp_path: Path) -> None:
+    text = program(
+        """
+        import gc, multiprocessing
+        gc.disable()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        lived = []
+        for epoch in range(4):
+            for x, y in DataLoader(dataset, batch_size=50, num_workers=1, persistent_workers=True):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+                lived.append(len(multiprocessing.active_children()))
+        with open("lived", "w") as file:
+            print(max(lived), file=file)
+        """
+    )
+    assert window_of(run(text, steps(15), folder=tmp_path)).samples == 15 * 50
+    run(text, steps(99), folder=tmp_path)
+    assert int((tmp_path / "lived").read_text()) <= 2  # an epoch's, and the next one's

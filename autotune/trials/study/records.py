@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import Doubt
 from autotune.trials.space import Space
 from autotune.trials.trial import PASSING, Trial
 from autotune.workload.seen import Seen
@@ -21,6 +22,7 @@ from autotune.workload.seen import Seen
 CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
 # A configuration whose search has died in it so many times is not tried again.
 _MOST_DEATHS = 2
+_EARLIER = "so it was noted by an earlier search"
 _OUTCOME = ("samples_per_second", "failure")
 
 
@@ -96,6 +98,9 @@ def _measured(value: float, facts: dict[str, Any], seen: Seen) -> Measurement:
         startup_seconds=facts.get("startup_seconds", 0.0),
         peak_bytes=facts.get("peak_bytes"),
         losses=(),
+        doubts=tuple(
+            Doubt(name=name, evidence=_EARLIER, advice="") for name in facts.get("doubts", ())
+        ),
     )
 
 

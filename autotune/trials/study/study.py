@@ -4,6 +4,7 @@ machines may share it, and Optuna's own tools can read it.
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -61,6 +62,7 @@ class Study:
         seed: of Optuna's samplers.
         patience_seconds: what one percent of expected gain may take.
         memory_limit_bytes: what a configuration may need at its peak.
+        baseline: the program as it is, as this search has measured it.
         trial_seconds: what a trial usually takes.
 
     Raises:
@@ -78,6 +80,7 @@ class Study:
         seed: int = 0,
         patience_seconds: float = 15.0,
         memory_limit_bytes: int | None = None,
+        baseline: Measurement | None = None,
         trial_seconds: float = 1.0,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -85,7 +88,7 @@ class Study:
         self.trials: list[Trial] = []
         self._space, self._seen, self._place = space, profile.seen, storage
         self._patience_seconds = patience_seconds
-        self._memory_limit_bytes = memory_limit_bytes
+        self._memory_limit_bytes, self._baseline = memory_limit_bytes, baseline
         self._planner = planner_for(
             space, profile, trial_seconds=trial_seconds, memory_limit_bytes=memory_limit_bytes
         )
@@ -246,8 +249,17 @@ class Study:
     def _refresh(self) -> None:
         """Read what there is; of this search's own trials more is known than is kept."""
         self._found = self._study.get_trials(deepcopy=False)
-        known = {each.number: each for each in known_trials(self._found, self._space, self._seen)}
+        known = {
+            each.number: each if each.config else self._better(each)
+            for each in known_trials(self._found, self._space, self._seen)
+        }
         self.trials = [trial for _, trial in sorted((known | self._mine).items())]
+
+    def _better(self, kept: Trial) -> Trial:
+        """The program as it is: as it was kept, unless that was in a bad moment of the machine."""
+        known, own = kept.outcome, self._baseline
+        shaken = isinstance(known, Measurement) and known.is_shaken
+        return replace(kept, outcome=own) if own and shaken and not own.is_shaken else kept
 
     def _free_the_dead(self) -> None:
         """What searches that have died were trying is to be tried again."""

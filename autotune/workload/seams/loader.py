@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from typing import Any
 
@@ -49,12 +50,30 @@ def _install_iter(live: Live) -> None:
             finally:
                 if waits:
                     ended(now())
-        iterator._autotune_loader = self
+        if built is not None:
+            _mark(live, iterator, self, built)
         vars(iterator).pop(_AHEAD, None)  # of the epoch before: persistent workers stay
         _note_epoch(self)
         return iterator
 
     live.patch(DataLoader, "__iter__", __iter__)
+
+
+def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
+    """Have `iterator` know its loader. One whose workers persist keeps its iterator itself: they
+    must not hold each other, or the workers would live until the garbage is collected, which may
+    take torch five seconds for each.
+    """
+    setattr(iterator, BUILT, built)
+    iterator._autotune_batch_size = loader.batch_size
+    if loader._iterator is None:
+        iterator._autotune_loader = lambda: loader
+        return
+    iterator._autotune_loader = weakref.ref(loader)
+    for other in live.loaders:
+        if other.place == built.place:
+            other.kept = None
+    built.kept = loader
 
 
 def _note_epoch(loader: Any) -> None:
@@ -74,6 +93,12 @@ def _note_epoch(loader: Any) -> None:
     setattr(loader, _TOLD, (epochs + 1, told))
 
 
+def loader_of(iterator: Any) -> Any:
+    """The DataLoader that `iterator` is of; None where it is of none that is there any more."""
+    known = getattr(iterator, "_autotune_loader", None)
+    return known() if known is not None else None
+
+
 def _install_next(live: Live) -> None:
     special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
     (began, ended), now = live.clock.span("data"), live.clock.now
@@ -85,11 +110,10 @@ def _install_next(live: Live) -> None:
                 batch = draw(self)
             finally:
                 ended(now())
-            live.fresh_samples += batches.count_samples(batch, self._autotune_loader.batch_size)
+            live.fresh_samples += batches.count_samples(batch, self._autotune_batch_size)
             return batch
-        loader = getattr(self, "_autotune_loader", None)
-        built = getattr(loader, BUILT, None)
-        if loader is None or built is None or live.elsewhere:
+        built = getattr(self, BUILT, None)
+        if built is None or live.elsewhere:
             return draw(self)
         if not built.trains and live.leader is not None and not live.discovering:
             return _strangers(live, built, self)
@@ -106,7 +130,7 @@ def _install_next(live: Live) -> None:
         finally:
             if waits:
                 ended(now())
-        live.drawn.append((built, self, batches.count_samples(batch, loader.batch_size)))
+        live.drawn.append((built, self, batches.count_samples(batch, self._autotune_batch_size)))
         if live.discovering:
             live.batch = live.batches[built.place] = batch
         return batch
@@ -121,7 +145,7 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     if threading.get_ident() == live.thread:
         model.close_autocast(live)
     batch = draw(iterator)
-    samples = batches.count_samples(batch, iterator._autotune_loader.batch_size)
+    samples = batches.count_samples(batch, iterator._autotune_batch_size)
     live.stranger = built, iterator, samples
     return batch
 
@@ -219,7 +243,7 @@ def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
     """
 
     def length(each: tuple[BuiltLoader, Any, int]) -> float:
-        count = length_of(each[1]._autotune_loader)
+        count = length_of(loader_of(each[1]))
         return math.inf if count is None else count
 
     longest: BuiltLoader = max(reversed(drawn), key=length)[0]
