@@ -69,7 +69,7 @@ def _show(console: "Console", comparison: "Comparison") -> None:
 
 
 def _rows(comparison: "Comparison") -> list[list[str]]:
-    from autotune.outputs.wording import duration, significant, size
+    from autotune.outputs.wording import duration, ratio, significant, size
 
     sides = (comparison.before, comparison.after)
     rows = [
@@ -81,9 +81,9 @@ def _rows(comparison: "Comparison") -> list[list[str]]:
         seconds = (pair.before_seconds, pair.after_seconds)
         rows.append([f"  {pair.phase}", *(duration(each) for each in seconds)])
     rows.append(["peak memory", *(size(side.peak_bytes) for side in sides)])
-    tuned = [side.tuned_samples_per_second for side in sides]
+    tuned = [side.tuned for side in sides]
     if any(tuned):
-        rows.append(["tuned, samples/s", *(significant(each) if each else "" for each in tuned)])
+        rows.append(["tuned, in turns", *(ratio(each.estimate) if each else "" for each in tuned)])
     return rows
 
 

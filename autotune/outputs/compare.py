@@ -18,14 +18,17 @@ _TUNED = "_tuned"  # what a search adds to the name of the program that it hands
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two: its program as it is. Times in seconds of one optimizer step."""
+    """One of the two: its program as it is. Times in seconds of one optimizer step.
+
+    `tuned` is what its search has found, in turns with the program as it then ran.
+    """
 
     name: str
     started_at: str
     samples_per_second: float
     interval: tuple[float, float]
     step_seconds: float
-    tuned_samples_per_second: float | None
+    tuned: Ratio | None
     peak_bytes: int | None
 
 
@@ -102,7 +105,7 @@ def _side(result: Result) -> Side:
         samples_per_second=profile.samples_per_second,
         interval=profile.interval,
         step_seconds=profile.step_seconds,
-        tuned_samples_per_second=verdict.tuned_samples_per_second if verdict else None,
+        tuned=verdict.speedup if verdict and verdict.outcome == "faster" else None,
         peak_bytes=profile.memory.peak_bytes,
     )
 
