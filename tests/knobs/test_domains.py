@@ -212,6 +212,11 @@ class TestPrecision:
         own = with_seen(on_a_gpu(), scaler=True)
         assert "GradScaler" in skip("precision", own).reason and skip("precision", own).impossible
 
+    @pytest.mark.parametrize("given", [on_a_gpu(), on_a_cpu(probes={"bf16_speedup": 3.0})])
+    def test_precision_is_not_tried_for_float64(self, given: Profile) -> None:
+        assert "float64" in reason("precision", with_model(given, dtype="float64"))
+        assert "bf16" in offered("precision", with_model(given, dtype="float32"))
+
     def test_half_precision_weights_stay(self) -> None:
         own = with_model(on_a_gpu(), dtype="bfloat16")
         assert by_name("precision").read(own.seen) == "bf16"
