@@ -71,9 +71,3 @@ def _end_drained(live: Live) -> None:
     iterator, live.drained = live.drained, None
     if iterator is not None and iterator._num_workers and not iterator._persistent_workers:
         iterator._shutdown_workers()
-
-
-def worker_ids(live: Live) -> list[int]:
-    """Process ids of the training loader's workers."""
-    workers = getattr(live.training_iterator, "_workers", ())
-    return [worker.pid for worker in workers if worker.pid is not None]

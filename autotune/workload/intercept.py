@@ -48,7 +48,6 @@ def intercepted(
         feed=lambda mode: feeding.feed(live, mode),
         drain=lambda seconds: feeding.drain(live, seconds),
         deliver=lambda command: deliver(live, command),
-        workers=lambda: feeding.worker_ids(live),
         watch=lambda mode: watch_for(live, mode),
         device=live.device,
     )

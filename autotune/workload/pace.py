@@ -44,7 +44,6 @@ class Pace:
         drain: draws batches from the training loader for some seconds; (batches, samples), or a
             reason why not.
         deliver: what the training loader delivers, drawn beside the training.
-        workers: process ids of the loader's workers.
         watch: what looks on in a window of a mode that is not timed; None in others.
         device: that trains: a GPU is drained at the edges, and its memory is read.
     """
@@ -58,7 +57,6 @@ class Pace:
         feed: Callable[[str], str],
         drain: Callable[[float], tuple[int, int] | str],
         deliver: Callable[[Draw], Delivery | Unsupported],
-        workers: Callable[[], list[int]],
         watch: Callable[[str], Watch | None],
         device: Callable[[], torch.device],
     ) -> None:
@@ -68,7 +66,6 @@ class Pace:
         self._feed = feed
         self._drain = drain
         self._deliver = deliver
-        self._workers = workers
         self._watch_for = watch
         self._watch: Watch | None = None
         self._device = device
@@ -79,7 +76,7 @@ class Pace:
         self._losses: list[torch.Tensor | float] = []
         self._loss: torch.Tensor | float | None = None
         self._overflows: list[tuple[torch.Tensor, ...]] = []
-        self._processor = Processor(workers)
+        self._processor = Processor()
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
         self.wants_loss = True

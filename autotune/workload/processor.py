@@ -1,8 +1,9 @@
-"""Processor time of the training process and its loader's workers, as the system counts it."""
+"""Processor time of the training process and of those that it has started, as the system counts
+it.
+"""
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
@@ -20,25 +21,21 @@ class Spent(TypedDict):
 
 
 class Processor:
-    """Processor time spent and waited for since it was last asked, by this process and its loader's
-    workers.
+    """Processor time spent and waited for since it was last asked, by this process and those that
+    it has started: workers of any loader, living or gone.
     """
 
-    def __init__(self, workers: Callable[[], list[int]]) -> None:
-        self._workers = workers
-        self._own = time.process_time()
+    def __init__(self) -> None:
+        self._own, self._children = time.process_time(), _children_seconds()
         self._delayed = _delayed_seconds()
         self._busy, self._stolen = _busy_and_stolen_seconds()
-        self._by_worker: dict[int, float] = {}
 
     def spent(self) -> Spent:
         """What was spent since the last time."""
         own, delayed = time.process_time(), _delayed_seconds()
-        by_worker = {pid: _processor_seconds(pid) for pid in self._workers()}
+        children = _children_seconds()
         busy, stolen = _busy_and_stolen_seconds()
-        of_workers = sum(
-            max(0.0, seconds - self._by_worker.get(pid, 0.0)) for pid, seconds in by_worker.items()
-        )
+        of_workers = max(0.0, children - self._children)
         of_run, of_all = own - self._own + of_workers, busy - self._busy
         spent: Spent = {
             "cpu_seconds": own - self._own,
@@ -47,7 +44,7 @@ class Processor:
             "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
             "others_seconds": max(0.0, of_all - of_run) if busy else None,
         }
-        self._own, self._delayed, self._by_worker = own, delayed, by_worker
+        self._own, self._delayed, self._children = own, delayed, children
         self._busy, self._stolen = busy, stolen
         return spent
 
@@ -60,9 +57,28 @@ def read_text(path: str) -> str:
         return ""
 
 
-def _processor_seconds(pid: int) -> float:
-    fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND if len(fields) > 12 else 0.0
+def _children_seconds() -> float:
+    """What all processes have used that this one has started, and those that they have: the ones
+    that have ended are in their parent's account.
+    """
+    ended = os.times()
+    ticks, waiting = 0, _children_of(os.getpid())
+    while waiting:
+        pid = waiting.pop()
+        fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+        waiting += _children_of(pid)
+    return ended.children_user + ended.children_system + ticks / _TICKS_PER_SECOND
+
+
+def _children_of(pid: int) -> list[int]:
+    """The processes that any thread of `pid` has started, and that were not waited for yet."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    files = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads)
+    return [int(child) for text in files for child in text.split()]
 
 
 def _share(own: float, all_together: float) -> float:

@@ -75,7 +75,7 @@ class Window:
         gradless_seconds: part of `seconds` in which a model was called without gradients between
             every two steps: evaluation, rollouts, pseudo-labels.
         cpu_seconds: processor time of the training process, all threads.
-        worker_cpu_seconds: processor time of its loader workers.
+        worker_cpu_seconds: processor time of the processes that it has started: loader workers.
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         stolen_seconds: processor time that the host of a virtual machine took from the run.
         others_seconds: what all else used of the processors that the run may use; None if unknown.

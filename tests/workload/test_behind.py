@@ -63,7 +63,6 @@ class Training:
             feed=lambda _: "",
             drain=lambda _: "no loader",
             deliver=lambda _: pytest.fail("nobody draws"),
-            workers=list,
             watch=lambda _: None,
             device=lambda: device,
         )

@@ -1,6 +1,8 @@
 """What the system says of the processors, from a file of its own making."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -35,6 +37,8 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float | None]:
     """
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
+    monkeypatch.setattr(processor, "_children_seconds", lambda: 0.0)
+
     def stolen(*, own: float, before: str, after: str, others: bool = False) -> float | None:
         files = iter([before, after])
         clock = iter([1.0, 1.0 + own])
@@ -42,7 +46,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float | None]:
             processor, "read_text", lambda path: next(files) if path == "/proc/stat" else ""
         )
         monkeypatch.setattr(processor.time, "process_time", lambda: next(clock))
-        found = Processor(list).spent()
+        found = Processor().spent()
         return found["others_seconds"] if others else found["stolen_seconds"]
 
     return stolen
@@ -69,3 +73,27 @@ def test_what_others_used_is_what_the_program_did_not(spent: Callable[..., float
 def test_a_system_that_does_not_say_has_taken_nothing(spent: Callable[..., float]) -> None:
     assert spent(own=1.0, before="", after="cpu0 1 2 3") == 0.0
     assert spent(own=1.0, before="", after="cpu0 1 2 3", others=True) is None
+
+
+BURN = "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends: pass\n"
+BY_A_CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])\n"
+
+
+@pytest.mark.parametrize("text", [BURN, BY_A_CHILD], ids=["child", "grandchild"])
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_started_processes_use_is_the_programs_own(text: str, ends: bool) -> None:
+    counted = Processor()
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"{text}print(flush=True)\ninput()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    if ends:
+        child.communicate(b"\n")
+    spent = counted.spent()
+    assert spent["worker_cpu_seconds"] >= 0.3
+    if not ends:
+        child.communicate(b"\n")
+    assert counted.spent()["worker_cpu_seconds"] < 0.3  # nothing counts twice
