@@ -125,15 +125,12 @@ class Trainer:
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._config.items())
+        verdict = getattr(self.tuning, "verdict", None)
+        found = f", search: {verdict.outcome.replace('_', ' ')}" if verdict else ""
         return (
             f"Trainer({type(self.model).__name__}, batch_size={self._batch_size}, "
-            f"epoch={self.epoch}, settings: {settings or 'as they are'}{self._found()})"
+            f"epoch={self.epoch}, settings: {settings or 'as they are'}{found})"
         )
-
-    def _found(self) -> str:
-        """What the search for settings has found, where there was one."""
-        verdict = getattr(self.tuning, "verdict", None)
-        return f", search: {verdict.outcome.replace('_', ' ')}" if verdict is not None else ""
 
     @property
     def epoch(self) -> int:

@@ -10,6 +10,7 @@ from typing import Self
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
+from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
 from autotune.knobs.knob import Config, Value
@@ -86,27 +87,20 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.ending: Ending | None = None
         self.trials: list[Trial] = []
+        self._proposal: Proposal | None = None
         self._space, self._seen, self._place = space, profile.seen, storage
         self._patience_seconds = patience_seconds
         self._memory_limit_bytes, self._baseline = memory_limit_bytes, baseline
         self._planner = planner_for(
             space, profile, trial_seconds=trial_seconds, memory_limit_bytes=memory_limit_bytes
         )
-        self._proposal: Proposal | None = None
         self._mine: dict[int, Trial] = {}
         self._open: dict[int, tuple[optuna.Trial, Heartbeat]] = {}
         guided = ProfileSampler(space, profile, propose=lambda _: self._proposal)
         with keeping(self._place):
             self._kept = Kept(storage)
-            self._study = optuna.create_study(
-                study_name=key,
-                storage=self._kept.storage,
-                load_if_exists=True,
-                direction="maximize",
-                sampler=guided if sampler == PROFILE else optunas_own(sampler, space, seed),
-            )
-            with quiet():
-                self._study.set_metric_names([METRIC])
+            own = guided if sampler == PROFILE else optunas_own(sampler, space, seed)
+            self._study = _opened(key, self._kept, own)
             self._free_the_dead()
             self._refresh()
 
@@ -268,3 +262,16 @@ class Study:
             self._kept.sole = False  # from now on, what is begun is this search's own
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _opened(key: str, kept: Kept, sampler: BaseSampler) -> optuna.Study:
+    study = optuna.create_study(
+        study_name=key,
+        storage=kept.storage,
+        load_if_exists=True,
+        direction="maximize",
+        sampler=sampler,
+    )
+    with quiet():
+        study.set_metric_names([METRIC])
+    return study
