@@ -7,7 +7,6 @@ from itertools import repeat
 from typing import Any
 
 from torch.utils.data import DataLoader
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.workload import batches
 from autotune.workload.conversation import Draw, Unsupported
@@ -15,10 +14,8 @@ from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
-from autotune.workload.seams.loader import loader_of
+from autotune.workload.seams.loader import draw, loader_of
 from autotune.workload.stillness import ordered, seed_order, still
-
-_draw = _BaseDataLoaderIter.__next__  # torch's own: what is drawn here is neither timed nor counted
 
 
 def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
@@ -81,7 +78,7 @@ def _draw_some(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests],
     ends = time.perf_counter() + command.seconds
     try:
         while len(drawn) < command.batches and (not drawn or time.perf_counter() < ends):
-            drawn.append(batches.digest(_draw(iterator)))
+            drawn.append(batches.digest(draw(iterator)))
     except StopIteration:
         return drawn, True
     finally:
