@@ -67,7 +67,7 @@ class Checkpointing(Knob):
                 reason="the model has no repeated blocks that could be recomputed", impossible=True
             )
         if any(model.moving_blocks for model in profile.seen.models):
-            reason = "its blocks keep statistics (batch norm), which each forward pass moves on"
+            reason = "its blocks keep what each forward pass moves on (batch norm, spectral norm)"
             return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):
             return Skip(reason=f"{reason}, and recomputing activations only costs time")

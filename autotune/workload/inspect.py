@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.dropout import _DropoutNd
-from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
 
@@ -125,8 +125,8 @@ def _moves(module: nn.Module) -> bool:
     """Whether a forward pass in training moves something on that the module keeps."""
     if isinstance(module, _NormBase):
         return module.track_running_stats
-    before = module._forward_pre_hooks.values()
-    return is_parametrized(module) or any(isinstance(each, SpectralNorm) for each in before)
+    before = (module, *module._forward_pre_hooks.values())
+    return any(isinstance(each, (_SpectralNorm, SpectralNorm)) for each in before)
 
 
 def _checkpointed(model: nn.Module, blocks: Sequence[str]) -> int:

@@ -48,6 +48,7 @@ class TestModel:
             (lambda: nn.BatchNorm1d(2), True),
             (lambda: nn.BatchNorm1d(2, track_running_stats=False), False),
             (lambda: nn.InstanceNorm1d(2), False),
+            (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), False),
             (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), True),
             (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)), True),
         ],
