@@ -289,6 +289,25 @@ def test_a_setup_reaches_the_loader_the_model_and_the_optimizer(set_up: Any) -> 
     assert torch.get_num_threads() == threads
 
 
+def test_a_loss_is_computed_in_float32_from_what_a_model_gives_in_bf16(set_up: Any) -> None:
+    set_up(Setup(precision=Precision(dtype="bfloat16")))
+    inside: list[torch.dtype] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        given = model(batch[0])
+        assert given.dtype == torch.float32
+        return nn.functional.cross_entropy(given, batch[1])
+
+    made = trainer(training_step=step, validation_dataset=numbers())
+    made.model.register_forward_hook(lambda _model, _given, out: inside.append(out.dtype))
+    made.fit(1)
+
+    assert set(inside) == {torch.bfloat16}
+    assert not [
+        hook for hook in made.model._forward_hooks.values() if "autotune" in hook.__module__
+    ]
+
+
 def test_switches_thrown_by_a_change_to_the_model_are_put_back(set_up: Any) -> None:
     set_up(Setup(process=[_high], model=[lambda model: _high()]))
 

@@ -2,8 +2,9 @@
 
 What it does
     tf32 shortens the factors of float32 products inside the GPU's tensor cores. bf16 and fp16 run
-    forward and loss under `torch.autocast`; the weights stay float32. fp16 adds a `GradScaler`,
-    since small gradients would vanish.
+    forward and loss under `torch.autocast`; the weights stay float32, and on a CPU what the model
+    gives is float32 again, so that a loss is not summed up in bf16. fp16 adds a `GradScaler`, since
+    small gradients would vanish.
 
 When it helps
     On GPUs with units for the format, when large products take the time: often 2x and more, and

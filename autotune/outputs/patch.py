@@ -98,4 +98,5 @@ def _files(seen: Seen) -> list[str]:
         places.step,
         places.zero_grad,
     )
-    return [place.path for place in (*roles, *places.copies) if isinstance(place, Place)]
+    places_seen = (*roles, *places.outputs, *places.copies)
+    return [place.path for place in places_seen if isinstance(place, Place)]

@@ -6,6 +6,7 @@ from autotune.source.edits import Autocast
 from autotune.source.forward import Span, backwards_in_loop, forward_span
 from autotune.source.insertions import imports_added, snippet, under
 from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
+from autotune.source.outputs import outputs_in_float32
 from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Program
 from autotune.source.scaler import with_scaler
@@ -24,6 +25,8 @@ def autocast(program: Program, edit: Autocast) -> Program:
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
     hand_step = f"{header} round forward and loss, up to this backward"
+    if edit.device_type == "cpu":
+        program = outputs_in_float32(program)
     span = _span(program, hand_step)
     if _existing(span, edit, hand_step) is None:
         program = program.changed(_wrapped(span, header))

@@ -48,7 +48,8 @@ class ModelStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autocast:
-    """Forward and loss run inside `with torch.autocast(device_type=..., dtype=...)`.
+    """Forward and loss run inside `with torch.autocast(device_type=..., dtype=...)`; on a CPU,
+    where autocast leaves sums in bf16, what models give is float32 again.
 
     `device_type` is "cpu" or "cuda", `dtype` a torch dtype's name ("bfloat16", "float16"); `scaled`
     adds a `torch.amp.GradScaler` round backward and optimizer step, as float16 needs.
@@ -110,6 +111,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPlace(Place):
+    """A line where a model is called, as `callee` ("self.model"), and gave float32 tensors:
+    `parts` of them in a tuple or list, or one by itself, where `parts` is 0.
+    """
+
+    callee: str
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Where the training program does what the edits change; None where it was not seen to.
 
@@ -123,6 +134,7 @@ class Places:
     optimizer_caller: Place | None = None  # create_optimizer(...), where a library builds it
     more_optimizers: tuple[Place, ...] = ()  # others of its class that step too, as a GAN has them
     forward: Place | None = None  # model(x), in the training loop
+    outputs: tuple[OutputPlace, ...] = ()  # that, and all other calls of models in a step
     frozen: Place | None = None  # teacher(x) before it, without gradients
     backward: Place | None = None  # loss.backward()
     step: Place | None = None  # optimizer.step()

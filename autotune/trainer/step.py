@@ -15,6 +15,7 @@ from autotune.trainer.switches import switched
 from autotune.workload.ahead import CopiedAhead
 from autotune.workload.batches import count_samples
 from autotune.workload.optimizer import set_implementation
+from autotune.workload.outputs import in_float32
 from autotune.workload.setup import Setup
 
 TrainingStep = Callable[[nn.Module, Any], torch.Tensor]
@@ -111,11 +112,29 @@ class Stepper:
         """Samples in a micro-batch."""
         return count_samples(batch, self._part_size)
 
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """The process's switches as the Setup says, and what the model gives on a CPU in float32
+        for the loss: autocast leaves sums in bf16 there.
+        """
+        narrow = self._setup.precision is not None and self._device.type == "cpu"
+        widened = self._model.register_forward_hook(_widened) if narrow else None
+        try:
+            with switched(self._setup.process):
+                yield
+        finally:
+            if widened is not None:
+                widened.remove()
+
     def _precision(self) -> AbstractContextManager[Any]:
         precision = self._setup.precision
         if precision is None:
             return nullcontext()
         return torch.autocast(self._device.type, dtype=getattr(torch, precision.dtype))
+
+
+def _widened(_model: nn.Module, _given: Any, outcome: Any) -> Any:
+    return in_float32(outcome)
 
 
 def prepare_model(model: nn.Module, setup: Setup, device: torch.device) -> None:

@@ -33,7 +33,6 @@ from autotune.trainer.step import (
     prepare_model,
     step_scheduler,
 )
-from autotune.trainer.switches import switched
 from autotune.workload.training_program import training_step as default_training_step
 
 MakeScheduler = Callable[[torch.optim.Optimizer], LRScheduler]
@@ -149,7 +148,7 @@ class Trainer:
         self.history = History()
         self._losses = Losses(self.history.losses, self._position, self.device)
         with (
-            switched(self._setup.process),
+            self._stepper.prepared(),
             Interrupts() as interrupts,
             ProgressLine(self._progress) as progress,
             self._losses,
@@ -173,7 +172,7 @@ class Trainer:
                 "there is nothing to evaluate on", "give a dataset, or a validation_dataset"
             )
         total, samples = torch.zeros((), device=self.device), 0
-        with switched(self._setup.process), evaluating(self.model), torch.inference_mode():
+        with self._stepper.prepared(), evaluating(self.model), torch.inference_mode():
             for parts in self._feed(dataset).start():
                 for part in parts:
                     size = self._stepper.count(part)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import torch
@@ -135,6 +135,7 @@ def _places(live: Live) -> Places:
         optimizer=_place(leader),
         optimizer_caller=getattr(leader, "_autotune_caller", None),
         more_optimizers=_sorted(alike - {_place(leader)}),
+        outputs=tuple(sorted(live.outputs.places, key=astuple)),
         copies=_sorted(live.copy_places),
         **live.places,
     )

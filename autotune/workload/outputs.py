@@ -1,33 +1,75 @@
-"""Whether a program keeps what its model gives: the next replay of a CUDA graph overwrites it."""
+"""What models give: where, whether it is kept, and in which number format it goes on."""
 
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import _pytree as pytree
 
+from autotune.source.edits import OutputPlace
 from autotune.workload import batches
+from autotune.workload.places import calling_expression
+
+
+def in_float32(outcome: Any) -> Any:
+    """`outcome` with float32 for bf16, for a loss that is computed from it on a CPU.
+
+    Autocast computes torch's own losses in float32 there, but leaves sums, means and exponentials
+    in bf16, which on a GPU it does not. Accelerate's `convert_outputs_to_fp32` does the same.
+    """
+    return _wide(outcome) if isinstance(outcome, torch.Tensor) else pytree.tree_map(_wide, outcome)
+
+
+def _wide(leaf: Any) -> Any:
+    is_narrow = isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bfloat16
+    return leaf.float() if is_narrow else leaf
+
+
+def output_place(outcome: Any) -> OutputPlace | None:
+    """The user's line that called the model which gave `outcome`; None where that is not made of
+    float32 tensors alone, or the call is not seen in the source.
+    """
+    several = type(outcome) in (tuple, list)
+    parts = list(outcome) if several else [outcome]
+    of_float32 = [isinstance(each, torch.Tensor) and each.dtype == torch.float32 for each in parts]
+    caller = calling_expression() if of_float32 and all(of_float32) else None
+    if caller is None:
+        return None
+    place, callee = caller
+    return OutputPlace(
+        path=place.path, line=place.line, callee=callee, parts=len(parts) if several else 0
+    )
 
 
 class Outputs:
-    """The memory that modules gave in the first steps; `kept` where some outlived the next step.
+    """What modules gave in the first steps: from which lines they were called, and whether some of
+    its memory outlived the next step: the next replay of a CUDA graph overwrites it.
 
     A name that is bound anew in each step keeps it no longer than that.
     """
 
     def __init__(self) -> None:
         self.kept = False
+        self.places: set[OutputPlace] = set()
         # Of the step that is on its way, of the one before it, and of those before that.
         self._new: list[StorageWeakRef] = []
         self._last: list[StorageWeakRef] = []
         self._old: list[StorageWeakRef] = []
 
-    def note(self, module: torch.nn.Module, given: Any, outcome: Any) -> Any:
-        """`outcome`, which `module` gave; what it was given, and its own weights, are not new."""
-        own = {_place(each) for each in (*batches.tensors(given), *module.parameters())}
+    def note(self, module: torch.nn.Module, given: Any, outcome: Any, *, trains: bool) -> None:
+        """Remember `outcome`, which `module` gave; what it was given, and its own weights, are not
+        new.
+        """
+        weights = list(module.parameters())
+        place = output_place(outcome) if weights else None  # a loss has none
+        if place is not None:
+            self.places.add(place)
+        if not trains:
+            return
+        own = {_place(each) for each in (*batches.tensors(given), *weights)}
         for each in batches.tensors(outcome):
             if _place(each) not in (None, *own):
                 self._new.append(StorageWeakRef(each.untyped_storage()))
-        return outcome
 
     def end_step(self) -> None:
         """The outputs of the next step follow."""

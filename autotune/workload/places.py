@@ -1,8 +1,11 @@
 """The lines of the user's source that a call comes from, read off the stack."""
 
+import ast
+import linecache
 import os
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from types import FrameType
 
 import torch
@@ -32,15 +35,48 @@ def calling_place(*, building: object = None) -> Place | None:
 
     With `building`, an object under construction, its classes' own lines are passed over as well.
     """
+    frame = _caller(building)
+    return _place(frame) if frame else None
+
+
+def calling_expression() -> tuple[Place, str] | None:
+    """`calling_place`, with what is called there as its source has it ("self.model")."""
+    frame = _caller()
+    callee = _callee(frame) if frame else ""
+    return (_place(frame), callee) if frame and callee else None
+
+
+def _caller(building: object = None) -> FrameType | None:
     for frame in _frames():
-        path = frame.f_code.co_filename
-        within = building is not None and _constructs(frame, building)
-        if not (path.startswith((*_NOT_THE_USERS, "<frozen")) or within):
-            return Place(
-                path=os.path.abspath(path) if not path.startswith("<") else path,
-                line=frame.f_lineno,
-            )
+        if frame.f_code.co_filename.startswith((*_NOT_THE_USERS, "<frozen")):
+            continue  # not to be asked for its locals: this very frame would hold itself by them
+        if building is None or not _constructs(frame, building):
+            return frame
     return None
+
+
+def _place(frame: FrameType) -> Place:
+    path = frame.f_code.co_filename
+    return Place(
+        path=os.path.abspath(path) if not path.startswith("<") else path, line=frame.f_lineno
+    )
+
+
+def _callee(frame: FrameType) -> str:
+    """What the call on which `frame` waits is a call of; "" where its source does not show it."""
+    code = frame.f_code
+    now = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    first, last, begin, end = now
+    if first is None or last is None or begin is None or end is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, line).encode() for line in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    try:
+        call = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except (SyntaxError, ValueError):  # the file is another one by now
+        return ""
+    return ast.unparse(call.func) if isinstance(call, ast.Call) else ""
 
 
 def is_users(path: str) -> bool:
@@ -53,5 +89,5 @@ def users_place() -> Place | None:
     for frame in _frames():
         path = frame.f_code.co_filename
         if is_users(path):
-            return Place(path=os.path.abspath(path), line=frame.f_lineno)
+            return _place(frame)
     return None

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.source.edits import Autocast, Place, Places
+from autotune.source.edits import Autocast, OutputPlace, Place, Places
 from tests.source.programs import PATH, check, places_of, rewritten, source
 
 BF16 = Autocast(device_type="cpu", dtype="bfloat16")
@@ -626,3 +626,57 @@ def test_a_forward_seen_in_a_library_is_refused() -> None:
     seen = places_of(text)
     places = Places(backward=seen.backward, forward=Place(path="/lib/trainer.py", line=3))
     assert "outside the project" in rewritten(text, BF16, places=places).reason
+
+
+def _given(line: int, callee: str, parts: int = 0) -> OutputPlace:
+    return OutputPlace(path=PATH, line=line, callee=callee, parts=parts)
+
+
+OWN_LOSS = """
+    import torch
+    for x, y in loader:
+        mean, spread = coder(
+            x)
+        out = model(mean)
+        loss = loss_of(out, y) + (spread.exp() + head(out)[1]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+CALLS = (_given(3, "coder", 2), _given(5, "model"), _given(6, "head", 2))
+
+
+def test_what_models_give_on_a_cpu_is_float32_for_the_loss() -> None:
+    text = source(OWN_LOSS)
+    seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)
+    done = rewritten(text, BF16, places=seen)
+    assert done.text == source(
+        """
+        import torch
+        for x, y in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                mean, spread = (each.float() for each in coder(
+                    x))
+                out = model(mean).float()
+                loss = loss_of(out, y) + (spread.exp() + head(out)[1]).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    again = replace(places_of(done.text), forward=Place(path=PATH, line=4))
+    moved = (_given(4, "coder", 2), _given(6, "model"), _given(7, "head", 2))
+    assert rewritten(done.text, BF16, places=replace(again, outputs=moved)).statuses == ["already"]
+
+
+def test_what_models_give_on_a_gpu_stays() -> None:
+    text = source(OWN_LOSS)
+    seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)
+    assert "float()" not in rewritten(text, CUDA_BF16, places=seen).text
+
+
+def test_what_is_one_tensor_at_times_only_stays() -> None:
+    text = source(OWN_LOSS)
+    sometimes = (_given(5, "model"), _given(5, "model", 2))
+    seen = replace(places_of(text), outputs=sometimes)
+    assert "float()" not in rewritten(text, BF16, places=seen).text

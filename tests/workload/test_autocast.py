@@ -72,11 +72,12 @@ def test_a_teacher_computes_in_the_format_of_the_step(tmp_path: Path) -> None:
         + """
 teacher = nn.Linear(8, 2).requires_grad_(False)
 formats = []
+teacher.register_forward_hook(lambda _module, _given, out: formats.append(out.dtype))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in DataLoader(dataset, batch_size=32):
     with torch.no_grad():
         wanted = teacher(x)
-    formats.append(wanted.dtype)
+    assert wanted.dtype == torch.float32
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), wanted).backward()
     optimizer.step()
@@ -113,3 +114,47 @@ assert cached == [False, True] * (len(cached) // 2), cached
 """
     )
     run(text, steps(99), folder=tmp_path, setup=SETUP)
+
+
+TWO_MODELS = (
+    HEAD
+    + """
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 4)
+    def forward(self, x):
+        mean, spread = self.inner(x).chunk(2, 1)
+        return mean, spread
+formats = []
+coder, classify = Coder(), nn.Linear(2, 2)
+coder.register_forward_hook(lambda _module, _given, out: formats.append(out[0].dtype))
+optimizer = torch.optim.SGD([*coder.parameters(), *classify.parameters()], lr=0.1)
+for x, y in DataLoader(dataset, batch_size=4):
+    mean, spread = coder(x)
+    assert mean.dtype == spread.dtype == torch.float32
+    sums = (spread.exp().sum() + mean.pow(2).sum()) / len(x)
+    assert sums.dtype == torch.float32
+    optimizer.zero_grad()
+    (criterion(classify(
+        mean), y) + sums).backward()
+    optimizer.step()
+with open("formats", "w") as file:
+    print(*formats, file=file)
+"""
+)
+
+
+def test_what_models_give_on_a_cpu_is_float32_again(tmp_path: Path) -> None:
+    run(TWO_MODELS, steps(99), folder=tmp_path, setup=SETUP)
+    assert set((tmp_path / "formats").read_text().split()) == {"torch.bfloat16"}
+
+
+def test_each_call_of_a_model_is_seen_with_what_it_gave(tmp_path: Path) -> None:
+    outputs = observe(TWO_MODELS, tmp_path).places.outputs
+    lines = TWO_MODELS.splitlines()
+    found = {(lines[each.line - 1].strip(), each.callee, each.parts) for each in outputs}
+    assert found == {
+        ("mean, spread = coder(x)", "coder", 2),
+        ("(criterion(classify(", "classify", 0),
+    }

@@ -12,6 +12,7 @@ from torch import nn
 
 from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.outputs import in_float32
 from autotune.workload.setup import Precision
 
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
@@ -95,11 +96,19 @@ def hook(live: Live, module: nn.Module) -> None:
             outcome = call(*args, **kwargs)
         finally:
             ended(now())
-        noted = ready and live.discovering
-        return live.outputs.note(module, (args, kwargs), outcome) if noted else outcome
+        special = live.discovering or live.setup.precision is not None
+        return _handed_on(live, module, (args, kwargs), outcome, ready) if special else outcome
 
     timed.autotune_inner = inner  # type: ignore[attr-defined]
     live.patch(module, _CALL, timed)
+
+
+def _handed_on(live: Live, module: nn.Module, given: Any, outcome: Any, trains: bool) -> Any:
+    """What the program is given for `outcome`: autocast leaves a CPU's sums in bf16."""
+    if live.discovering:
+        live.outputs.note(module, given, outcome, trains=trains)
+    widens = live.setup.precision is not None and live.device().type == "cpu"
+    return in_float32(outcome) if widens else outcome
 
 
 def _is_no_step() -> bool:
