@@ -81,6 +81,20 @@ def test_a_single_validation_is_held_against_the_length_of_an_epoch(length, name
         assert "Validates 75 % of the time, once an epoch" in found.headline
 
 
+def test_two_validations_tell_how_often_they_come():
+    """At most as many steps lie between them as were seen: 11 of 0.1 s, beside 1.5 s."""
+    seen = builders.seen()
+    seen = replace(seen, loader=replace(seen.loader, length=96))
+    windows = tuple(
+        builders.window(180.0, steps=steps, validations=1, validation_seconds=1.5)
+        for steps in (5, 6)
+    )
+    found = first(
+        validation_share=0.8, phases=HEALTHY, windows=windows, seen=seen, step_seconds=0.1
+    )
+    assert "Validates 58 % of the time, every 11 steps" in found.headline
+
+
 @pytest.mark.parametrize(
     ("busy", "count", "words"),
     [

@@ -1,5 +1,7 @@
 """How much of the time goes by in validations."""
 
+import math
+
 from autotune.diagnosis.finding import (
     Bottleneck,
     Finding,
@@ -13,7 +15,8 @@ from autotune.workload.window import AS_IS
 
 # A usual validation is shorter than what it validates by far.
 VALIDATION_WARNING, VALIDATION_CRITICAL = 0.35, 0.60
-FEWEST_VALIDATIONS = 3  # one or two may have come by chance while the program was watched
+# One or two may have come by chance while the program was watched, but two tell how often they do.
+FEWEST_VALIDATIONS, FEWEST_IN_STEPS = 3, 2
 
 
 def validation(profile: Profile) -> Finding | None:
@@ -22,8 +25,8 @@ def validation(profile: Profile) -> Finding | None:
     times_seen = sum(window.validations for window in profile.windows if window.mode == AS_IS)
     seen, when = f"Of the observed time {percent(share)} went by in {times_seen} validations", ""
     if times_seen < FEWEST_VALIDATIONS:
-        share = _share_of_an_epoch(profile, times_seen)
-        seen, when = f"A validation takes {percent(share)} of an epoch with one", ", once an epoch"
+        share, often = _share_by_steps(profile, times_seen)
+        seen, when = f"Validations take {percent(share)} of the time, {often}", f", {often}"
     grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
     if not grade:
         return None
@@ -38,15 +41,20 @@ def validation(profile: Profile) -> Finding | None:
     )
 
 
-def _share_of_an_epoch(profile: Profile, times_seen: int) -> float:
-    """The share of an epoch that one validation takes, by its length; 0.0 where that is not known.
+def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
+    """The share that a validation takes of itself and the steps before it, and how often it comes:
+    once an epoch, or as often as two were seen; 0.0 where neither is known.
 
     What a single one took of the observed time says how long was looked, and no more.
     """
-    loader = profile.seen.loader
-    if not times_seen or loader is None or loader.length is None:
-        return 0.0
-    windows = (window for window in profile.windows if window.mode == AS_IS)
+    windows = [window for window in profile.windows if window.mode == AS_IS]
+    loader, steps, often = profile.seen.loader, math.inf, "once an epoch"
+    if loader is not None and loader.length is not None:
+        steps = loader.length / max(1.0, profile.seen.backwards_per_step)
+    seen_between = sum(window.steps for window in windows) / max(1, times_seen - 1)
+    if times_seen >= FEWEST_IN_STEPS and seen_between < steps:
+        steps, often = seen_between, f"every {seen_between:.0f} steps"
+    if not times_seen or steps == math.inf:
+        return 0.0, often
     seconds = sum(window.validation_seconds for window in windows) / times_seen
-    steps = loader.length / max(1.0, profile.seen.backwards_per_step)
-    return seconds / (seconds + steps * profile.step_seconds)
+    return seconds / (seconds + steps * profile.step_seconds), often

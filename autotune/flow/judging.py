@@ -16,7 +16,7 @@ from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.outputs.patch import Emission
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import TOO_FEW_STEPS, Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import DIVERGES, Trial
 from autotune.verdict import (
@@ -72,7 +72,7 @@ def judge(
     if (steps := _steps_that_part(verdict)) > 0:
         turns.losses[NUDGED] = _nudged_losses(context, steps)
         verdict = decided()
-    if not best.config and (reason := untried or _why_unknown(found.trials)):
+    if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
@@ -137,8 +137,15 @@ def _why_untried(context: Context, profiled: Profile, space: Space, found: Found
     )
 
 
-def _why_unknown(trials: Sequence[Trial]) -> str:
-    """Why nothing can be said where settings were tried and none of them could be measured."""
+def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
+    """Why nothing can be said where settings were tried: the program ends too soon, or none of them
+    could be measured.
+    """
+    if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
+        return (
+            "The program ends before its speed can be told: let it train longer, with more epochs "
+            "or more data."
+        )
     tried = [trial.outcome for trial in trials if trial.config]
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
     if not tried or len(failures) < len(tried):

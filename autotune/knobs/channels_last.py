@@ -45,7 +45,10 @@ class ChannelsLast(Knob):
         if not any(model.convolutions for model in profile.seen.models):
             return Skip(reason="the model has no 2-D convolutions", impossible=True)
         if all(model.channels_last is None for model in profile.seen.models):
-            reason = "the weights of its convolutions are the same in both orders"
+            reason = (
+                "the weights of its convolutions are the same in both orders, or tensors of five "
+                "dimensions are among the model's, for which torch has no such order"
+            )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")

@@ -25,6 +25,8 @@ from autotune.source.edits import Edit, OptimizerArgument
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
+_NOT_SPARSE = "does not support sparse gradients"  # what torch says of fused implementations
+
 
 class Optimizer(Knob):
     name = "optimizer"
@@ -60,6 +62,9 @@ class Optimizer(Knob):
         # Fused AdamW made a step 1.77x as fast where the optimizer was half of it.
         gains = {"forloop": 0.0, "foreach": 0.4, "fused": 0.9}
         return Expectation(phase="optimizer", log_mean=-gains[str(value)], sd=0.5)
+
+    def is_to_blame(self, reason: str) -> bool:
+        return _NOT_SPARSE in reason
 
     def read(self, seen: Seen) -> Value:
         optimizer = seen.optimizer

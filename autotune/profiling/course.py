@@ -1,6 +1,6 @@
 """Courses of a training that its figures cannot be read without."""
 
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import SHORT_RUN, Doubt
 from autotune.workload.seen import Seen
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
@@ -19,7 +19,7 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     if ended_early:
         found.append(
             Doubt(
-                name="short run",
+                name=SHORT_RUN,
                 evidence="The program or its training loop ended while it was profiled: it may not "
                 "have run long enough for a steady speed, and was started again for what was "
                 "missing.",

@@ -67,6 +67,13 @@ def is_zero_grad(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and is_method(statement.value, "zero_grad")
 
 
+def _only_clears(statement: ast.stmt) -> bool:
+    """Whether `statement` is that, under an `if` or not."""
+    if isinstance(statement, ast.If):
+        return all(map(_only_clears, (*statement.body, *statement.orelse)))
+    return is_zero_grad(statement)
+
+
 def backwards_in_loop(backward: Call) -> int:
     """How many calls of a `backward` stand in the innermost loop round it, or in its function."""
     script = backward.script
@@ -137,7 +144,7 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
     for statement in inner[: inner.index(holder)]:
         block = script.block(statement)
         before = block[: block.index(statement)]
-        if not all(is_zero_grad(at) for at in before):
+        if not all(map(_only_clears, before)):
             raise backward.refusal("the loss is computed on in the block of backward", hand_step)
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)

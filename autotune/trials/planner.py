@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.diagnosis import Bottleneck
-from autotune.knobs import KNOBS, blamed
 from autotune.knobs.knob import Config, Expectation, Value
-from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.measurement import Measurement
+from autotune.trials.closing import FEEDING, Key, closed_by, key_of
 from autotune.trials.costs import TrialCosts
 from autotune.trials.performance import (
     Array,
@@ -18,7 +17,7 @@ from autotune.trials.performance import (
     PerformanceModel,
     expected_improvement,
 )
-from autotune.trials.trial import PASSING, Trial
+from autotune.trials.trial import Trial
 
 # Two processes of one program differ by so much, whatever the scatter inside each (logarithm).
 PROCESS_SD = 0.05
@@ -28,15 +27,6 @@ WORTH_A_CHANGE = 0.003
 # Within these shares of what training reaches with batches always at hand, faster loading is done
 # with: below, knobs are not searched either (3 %); above, that ceiling was measured too low.
 CEILING_REACHED = (0.97, 1.1)
-# Knobs that can do no more than bring batches sooner, and knobs that save memory.
-_FEEDING = frozenset(
-    knob.name
-    for knob in KNOBS
-    if knob.relieves and knob.relieves <= {Bottleneck.DATA, Bottleneck.COPY}
-)
-_SAVING = frozenset(knob.name for knob in KNOBS if Bottleneck.MEMORY in knob.relieves)
-
-Key = frozenset[tuple[str, Value]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +87,8 @@ class Planner:
         self._neighbours = neighbours
         self._feeding_ceiling = feeding_ceiling
         self._memory_limit_bytes = memory_limit_bytes
-        self._candidates: dict[Key, Config] = {_key({}): {}}
-        self._candidates |= {_key(config): config for config in candidates}
+        self._candidates: dict[Key, Config] = {key_of({}): {}}
+        self._candidates |= {key_of(config): config for config in candidates}
 
     def can_propose(self, trials: Sequence[Trial]) -> bool:
         """Whether anything was measured that a proposal could be based on."""
@@ -128,8 +118,8 @@ class Planner:
         best = max((means[each.place] for each in fit), default=float(means.min()))
         gains = expected_improvement(means, scatters, best)
         costs = self._trial_costs.learned(trials)
-        closed = self._closed(trials)
-        taken = {_key(trial.config) for trial in trials} | {_key(config) for config in begun}
+        closed = closed_by(trials, self.fits, fed=self.at_ceiling(trials) is not None)
+        taken = {key_of(trial.config) for trial in trials} | {key_of(config) for config in begun}
         seconds = costs.seconds(self._candidates.values())
         gains_of: dict[Key, float] = {}
         worth: dict[Key, float] = {}
@@ -192,19 +182,19 @@ class Planner:
             if ceiling is not None
             and isinstance(trial.outcome, Measurement)
             and least * ceiling <= trial.outcome.samples_per_second <= most * ceiling
-            and _FEEDING.issuperset(trial.config)
+            and FEEDING.issuperset(trial.config)
         )
         return next(reached, None)
 
     def _fitted(self, trials: Sequence[Trial]) -> tuple[list[tuple[Trial, Measured]], Array, Array]:
         """The measured trials, and every candidate's expected log rate with its deviation."""
         for config in (*(trial.config for trial in trials), *self._near_the_fastest(trials)):
-            self._candidates.setdefault(_key(config), config)
+            self._candidates.setdefault(key_of(config), config)
         places = {key: place for place, key in enumerate(self._candidates)}
         measured = [
             (trial, each)
             for trial in trials
-            if (each := _measured(trial, places[_key(trial.config)])) is not None
+            if (each := _measured(trial, places[key_of(trial.config)])) is not None
         ]
         means, scatters = self._model().fit([each for _, each in measured])
         return measured, means, scatters
@@ -213,37 +203,6 @@ class Planner:
         fitting = [trial for trial in trials if self.fits(trial)]
         best = max(fitting, key=_speed, default=None)
         return self._neighbours(best.config if best else {})
-
-    def _closed(self, trials: Sequence[Trial]) -> Callable[[Key], bool]:
-        """Which candidates are out, by what was tried: what a failure is blamed on fails again,
-        what needed too much memory needs it unless more is saved, and batches that come fast enough
-        need not come faster.
-        """
-        failed = [
-            _key(blamed(trial.config, trial.outcome.reason))
-            for trial in trials
-            if isinstance(trial.outcome, Failure)
-            and trial.outcome.kind not in ("out_of_memory", *PASSING)
-        ]
-        large = [
-            _key(trial.config)
-            for trial in trials
-            if (
-                trial.outcome.kind == "out_of_memory"
-                if isinstance(trial.outcome, Failure)
-                else not self.fits(trial)
-            )
-        ]
-        fed = self.at_ceiling(trials) is not None
-
-        def closed(key: Key) -> bool:
-            if any(each <= key for each in failed):
-                return True
-            if any(each <= key and not _saves(key - each) for each in large):
-                return True
-            return fed and all(name in _FEEDING for name, _ in key)
-
-        return closed
 
     def _model(self) -> PerformanceModel:
         whole = [{**self._own, **changes} for changes in self._candidates.values()]
@@ -273,11 +232,3 @@ def _measured(trial: Trial, place: int) -> Measured | None:
 
 def _speed(trial: Trial) -> float:
     return trial.outcome.samples_per_second if isinstance(trial.outcome, Measurement) else 0.0
-
-
-def _saves(changes: Key) -> bool:
-    return any(name in _SAVING for name, _ in changes)
-
-
-def _key(config: Config) -> Key:
-    return frozenset(config.items())

@@ -101,6 +101,8 @@ class Live:
     # The outermost ones that were trained.
     models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
+    # What is inside outermost ones that were called.
+    wrapped: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
     # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
     calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward

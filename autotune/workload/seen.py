@@ -63,7 +63,7 @@ class SeenModel:
     convolutions: int  # Conv2d modules: what channels_last and cudnn.benchmark act on
     batch_norms: int
     dropouts: int
-    channels_last: bool | None  # None where its weights are the same in both orders
+    channels_last: bool | None  # None where no order of its weights can be told, or changed
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: int
     blocks: tuple[

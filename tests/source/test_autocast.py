@@ -78,6 +78,33 @@ def test_backward_may_share_its_line() -> None:
     )
 
 
+def test_gradients_may_be_cleared_now_and_then_in_the_block_of_backward() -> None:
+    check(
+        """
+        import torch
+        for step, (x, y) in enumerate(loader):
+            loss = loss_of(model(x), y)
+            with record("backward"):
+                if step % 4 == 0:
+                    optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        for step, (x, y) in enumerate(loader):
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                loss = loss_of(model(x), y)
+            with record("backward"):
+                if step % 4 == 0:
+                    optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
+        BF16,
+    )
+
+
 def test_a_teacher_before_the_model_is_wrapped_too() -> None:
     text = source(
         """

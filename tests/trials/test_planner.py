@@ -120,6 +120,42 @@ def test_what_a_failure_is_blamed_on_is_not_tried_again(kind: str, why: str) -> 
     assert {"num_workers": 2} in [each.config for each in trials]
 
 
+def test_of_settings_that_fail_without_a_word_half_are_tried_at_a_time() -> None:
+    """The culprit is found by halves, and the others are measured."""
+    profile = program(data=0.5, waiting=False)
+    searched = space(
+        num_workers=(0, 1),
+        threads=(2, 1),
+        channels_last=(False, True),
+        optimizer=("forloop", "fused"),
+    )
+    planner = planner_for(searched, profile)
+    why = Failure(kind="crashed", reason="RuntimeError: no")
+    trials = [trial(0, {}, 100)]
+    whole: Config = {"num_workers": 1, "threads": 1, "channels_last": True, "optimizer": "fused"}
+    trials.append(Trial(number=1, config=whole, outcome=why, seconds=1.0))
+    while (proposal := planner.propose(trials)) is not None:
+        fails = "channels_last" in proposal.config
+        next_trial = trial(len(trials), proposal.config, 100)
+        trials.append(replace(next_trial, outcome=why) if fails else next_trial)
+    failed = [each for each in trials if each.outcome == why]
+    assert len(failed) <= 3
+    assert len(trials) - len(failed) == 2 * 2 * 2
+
+
+def test_one_failure_of_two_settings_does_not_condemn_either() -> None:
+    profile = program(data=0.1, waiting=False)
+    searched = space(channels_last=(False, True), optimizer=("forloop", "fused"))
+    planner = planner_for(searched, profile)
+    both: Config = {"channels_last": True, "optimizer": "fused"}
+    why = Failure(kind="crashed", reason="RuntimeError: no")
+    trials = [trial(0, {}, 100), Trial(number=1, config=both, outcome=why, seconds=1.0)]
+    while (proposal := planner.propose(trials)) is not None:
+        trials.append(trial(len(trials), proposal.config, 100))
+    tried = [each.config for each in trials[2:]]
+    assert {"channels_last": True} in tried and {"optimizer": "fused"} in tried
+
+
 def test_what_ran_out_of_memory_is_tried_with_what_saves_some() -> None:
     profile = program(data=0.1, waiting=False)
     searched = space(channels_last=(False, True), checkpointing=(0, -1))

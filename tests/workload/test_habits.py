@@ -370,3 +370,37 @@ def test_workers_of_a_loader_that_is_made_anew_end_with_it(tmp_path: Path) -> No
     assert window_of(run(text, steps(15), folder=tmp_path)).samples == 15 * 50
     run(text, steps(99), folder=tmp_path)
     assert int((tmp_path / "lived").read_text()) <= 2  # an epoch's, and the next one's
+
+
+def test_a_model_that_is_wrapped_anew_for_each_call_is_followed(tmp_path: Path) -> None:
+    """As the solver of a neural differential equation does, which gives it a time first."""
+    text = program(
+        """
+        class Field(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(8, 8)
+            def forward(self, t, y):
+                return self.net(y) * t
+        class Solver(nn.Module):
+            def __init__(self, field):
+                super().__init__()
+                self.field = field
+            def forward(self, t, y):
+                return y + self.field(t, y)
+        def solve(field, y):
+            return Solver(field)(torch.tensor(0.5), y)
+        field = Field()
+        optimizer = torch.optim.SGD(field.parameters(), lr=1e-2)
+        for step in range(200):
+            loss = solve(field, inputs[:20]).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    reports = run(text, steps(10), Tell(), steps(20), folder=tmp_path)
+    first, seen, later = reports[1:4]
+    assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Window)
+    assert (first.samples, later.samples) == (10 * 20, 20 * 20)
+    assert seen.models[-1].name == "Field"

@@ -76,6 +76,13 @@ class TestModel:
         pointwise = nn.Sequential(nn.Conv2d(3, 4, 1)).to(memory_format=torch.channels_last)
         assert describe_model(pointwise).channels_last is None
 
+    def test_a_tensor_of_five_dimensions_forbids_channels_last(self) -> None:
+        model = nn.Sequential(nn.Conv2d(3, 4, 3))
+        model.register_buffer("grid", torch.zeros(1, 1, 1, 1, 2))
+        assert describe_model(model).channels_last is None
+        with pytest.raises(RuntimeError, match="rank 4"):
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
     @compiles
     @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
     def test_the_mode_of_compiling_is_seen(self, mode: str) -> None:

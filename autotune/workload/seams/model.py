@@ -36,8 +36,10 @@ def install(live: Live) -> None:
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
             scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
-            if not live.elsewhere and not _is_hooked(self) and not scripting:
-                hook(live, self)
+            if not (live.elsewhere or scripting or _is_hooked(self)):
+                found = _lasting(live, self)
+                if found is self or not _is_hooked(found):
+                    hook(live, found)
             return own_call(self, *args, **kwargs)
         finally:
             if live.discovering and live.restore:
@@ -45,6 +47,18 @@ def install(live: Live) -> None:
 
     live.patch(nn.Module, "__call__", __call__)
     live.patch(nn.Module, "_replicate_for_data_parallel", _replicate)
+
+
+def _lasting(live: Live, module: nn.Module) -> nn.Module:
+    """`module`; or, where the program wraps its model anew for each call (the solver of a neural
+    differential equation does), the model that it wraps.
+    """
+    weights = set(map(id, module.parameters()))
+    for part in module.modules() if weights else ():
+        if part in live.wrapped and set(map(id, part.parameters())) == weights:
+            return part
+    live.wrapped.update(part for part in module.modules() if part is not module)
+    return module
 
 
 def _replicate(module: nn.Module) -> nn.Module:
@@ -215,6 +229,9 @@ def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.
     live.outputs.look()
     given = args[0] if args else None
     found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
+    if found is not None and not found.dim():  # a time, a temperature
+        rows = (each for each in batches.tensors((args, kwargs)) if each.dim())
+        found = next(rows, found)
     if found is None:
         return None
     if len(live.calls) < _CALLS:

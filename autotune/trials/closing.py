@@ -1,0 +1,91 @@
+"""Which configurations need not be tried any more, by what was tried."""
+
+from collections.abc import Callable, Sequence
+
+from autotune.diagnosis import Bottleneck
+from autotune.knobs import KNOBS, blamed
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.trials.trial import PASSING, Trial
+
+# Knobs that can do no more than bring batches sooner, and knobs that save memory.
+FEEDING = frozenset(
+    knob.name
+    for knob in KNOBS
+    if knob.relieves and knob.relieves <= {Bottleneck.DATA, Bottleneck.COPY}
+)
+_SAVING = frozenset(knob.name for knob in KNOBS if Bottleneck.MEMORY in knob.relieves)
+
+# Failures that say nothing of one change by itself.
+_NOT_ONES_DOING = ("out_of_memory", *PASSING)
+
+Key = frozenset[tuple[str, Value]]
+
+
+def key_of(config: Config) -> Key:
+    """`config` as it is told from others."""
+    return frozenset(config.items())
+
+
+def closed_by(
+    trials: Sequence[Trial], fits: Callable[[Trial], bool], *, fed: bool
+) -> Callable[[Key], bool]:
+    """Which candidates are out: what a failure is blamed on fails again, what needed too much
+    memory needs it unless more is saved, and batches that come fast enough need not come faster.
+
+    Args:
+        trials: so far.
+        fits: whether a trial was measured and fits into memory.
+        fed: whether batches come as fast as the program can take them in one of the trials.
+    """
+    failed = [
+        key_of(blamed(trial.config, trial.outcome.reason))
+        for trial in trials
+        if isinstance(trial.outcome, Failure) and trial.outcome.kind not in _NOT_ONES_DOING
+    ]
+    large = [
+        key_of(trial.config)
+        for trial in trials
+        if (
+            trial.outcome.kind == "out_of_memory"
+            if isinstance(trial.outcome, Failure)
+            else not fits(trial)
+        )
+    ]
+    suspects = _suspects(trials)
+
+    def closed(key: Key) -> bool:
+        if any(each <= key for each in failed):
+            return True
+        if any(len(each & key) > len(each) // 2 for each in suspects):
+            return True
+        if any(each <= key and not _saves(key - each) for each in large):
+            return True
+        return fed and all(name in FEEDING for name, _ in key)
+
+    return closed
+
+
+def _suspects(trials: Sequence[Trial]) -> list[Key]:
+    """The changes that trials have in common which failed alike, and that nothing was measured
+    with: half of them at a time are tried from then on, until the culprit is found, which has
+    failed in two at least.
+    """
+    fine = {
+        change
+        for trial in trials
+        if isinstance(trial.outcome, Measurement)
+        for change in trial.config.items()
+    }
+    alike: dict[str, list[Key]] = {}
+    for trial in trials:
+        if isinstance(trial.outcome, Failure) and trial.outcome.kind not in _NOT_ONES_DOING:
+            reason = trial.outcome.reason
+            changes = key_of(blamed(trial.config, reason)) - fine
+            alike.setdefault(reason, []).append(changes)
+    shared = {frozenset.intersection(*some): len(some) for some in alike.values()}
+    return [changes for changes, times in shared.items() if len(changes) > 1 or times > 1]
+
+
+def _saves(changes: Key) -> bool:
+    return any(name in _SAVING for name, _ in changes)
