@@ -71,20 +71,21 @@ def test_a_program_that_validates_most_of_the_time_hears_so_first(share, times, 
 @pytest.mark.parametrize(("length", "named"), [(100, True), (10_000, False), (None, False)])
 def test_a_single_validation_is_held_against_the_length_of_an_epoch(length, named):
     seen = builders.seen()
-    seen = replace(seen, loader=replace(seen.loader, length=length), backwards_per_step=2.0)
+    loader = replace(seen.loader, length=length, dataset_length=None, batch_size=32)
+    seen = replace(seen, loader=loader, samples_per_step=64.0, backwards_per_step=40.0)
     window = builders.window(180.0, validations=1, validation_seconds=15.0)
     found = first(
         validation_share=0.9, phases=HEALTHY, windows=(window,), seen=seen, step_seconds=0.1
     )
     assert (found.bottleneck == Bottleneck.VALIDATION) is named
     if named:  # 15 s beside 50 steps of 0.1 s
-        assert "Validates 75 % of the time, once an epoch" in found.headline
+        assert "Validates 75 % of the time, if it does so once an epoch" in found.headline
 
 
 def test_two_validations_tell_how_often_they_come():
     """At most as many steps lie between them as were seen: 11 of 0.1 s, beside 1.5 s."""
     seen = builders.seen()
-    seen = replace(seen, loader=replace(seen.loader, length=96))
+    seen = replace(seen, loader=replace(seen.loader, length=96, dataset_length=None))
     windows = tuple(
         builders.window(180.0, steps=steps, validations=1, validation_seconds=1.5)
         for steps in (5, 6)

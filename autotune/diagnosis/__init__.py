@@ -27,7 +27,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.diagnosis.host import busiest, own_python
-from autotune.diagnosis.validation import validation
+from autotune.diagnosis.validation import validation, validation_share
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, SYNC
@@ -77,7 +77,7 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
     if bottleneck is Bottleneck.OVERHEAD and profile.gpu and profile.gpu.trace:
         return profile.gpu.idle.get(LAUNCH, 0.0)
     if bottleneck is Bottleneck.VALIDATION:
-        return profile.validation_share
+        return validation_share(profile)
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),

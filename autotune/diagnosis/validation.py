@@ -11,6 +11,7 @@ from autotune.diagnosis.finding import (
     severity,
 )
 from autotune.profiling.profile import Profile
+from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS
 
 # A usual validation is shorter than what it validates by far.
@@ -22,7 +23,7 @@ FEWEST_VALIDATIONS, FEWEST_IN_STEPS = 3, 2
 def validation(profile: Profile) -> Finding | None:
     """That validations take much of the time, all of which other shares leave out."""
     share = profile.validation_share
-    times_seen = sum(window.validations for window in profile.windows if window.mode == AS_IS)
+    times_seen = _times_seen(profile)
     seen, when = f"Of the observed time {percent(share)} went by in {times_seen} validations", ""
     if times_seen < FEWEST_VALIDATIONS:
         share, often = _share_by_steps(profile, times_seen)
@@ -41,6 +42,27 @@ def validation(profile: Profile) -> Finding | None:
     )
 
 
+def validation_share(profile: Profile) -> float:
+    """The share of the program's time that its validations take, as far as it is known."""
+    times_seen = _times_seen(profile)
+    if times_seen >= FEWEST_VALIDATIONS:
+        return profile.validation_share
+    return _share_by_steps(profile, times_seen)[0]
+
+
+def _times_seen(profile: Profile) -> int:
+    return sum(window.validations for window in profile.windows if window.mode == AS_IS)
+
+
+def _steps_of_an_epoch(seen: Seen) -> float:
+    """By samples: a step may run many backward passes on a batch, or take several batches."""
+    loader = seen.loader
+    if loader is None or loader.length is None:
+        return math.inf
+    samples = loader.dataset_length or loader.length * (loader.batch_size or 0)
+    return samples / seen.samples_per_step if samples and seen.samples_per_step else loader.length
+
+
 def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
     """The share that a validation takes of itself and the steps before it, and how often it comes:
     once an epoch, or as often as two were seen; 0.0 where neither is known.
@@ -48,9 +70,7 @@ def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
     What a single one took of the observed time says how long was looked, and no more.
     """
     windows = [window for window in profile.windows if window.mode == AS_IS]
-    loader, steps, often = profile.seen.loader, math.inf, "once an epoch"
-    if loader is not None and loader.length is not None:
-        steps = loader.length / max(1.0, profile.seen.backwards_per_step)
+    steps, often = _steps_of_an_epoch(profile.seen), "if it does so once an epoch"
     seen_between = sum(window.steps for window in windows) / max(1, times_seen - 1)
     if times_seen >= FEWEST_IN_STEPS and seen_between < steps:
         steps, often = seen_between, f"every {seen_between:.0f} steps"

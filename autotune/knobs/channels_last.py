@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # What torch says where a model's own `.view(...)` needs the usual order.
 _NOT_TO_BE_VIEWED = "view size is not compatible with input tensor's size and stride"
+# And where a model moves other tensors along with its weights.
+_OF_FOUR_DIMENSIONS = "required rank 4 tensor to use channels_last format"
 
 
 class ChannelsLast(Knob):
@@ -45,10 +47,10 @@ class ChannelsLast(Knob):
         if not any(model.convolutions for model in profile.seen.models):
             return Skip(reason="the model has no 2-D convolutions", impossible=True)
         if all(model.channels_last is None for model in profile.seen.models):
-            reason = (
-                "the weights of its convolutions are the same in both orders, or tensors of five "
-                "dimensions are among the model's, for which torch has no such order"
-            )
+            reason = "the weights of its convolutions are the same in both orders"
+            return Skip(reason=reason, impossible=True)
+        if any(model.five_dimensional for model in profile.seen.models):
+            reason = "a model has tensors of five dimensions, for which torch has no such order"
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")
@@ -61,7 +63,7 @@ class ChannelsLast(Knob):
         return Expectation(phase="compute", log_mean=-0.2 if value else 0.0, sd=0.15)
 
     def is_to_blame(self, reason: str) -> bool:
-        return _NOT_TO_BE_VIEWED in reason
+        return _NOT_TO_BE_VIEWED in reason or _OF_FOUR_DIMENSIONS in reason
 
     def read(self, seen: Seen) -> Value:
         told = [each.channels_last for each in seen.models if each.channels_last is not None]

@@ -65,6 +65,7 @@ class Round:
         self._lengths: dict[str, float] = {}
         self._warmed = self._entering_seconds = 0.0
         self._contestants: Mapping[str, Start] = {}
+        self._out: set[str] = set()
         self._turn_took = 0.0
 
     def take(self, contestants: Mapping[str, Start]) -> float:
@@ -237,15 +238,17 @@ class Apart(Round):
     def _take_turn(self, turn: int) -> bool:
         taken: dict[str, Window] = {}
         began = time.monotonic()
-        names = [name for name in self._contestants if name not in self._turns.failures]
+        out = self._out | self._turns.failures.keys()
+        names = [name for name in self._contestants if name not in out]
         for name in names if turn % 2 == 0 else names[::-1]:
             window = self._alone(name, turn)
             if window is not None:
                 taken[name] = window
             elif name in list(self._contestants)[:2]:
                 return False
-            else:  # the two that matter go on
+            else:  # the two that matter go on without it
                 self._turns.windows[name][-1].clear()
+                self._out.add(name)
         self._count(taken)
         self._losses = None  # those of the first processes are kept
         self._turn_took = time.monotonic() - began

@@ -113,7 +113,8 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlace(Place):
     """A line where a model is called, as `callee` ("self.model"), and gave float32 tensors:
-    `parts` of them in a tuple or list, or one by itself, where `parts` is 0.
+    `parts` of them in a tuple or list, or one by itself, where `parts` is 0; negative, it gave
+    something else, or may.
     """
 
     callee: str

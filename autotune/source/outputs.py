@@ -17,7 +17,7 @@ def outputs_in_float32(program: Program) -> Program:
 
 def _widened(program: Program, place: OutputPlace) -> list[Change]:
     script = program.scripts.get(place.path)
-    if script is None or not _is_sure(program, place):
+    if script is None or place.parts < 0 or not _is_sure(program, place):
         return []
     calls = [
         at

@@ -83,7 +83,10 @@ def _suspects(trials: Sequence[Trial]) -> list[Key]:
             reason = trial.outcome.reason
             changes = key_of(blamed(trial.config, reason)) - fine
             alike.setdefault(reason, []).append(changes)
-    shared = {frozenset.intersection(*some): len(some) for some in alike.values()}
+    shared: dict[Key, int] = {}
+    for some in alike.values():
+        changes = frozenset.intersection(*some)
+        shared[changes] = max(shared.get(changes, 0), len(some))
     return [changes for changes, times in shared.items() if len(changes) > 1 or times > 1]
 
 

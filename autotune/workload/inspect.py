@@ -50,7 +50,8 @@ def describe_model(module: nn.Module) -> SeenModel:
         convolutions=_count(modules, nn.Conv2d),
         batch_norms=_count(modules, _BatchNorm),
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
-        channels_last=_is_channels_last(inner, modules),
+        channels_last=_is_channels_last(modules),
+        five_dimensional=any(each.dim() == 5 for each in (*parameters, *inner.buffers())),
         compiled=_compiled(module),
         checkpointed=_checkpointed(inner, blocks),
         blocks=blocks,
@@ -173,13 +174,10 @@ def _mode(compiled: Any) -> str:
     return _MODES[bool(settings.get("triton.cudagraphs")), bool(settings.get("max_autotune"))]
 
 
-def _is_channels_last(model: nn.Module, modules: list[nn.Module]) -> bool | None:
-    """Whether every convolution's weight lies channels last, None where none can tell (a 1x1 kernel
-    and one for a single channel lie both ways) or torch refuses to move the model: it gives tensors
-    of five dimensions the order too, which has four.
+def _is_channels_last(modules: list[nn.Module]) -> bool | None:
+    """Whether every convolution's weight lies channels last, None where none can tell: a 1x1 kernel
+    and one for a single channel lie both ways.
     """
-    if any(each.dim() == 5 for each in (*model.parameters(), *model.buffers())):
-        return None
     weights = [each.weight for each in modules if isinstance(each, nn.Conv2d)]
     lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
     told = [
@@ -202,5 +200,5 @@ def length_of(sized: Any) -> int | None:
     """How long `sized` says that it is; None where it does not."""
     try:
         return len(sized)
-    except (TypeError, NotImplementedError):
+    except Exception:  # noqa: BLE001 - the program's own, which did not ask
         return None

@@ -101,8 +101,10 @@ class Live:
     # The outermost ones that were trained.
     models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
     trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
-    # What is inside outermost ones that were called.
-    wrapped: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
+    # What is inside outermost ones that were called, and their class.
+    wrapped: "weakref.WeakKeyDictionary[nn.Module, type]" = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
     # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
     calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward
@@ -145,6 +147,13 @@ class Live:
         """Remember an outermost module that is trained."""
         if not any(known() is module for known in self.models):
             self.models.append(weakref.ref(module))
+
+    def wrapping(self, part: nn.Module, kind: type) -> list[nn.Module]:
+        """The models of class `kind` that were noted with `part` inside; they are none any more."""
+        known = [model for each in self.models if (model := each()) is not None]
+        found = [each for each in known if type(each) is kind and part in set(each.modules())]
+        self.models = [each for each in self.models if each() not in found]
+        return found
 
     def leave_training(self) -> None:
         """A trained model is called without gradients."""

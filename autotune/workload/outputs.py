@@ -1,5 +1,6 @@
 """What models give: where, whether it is kept, and in which number format it goes on."""
 
+import inspect
 from typing import Any
 
 import torch
@@ -14,8 +15,8 @@ from autotune.workload.places import calling_expression
 def in_float32(outcome: Any) -> Any:
     """`outcome` with float32 for bf16, for a loss that is computed from it on a CPU.
 
-    Autocast computes torch's own losses in float32 there, but leaves sums, means and exponentials
-    in bf16, which on a GPU it does not. Accelerate's `convert_outputs_to_fp32` does the same.
+    Autocast computes torch's own losses in float32 there, but leaves sums and exponentials in bf16,
+    which on a GPU it does not. Accelerate's `convert_outputs_to_fp32` does the same.
     """
     return _wide(outcome) if isinstance(outcome, torch.Tensor) else pytree.tree_map(_wide, outcome)
 
@@ -25,20 +26,41 @@ def _wide(leaf: Any) -> Any:
     return leaf.float() if is_narrow else leaf
 
 
-def output_place(outcome: Any) -> OutputPlace | None:
-    """The user's line that called the model which gave `outcome`; None where that is not made of
-    float32 tensors alone, or the call is not seen in the source.
+UNSURE = -1  # as a number of parts: the call also gives something else, or may
+
+
+def output_place(module: torch.nn.Module, outcome: Any) -> OutputPlace | None:
+    """The user's line that called `module`, which gave `outcome`; None where the source does not
+    show the call.
     """
-    several = type(outcome) in (tuple, list)
-    parts = list(outcome) if several else [outcome]
-    of_float32 = [isinstance(each, torch.Tensor) and each.dtype == torch.float32 for each in parts]
-    caller = calling_expression() if of_float32 and all(of_float32) else None
+    caller = calling_expression()
     if caller is None:
         return None
     place, callee = caller
-    return OutputPlace(
-        path=place.path, line=place.line, callee=callee, parts=len(parts) if several else 0
-    )
+    several = type(outcome) in (tuple, list)
+    parts = list(outcome) if several else [outcome]
+    count = len(parts) if several else 0
+    if not parts or not all(map(_is_float32, parts)) or _asks_for_its_mode(module):
+        count = UNSURE
+    return OutputPlace(path=place.path, line=place.line, callee=callee, parts=count)
+
+
+def _is_float32(part: Any) -> bool:
+    return isinstance(part, torch.Tensor) and part.dtype == torch.float32
+
+
+def _asks_for_its_mode(module: torch.nn.Module) -> bool:
+    """Whether a forward pass of it, that is not torch's own, may give something else where it is
+    evaluated, from the same line.
+    """
+    kinds = {type(each) for each in module.modules()}
+    own = (kind for kind in kinds if not kind.__module__.startswith("torch."))
+    return any("training" in _names_of(kind.forward) for kind in own)
+
+
+def _names_of(function: Any) -> tuple[str, ...]:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_names if code else ()
 
 
 class Outputs:
@@ -61,7 +83,7 @@ class Outputs:
         new.
         """
         weights = list(module.parameters())
-        place = output_place(outcome) if weights else None  # a loss has none
+        place = output_place(module, outcome) if weights else None  # a loss has none
         if place is not None:
             self.places.add(place)
         if not trains:

@@ -1,6 +1,7 @@
 """The lines of the user's source that a call comes from, read off the stack."""
 
 import ast
+import builtins
 import linecache
 import os
 import sys
@@ -14,7 +15,8 @@ from autotune.source.edits import Place
 from autotune.workload.framework import is_installed
 
 _STANDARD = os.path.dirname(os.__file__)  # the standard library
-_NOT_THE_USERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
+_OF_TORCH = os.path.dirname(torch.__file__)
+_NOT_THE_USERS = (_OF_TORCH, os.path.dirname(os.path.dirname(__file__)))
 
 
 def _frames() -> Iterator[FrameType]:
@@ -43,7 +45,23 @@ def calling_expression() -> tuple[Place, str] | None:
     """`calling_place`, with what is called there as its source has it ("self.model")."""
     frame = _caller()
     callee = _callee(frame) if frame else ""
-    return (_place(frame), callee) if frame and callee else None
+    # What torch calls, or C (`list(map(model, parts))`), is none of the caller's own calls.
+    if not frame or not callee or callee in vars(builtins) or _by_torch():
+        return None
+    return _place(frame), callee
+
+
+def _by_torch() -> bool:
+    """Whether torch itself, other than a module's own call, comes between the user's code and
+    autotune's.
+    """
+    for frame in _frames():
+        path = frame.f_code.co_filename
+        if path.startswith(_OF_TORCH) and path != torch.nn.modules.module.__file__:
+            return True
+        if not path.startswith(_NOT_THE_USERS):
+            break
+    return False
 
 
 def _caller(building: object = None) -> FrameType | None:

@@ -5,6 +5,7 @@ given as text so that a patched one runs in its place.
 import importlib
 import importlib.machinery
 import importlib.util
+import linecache
 import os
 import random
 import sys
@@ -49,6 +50,7 @@ def run_script(program: Program) -> None:
             source: str | bytes = file.read()
     else:
         source = text
+        _show(program.path, text)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=program.path, __builtins__=__builtins__)
     sys.modules["__main__"] = module
@@ -79,6 +81,11 @@ def seed_everything(seed: int) -> None:
         sys.modules["numpy"].random.seed(seed)
 
 
+def _show(path: str, text: str) -> None:
+    """Have tracebacks, and whoever else asks for lines of `path`, see the text that runs."""
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+
 class _Replacing(MetaPathFinder):
     """Imports modules of the program from the replaced text of their files."""
 
@@ -105,4 +112,5 @@ class _TextLoader(importlib.machinery.SourceFileLoader):
         self._text = text
 
     def get_code(self, fullname: str) -> Any:  # noqa: ARG002 - as importlib calls it
+        _show(self.path, self._text)
         return compile(self._text, self.path, "exec", dont_inherit=True)

@@ -63,7 +63,7 @@ class SeenModel:
     convolutions: int  # Conv2d modules: what channels_last and cudnn.benchmark act on
     batch_norms: int
     dropouts: int
-    channels_last: bool | None  # None where no order of its weights can be told, or changed
+    channels_last: bool | None  # None where its weights are the same in both orders
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: int
     blocks: tuple[
@@ -73,6 +73,7 @@ class SeenModel:
         False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
     )
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
+    five_dimensional: bool = False  # some of its tensors: torch refuses to move them channels last
     moving_blocks: bool = False  # `blocks` keep what each of their forward passes moves on
 
 

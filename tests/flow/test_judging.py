@@ -11,7 +11,9 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.patch import Emission
+from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
+from autotune.trials.trial import Trial
 from autotune.verdict import Delivered
 from autotune.verdict.parity import NUDGE
 from autotune.workload.window import AS_IS, Window
@@ -101,3 +103,12 @@ def test_a_part_of_the_settings_that_is_slower_or_fails_is_not_handed_back(
     assert bool(left.patch) == kept
     if speedup == 0.6:
         assert "0.60×" in left.edits[0].reason
+
+
+@pytest.mark.parametrize("ended_early", [True, False])
+def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early: bool) -> None:
+    doubt = Doubt(name=TOO_FEW_STEPS, evidence="Only 2 steps were timed.", advice="")
+    profiled = builders.profile(ended_early=ended_early, doubts=(doubt,))
+    measured = Trial(number=1, config={"threads": 1}, outcome=builders.measurement(), seconds=1.0)
+    reason = judging._why_unknown(profiled, [measured])
+    assert reason.startswith("The program ends before its speed can be told") is ended_early

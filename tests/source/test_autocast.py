@@ -702,8 +702,9 @@ def test_what_models_give_on_a_gpu_stays() -> None:
     assert "float()" not in rewritten(text, CUDA_BF16, places=seen).text
 
 
-def test_what_is_one_tensor_at_times_only_stays() -> None:
+@pytest.mark.parametrize("other", [2, -1])
+def test_what_is_one_tensor_at_times_only_stays(other: int) -> None:
     text = source(OWN_LOSS)
-    sometimes = (_given(5, "model"), _given(5, "model", 2))
+    sometimes = (_given(5, "model"), _given(5, "model", other))
     seen = replace(places_of(text), outputs=sometimes)
     assert "float()" not in rewritten(text, BF16, places=seen).text

@@ -158,3 +158,32 @@ def test_each_call_of_a_model_is_seen_with_what_it_gave(tmp_path: Path) -> None:
         ("mean, spread = coder(x)", "coder", 2),
         ("(criterion(classify(", "classify", 0),
     }
+
+
+ODD_CALLS = (
+    HEAD
+    + """
+class Aided(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 2)
+    def forward(self, x):
+        given = self.inner(x)
+        return given, (given if self.training else None)
+aided, changing = Aided(), nn.Linear(8, 2)
+optimizer = torch.optim.SGD([*aided.parameters(), *changing.parameters()], lr=0.1)
+for x, y in DataLoader(dataset, batch_size=4):
+    first, second = aided(x)
+    third = torch.stack(list(map(changing, (x, x)))).mean(0)
+    loss = criterion(first + second + third, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def test_what_may_be_something_else_in_evaluation_is_not_counted_on(tmp_path: Path) -> None:
+    """And what C calls is no call of the line's own."""
+    outputs = observe(ODD_CALLS, tmp_path).places.outputs
+    assert [(each.callee, each.parts) for each in outputs] == [("aided", -1)]

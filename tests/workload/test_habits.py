@@ -403,4 +403,37 @@ def test_a_model_that_is_wrapped_anew_for_each_call_is_followed(tmp_path: Path) 
     first, seen, later = reports[1:4]
     assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Window)
     assert (first.samples, later.samples) == (10 * 20, 20 * 20)
-    assert seen.models[-1].name == "Field"
+    assert [model.name for model in seen.models] == ["Field"]
+
+
+def test_a_model_that_is_wrapped_for_good_is_not_taken_for_a_part_of_it(tmp_path: Path) -> None:
+    """Here its first call, to see what it gives, is of the model itself."""
+    text = program(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(8, 2)
+            def forward(self, x):
+                return self.net(x)
+        class Whole(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+            def forward(self, x):
+                return self.inner(x)
+        net = Net()
+        net(inputs[:2])
+        whole = Whole(net)
+        optimizer = torch.optim.SGD(whole.parameters(), lr=1e-2)
+        for epoch in range(50):
+            for x, y in DataLoader(dataset, batch_size=20):
+                optimizer.zero_grad()
+                criterion(whole(x), y).backward()
+                optimizer.step()
+        """
+    )
+    reports = run(text, steps(10), Tell(), steps(20), folder=tmp_path)
+    seen = reports[2]
+    assert isinstance(seen, Seen)
+    assert "Whole" in [model.name for model in seen.models]

@@ -76,10 +76,10 @@ class TestModel:
         pointwise = nn.Sequential(nn.Conv2d(3, 4, 1)).to(memory_format=torch.channels_last)
         assert describe_model(pointwise).channels_last is None
 
-    def test_a_tensor_of_five_dimensions_forbids_channels_last(self) -> None:
+    def test_tensors_of_five_dimensions_are_noted(self) -> None:
         model = nn.Sequential(nn.Conv2d(3, 4, 3))
         model.register_buffer("grid", torch.zeros(1, 1, 1, 1, 2))
-        assert describe_model(model).channels_last is None
+        assert describe_model(model).five_dimensional
         with pytest.raises(RuntimeError, match="rank 4"):
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

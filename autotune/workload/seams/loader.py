@@ -246,6 +246,8 @@ def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
         count = length_of(loader_of(each[1]))
         return math.inf if count is None else count
 
+    if len({id(built) for built, *_ in drawn}) == 1:
+        return drawn[-1][0]
     longest: BuiltLoader = max(reversed(drawn), key=length)[0]
     return longest
 

@@ -53,11 +53,15 @@ def _lasting(live: Live, module: nn.Module) -> nn.Module:
     """`module`; or, where the program wraps its model anew for each call (the solver of a neural
     differential equation does), the model that it wraps.
     """
-    weights = set(map(id, module.parameters()))
+    weights, kind = set(map(id, module.parameters())), type(module)
     for part in module.modules() if weights else ():
-        if part in live.wrapped and set(map(id, part.parameters())) == weights:
+        if live.wrapped.get(part) is kind and set(map(id, part.parameters())) == weights:
+            for wrapper in live.wrapping(part, kind):
+                live.unhook(wrapper, _CALL)
             return part
-    live.wrapped.update(part for part in module.modules() if part is not module)
+    for part in module.modules():
+        if part is not module:
+            live.wrapped.setdefault(part, kind)
     return module
 
 
