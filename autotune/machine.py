@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.errors import UsageError
@@ -191,6 +191,21 @@ def _control_groups(controller: str, root: Path) -> Iterator[Path]:
         for top in dict.fromkeys(tops):
             inner = top / path.lstrip("/")
             yield from (group for group in (inner, *inner.parents) if group.is_relative_to(top))
+
+
+def with_gpu(machine: Machine, uuid: str) -> Machine:
+    """`machine` with the GPU of this id, as CUDA gives it: of several unlike ones CUDA need not
+    take the one that the driver counts first, nor a program the one that CUDA does.
+    """
+    gpu = describe_gpu(uuid) if uuid else None
+    if gpu is None:
+        return machine
+    return replace(
+        machine,
+        device_name=gpu.name,
+        device_memory_bytes=gpu.memory_bytes,
+        capability=gpu.capability,
+    )
 
 
 def _quota(group: Path) -> tuple[float, float]:

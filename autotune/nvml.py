@@ -244,11 +244,11 @@ def open_device(uuid: str = "") -> Iterator[Device | None]:
         pynvml.nvmlShutdown()
 
 
-def describe_gpu() -> Gpu | None:
-    """What the first GPU that this process may use is; None without one."""
+def describe_gpu(uuid: str = "") -> Gpu | None:
+    """What the GPU of this id is, or the first one that this process may use; None without one."""
     import pynvml
 
-    with open_device() as device, suppress(pynvml.NVMLError):
+    with open_device(uuid) as device, suppress(pynvml.NVMLError):
         return device.describe() if device else None
     return None
 

@@ -11,6 +11,7 @@ from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
 from autotune.flow.mending import cure
 from autotune.listener import Listener
 from autotune.machine import CPU, detect
+from autotune.machine import with_gpu as machine_with_gpu
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
@@ -49,6 +50,8 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     idle_gpu = "" if trains_on_gpu(ablation.seen) or machine.device == CPU else machine.device_name
     if idle_gpu:
         machine = detect(CPU)
+    elif trains_on_gpu(ablation.seen):
+        machine = machine_with_gpu(machine, ablation.seen.device_uuid)
     windows = {mode: _fair(taken, cores) for mode, taken in ablation.windows.items()}
     profiled = build_profile(
         machine=machine,
@@ -62,7 +65,8 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         ended_early=ablation.ended,
     )
     if trains_on_gpu(ablation.seen):
-        profiled = with_gpu(profiled, _look(context, ablation), ablation.telemetry)
+        looks = _look(context, ablation)
+        profiled = with_gpu(profiled, looks, ablation.telemetry, ablation.warm)
     if not profiled.samples_per_second:
         raise MeasurementError(
             "Training steps were timed, but no batch was seen that they train on.",

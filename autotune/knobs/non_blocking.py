@@ -34,6 +34,9 @@ class NonBlocking(Knob):
             return Skip(reason=ON_THE_CPU, impossible=True)
         if profile.seen.copies_to_device == 0:
             return Skip(reason="no batch was seen to be copied to the GPU", impossible=True)
+        if profile.seen.own_buffers:
+            reason = "the program copies from a buffer that it fills again, which must not be early"
+            return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="copies to the GPU are non-blocking already")
         if reason := little_from_copying(profile):

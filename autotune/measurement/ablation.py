@@ -77,6 +77,7 @@ def ablate(
             loop has followed.
     """
     ablation: Ablation | None = None
+    mode = AS_IS
     for _ in range(STARTS):
         run = start()
         try:
@@ -92,7 +93,7 @@ def ablate(
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
                 raise
-            _note_end(ablation, end)
+            _note_end(ablation, end, mode)
         finally:
             run.kill()
     assert ablation is not None
@@ -187,10 +188,8 @@ def _goes_on(ablation: Ablation, end: RunEnded, *, only_loop: bool) -> bool:
     return not followed and (AS_IS in ablation.windows or end.failure.kind == "ended")
 
 
-def _note_end(ablation: Ablation, end: RunEnded) -> None:
+def _note_end(ablation: Ablation, end: RunEnded, mode: str) -> None:
     """Remember how the run ended: a program that fails in one mode is not run in it again."""
     ablation.ended = ablation.ended or end.failure.kind == "ended"
-    if end.failure.kind != "ended":
-        for mode in _modes(ablation):
-            if mode not in ablation.windows:
-                ablation.reasons[mode] = end.failure.reason
+    if end.failure.kind != "ended" and mode not in ablation.windows:
+        ablation.reasons[mode] = end.failure.reason

@@ -30,6 +30,9 @@ from autotune.measurement.terminal import open_input
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
+# Whether inductor, of some versions of torch, starts the processes that it compiles in where it is
+# imported: these would be the zygote's, and begun before it forks.
+_POOL = "TORCH_WARM_POOL"
 _ENDED_FIRST = 500  # of 1000: as if it held half of the memory beside what it holds
 
 
@@ -54,9 +57,16 @@ def warm_up() -> None:
     """Import what every run needs. Importing `torch._dynamo` here saves each run 3 s at its first
     optimizer step.
     """
-    import torch
-    import torch._dynamo
-    import torch._inductor.compile_fx
+    kept = os.environ.get(_POOL)
+    os.environ[_POOL] = "0"
+    try:
+        import torch
+        import torch._dynamo
+        import torch._inductor.compile_fx
+    finally:
+        os.environ.pop(_POOL)
+        if kept is not None:
+            os.environ[_POOL] = kept
 
     import autotune.measurement.child  # noqa: F401
 

@@ -71,17 +71,22 @@ def build_profile(
     )
 
 
-def with_gpu(profile: Profile, looks: Looks, telemetry: Telemetry | None) -> Profile:
+def with_gpu(
+    profile: Profile, looks: Looks, telemetry: Telemetry | None, warm: Sequence[Window] = ()
+) -> Profile:
     """`profile` with what only a GPU's has.
 
     Args:
         profile: of a run on a GPU.
         looks: what was found out in steps that were not timed.
         telemetry: what the device said of itself during the timing.
+        warm: windows before the timing.
     """
     machine, seen = profile.machine, profile.seen
     as_is = [window for window in profile.windows if window.mode == AS_IS]
-    gpu = build_gpu(machine=machine, seen=seen, looks=looks, telemetry=telemetry, windows=as_is)
+    gpu = build_gpu(
+        machine=machine, seen=seen, looks=looks, telemetry=telemetry, windows=as_is, warm=warm
+    )
     ceiling = roofline(seen, gpu, machine, profile.samples_per_second)
     memory = _split(profile.memory, seen, looks)
     reserved = gpu.allocator.reserved_peak_bytes if gpu.allocator else None

@@ -83,6 +83,7 @@ def build_gpu(
     looks: Looks,
     telemetry: Telemetry | None,
     windows: Sequence[Window],
+    warm: Sequence[Window] = (),
 ) -> GpuProfile:
     """The GpuProfile of a run.
 
@@ -92,6 +93,7 @@ def build_gpu(
         looks: what was found out beside the timing.
         telemetry: what the device said during the timing.
         windows: of the program as it is.
+        warm: the windows before these.
     """
     seconds = sum(window.seconds for window in windows)
     steps = sum(window.steps for window in windows)
@@ -103,6 +105,7 @@ def build_gpu(
     if most is None:
         missing["peak"] = f"no published peak of {machine.device_name} in {precision} is known here"
     states = [window.allocator for window in windows if window.allocator]
+    before = [window.allocator for window in warm[-1:] if window.allocator]
     power = telemetry.power_watts if telemetry else None
     found = GpuProfile(
         precision=precision,
@@ -113,7 +116,7 @@ def build_gpu(
         trace=looks.trace,
         syncs=looks.syncs,
         allocator=states[-1] if states else None,
-        allocator_retries=_retries(states),
+        allocator_retries=_retries([*before, *states]),
         missing=missing,
     )
     return _with_shares(found, seconds / steps) if looks.trace and steps else found

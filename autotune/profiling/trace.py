@@ -173,13 +173,13 @@ def _hidden(copies: Sequence[Interval], busy: Sequence[Interval]) -> float | Non
 
 
 def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
-    """The host's waits, each with what its thread had last given the device to do."""
+    """The host's waits, each with what its thread had last given the device to do. It waits in a
+    copy from pageable memory too, non-blocking or not: the driver stages that.
+    """
     events = list(events)
-    to_device = {
-        _correlation(each)
-        for each in events
-        if each.get("cat") in _COPIES and _way(str(each["name"]))[0] == TO_DEVICE
-    }
+    copies = {_correlation(each): each for each in events if each.get("cat") in _COPIES}
+    ways = {which: _way(str(copy["name"])) for which, copy in copies.items()}
+    to_device = {which for which, way in ways.items() if way[0] == TO_DEVICE}
     last_was_copy: dict[Any, bool] = {}
     found = []
     for event in events:
@@ -188,8 +188,12 @@ def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
         name, thread = str(event["name"]), event.get("tid")
         if _SUBMITS.match(name):
             last_was_copy[thread] = _correlation(event) in to_device
-        if _SYNCHRONISES.match(name):
-            begin, end = _interval(event)
+        begin, end = _interval(event)
+        which = _correlation(event)
+        staged = ways.get(which) == (TO_DEVICE, PAGEABLE) and end - begin > _SKEW_MICROSECONDS
+        if staged:  # until the device has it to copy
+            end = min(end, _interval(copies[which])[0] - 1)
+        if staged or _SYNCHRONISES.match(name):
             found.append(_Sync(begin=begin, end=end, for_copy=last_was_copy.get(thread, False)))
     return found
 

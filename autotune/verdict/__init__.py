@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.knobs import by_name
-from autotune.knobs.knob import Config, Semantics
+from autotune.knobs.knob import Config
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
 from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
-from autotune.verdict.parity import Parity, parity
+from autotune.verdict.contestants import BASELINE, DELIVERED, NUDGED, TUNED, parity_in_turns
+from autotune.verdict.parity import Parity
 from autotune.workload.seen import Seen
 
 __all__ = [
@@ -25,11 +25,6 @@ __all__ = [
     "decide",
     "is_decided",
 ]
-
-# The contestants, as turns and results name them.
-BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
-# Whose losses say how far rounding alone takes the training: the program as it is, nudged.
-NUDGED = "nudged"
 
 # With more of the turns spoilt than this, those that are left were picked by the neighbours.
 MOST_LEFT_OUT = 0.5
@@ -134,10 +129,10 @@ def decide(
     """
     rounds, left_out = _fair_rounds(turns, cores)
     speedup = _speedup(rounds, TUNED)
-    same = _parity(turns, config, TUNED) if speedup else None
+    same = parity_in_turns(turns, config, TUNED) if speedup else None
     delivered = _delivered(turns, rounds, unobserved, edits) if config else None
     if delivered and speedup and turns.losses.get(DELIVERED):
-        delivered = _compared(delivered, _parity(turns, config, DELIVERED))
+        delivered = _compared(delivered, parity_in_turns(turns, config, DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
     return Verdict(
         outcome=outcome,
@@ -180,18 +175,6 @@ def _speedup(rounds: Sequence[Round], name: str) -> Ratio | None:
     if sum(map(len, pairs)) < FEWEST_TURNS:
         return None
     return ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS)))
-
-
-def _parity(turns: Turns, config: Config, name: str) -> Parity:
-    order = list(Semantics)
-    semantics = max(
-        (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
-    )
-    baseline, own, nudged = (turns.losses.get(each, ()) for each in (BASELINE, name, NUDGED))
-    skipped = turns.skipped.get(name, 0)
-    late = max(0, skipped - turns.skipped.get(BASELINE, 0))
-    found = parity(baseline, own, semantics, nudged=nudged, late=late)
-    return replace(found, skipped_steps=skipped)
 
 
 def _delivered(

@@ -16,6 +16,7 @@ from autotune.source.edits import Place
 from autotune.workload.attributes import ABSENT, put
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
+from autotune.workload.copied import Copied
 from autotune.workload.outputs import Outputs
 from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey, SeenLoader
@@ -123,25 +124,16 @@ class Live:
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "Scaler | None" = None  # ours
     set_to_none: bool = True
-    copies: int = 0
-    copies_non_blocking: int = 0
-    copied_aside: bool = False  # on a stream that does not train
+    copied: Copied = field(default_factory=Copied)
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held
     share: float = 1.0  # of the current micro-batch in its batch
 
     places: dict[str, Place] = field(default_factory=dict)
-    copy_places: set[Place] = field(default_factory=set)
     restore: list[tuple[Any, str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _LIVES.add(self)
-
-    def note_copy(self) -> None:
-        """Remember the user's line that copies a batch to the device."""
-        place = calling_place()
-        if place is not None:
-            self.copy_places.add(place)
 
     def note_model(self, module: nn.Module) -> None:
         """Remember an outermost module that is trained."""
@@ -180,10 +172,9 @@ class Live:
             seen.clear()
         self.batches.clear()
         self.places.clear()
-        self.copy_places.clear()
         self.leading_loader = self.training_iterator = self.batch = None
         self.backwards = self.skipped = self.ahead = 0
-        self.copies = self.copies_non_blocking = 0
+        self.copied = Copied()
         self.outputs = Outputs()
         self.pace.pass_over()
 

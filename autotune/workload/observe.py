@@ -40,9 +40,10 @@ def observe(live: Live) -> Seen:
         taking_turns=live.taking_turns,
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
-        non_blocking=bool(live.copies) and live.copies_non_blocking == live.copies,
-        prefetch_to_device=live.copied_aside,
-        copies_to_device=round(live.copies / steps),
+        non_blocking=0 < live.copied.count == live.copied.non_blocking,
+        own_buffers=live.copied.again,
+        prefetch_to_device=live.copied.aside,
+        copies_to_device=round(live.copied.count / steps),
         set_to_none=live.set_to_none,
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
@@ -136,7 +137,7 @@ def _places(live: Live) -> Places:
         optimizer_caller=getattr(leader, "_autotune_caller", None),
         more_optimizers=_sorted(alike - {_place(leader)}),
         outputs=tuple(sorted(live.outputs.places, key=astuple)),
-        copies=_sorted(live.copy_places),
+        copies=_sorted(live.copied.places),
         **live.places,
     )
 

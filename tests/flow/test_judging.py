@@ -109,6 +109,8 @@ def test_a_part_of_the_settings_that_is_slower_or_fails_is_not_handed_back(
 def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early: bool) -> None:
     doubt = Doubt(name=TOO_FEW_STEPS, evidence="Only 2 steps were timed.", advice="")
     profiled = builders.profile(ended_early=ended_early, doubts=(doubt,))
-    measured = Trial(number=1, config={"threads": 1}, outcome=builders.measurement(), seconds=1.0)
+    measured = Trial(
+        number=1, config={"threads": 1}, outcome=builders.measurement(100.0), seconds=1.0
+    )
     reason = judging._why_unknown(profiled, [measured])
     assert reason.startswith("The program ends before its speed can be told") is ended_early

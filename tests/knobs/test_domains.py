@@ -169,6 +169,11 @@ class TestCopies:
     def test_are_left_out_where_there_are_none(self, name: str) -> None:
         assert "no batch was seen" in reason(name, with_seen(on_a_gpu(), copies_to_device=0))
 
+    def test_a_buffer_that_is_filled_again_is_copied_in_time(self) -> None:
+        assert "a buffer that it fills again" in reason(
+            "non_blocking", with_seen(on_a_gpu(), own_buffers=True)
+        )
+
     def test_only_pinned_memory_is_copied_without_waiting(self) -> None:
         assert by_name("non_blocking").active({"pin_memory": True})
         assert not by_name("non_blocking").active({"pin_memory": False})

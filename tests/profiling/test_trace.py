@@ -149,6 +149,19 @@ def test_a_wait_for_a_copy_to_the_device_is_the_copy_s() -> None:
     assert found.idle["sync"] == 0
 
 
+@pytest.mark.parametrize(("memory", "cause"), [("Pageable", "copy"), ("Pinned", "launch")])
+def test_the_host_waits_in_a_copy_of_pageable_memory_that_is_not_to_block(
+    memory: str, cause: str
+) -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 20)
+    line.copy(24, 60, 70, f"HtoD ({memory} -> Device)", 1 << 20)
+    line.events[-2]["dur"] = 50 if memory == "Pageable" else 2
+    line.kernel(75, 90, 100)
+    found = line.parsed()
+    assert max(found.idle, key=found.idle.__getitem__) == cause
+
+
 def test_all_shares_of_a_trace_make_up_its_time() -> None:
     line = TimeLine()
     line.copy(0, 10, 50, "HtoD (Pageable -> Device)", 4000)

@@ -134,6 +134,16 @@ def test_settings_that_change_no_number_are_held_to_the_same_numbers():
     assert judged(taken, {"pin_memory": True, "num_workers": 2}).parity.same_training is True
 
 
+@pytest.mark.parametrize(("deterministic", "same"), [(True, False), (False, True)])
+def test_a_gpu_repeats_its_numbers_only_where_it_is_told_to(deterministic, same):
+    """Elsewhere cuDNN may choose another algorithm in each process."""
+    moved = [loss * 1.001 for loss in CURVE]
+    taken = turns(baseline=1000, tuned=2000, losses={"tuned": moved})
+    seen = builders.seen(device="cuda", deterministic=deterministic)
+    taken.seen = dict.fromkeys(taken.seen, seen)
+    assert judged(taken, {"pin_memory": True}).parity.same_training is same
+
+
 def test_the_emitted_program_is_timed_beside_the_others():
     found = judged(turns(baseline=1000, tuned=2000, delivered=1950))
     assert found.outcome == "faster"

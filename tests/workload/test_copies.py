@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from autotune.workload.clock import HostClock
+from autotune.workload.copied import Copied
 from autotune.workload.live import Live
 from autotune.workload.seams import copies
 from autotune.workload.setup import Setup
@@ -51,3 +52,12 @@ def test_copies_are_non_blocking_wherever_the_program_is(
     live.pace.away = away  # type: ignore[misc]
     torch.zeros(1).to(torch.device("cpu"))
     assert asked == [{"non_blocking": True}]
+
+
+@pytest.mark.parametrize(("same", "again"), [(True, True), (False, False)])
+def test_memory_that_is_copied_again_is_the_program_s_own(same: bool, again: bool) -> None:
+    copied, buffer = Copied(), torch.zeros(8)
+    for rows in (8, 3):
+        tensor = buffer[:rows] if same else torch.zeros(rows)
+        copied.note(tensor)
+    assert copied.again is again

@@ -33,7 +33,7 @@ def _watched(live: Live, name: str) -> Any:
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if torch.cuda.current_stream() != torch.cuda.default_stream():
-            live.copied_aside = True  # beside the training: none of its time
+            live.copied.aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and not any(isinstance(each, bool) for each in args[1:]):
             kwargs["non_blocking"] = True
@@ -45,10 +45,10 @@ def _watched(live: Live, name: str) -> Any:
         finally:
             ended(now())
         if moved.is_cuda and torch.is_grad_enabled():
-            live.copies += 1
-            live.copies_non_blocking += bool(kwargs.get("non_blocking"))
+            live.copied.count += 1
+            live.copied.non_blocking += bool(kwargs.get("non_blocking"))
             if live.discovering:
-                live.note_copy()
+                live.copied.note(self)
         return moved  # type: ignore[no-any-return]
 
     return copy

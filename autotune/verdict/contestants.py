@@ -1,0 +1,37 @@
+"""Who takes turns in the last stage, and whether one of them trained the same as the first."""
+
+from dataclasses import replace
+
+from autotune.knobs import by_name
+from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.turns import Turns
+from autotune.verdict.parity import Parity, parity
+from autotune.workload.seen import Seen
+
+# The contestants, as turns and results name them.
+BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
+# Whose losses say how far rounding alone takes the training: the program as it is, nudged.
+NUDGED = "nudged"
+
+
+def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
+    """Whether the contestant `name` trained as the program as it is did, with settings `config`."""
+    order = list(Semantics)
+    semantics = max(
+        (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
+    )
+    seen = turns.seen.get(BASELINE)
+    if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
+        semantics = Semantics.EQUIVALENT
+    baseline, own, nudged = (turns.losses.get(each, ()) for each in (BASELINE, name, NUDGED))
+    skipped = turns.skipped.get(name, 0)
+    late = max(0, skipped - turns.skipped.get(BASELINE, 0))
+    found = parity(baseline, own, semantics, nudged=nudged, late=late)
+    return replace(found, skipped_steps=skipped)
+
+
+def _repeats_itself(seen: Seen) -> bool:
+    """Whether two runs of the program give the same numbers. On a GPU cuDNN may choose another
+    algorithm in each process, and atomic additions come in any order.
+    """
+    return seen.device == "cpu" or seen.deterministic

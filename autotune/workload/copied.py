@@ -1,0 +1,41 @@
+"""The copies of a step to the device: how many, from where, and if the program knows of them."""
+
+import weakref
+from dataclasses import dataclass, field
+
+import torch
+
+from autotune.source.edits import Place
+from autotune.workload.places import calling_place
+
+
+@dataclass(slots=True, kw_only=True)
+class Copied:
+    """What was copied in training steps.
+
+    Attributes:
+        count: of copies.
+        non_blocking: of those that did not wait.
+        aside: some were made on a stream that does not train.
+        places: the user's lines that made them, in the first steps.
+        again: one of these has copied the same memory twice. The program fills a buffer of its own
+            anew, and must know that it was copied.
+    """
+
+    count: int = 0
+    non_blocking: int = 0
+    aside: bool = False
+    again: bool = False
+    places: set[Place] = field(default_factory=set)
+    _from: "dict[Place, weakref.ref[torch.Tensor]]" = field(default_factory=dict)
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Remember the user's line that copies `tensor`, and what memory that is."""
+        place = calling_place()
+        if place is None:
+            return
+        memory = tensor if tensor._base is None else tensor._base
+        known = self._from.get(place)
+        self.again = self.again or (known is not None and known() is memory)
+        self._from[place] = weakref.ref(memory)
+        self.places.add(place)
