@@ -93,7 +93,7 @@ def test_two_validations_tell_how_often_they_come():
     found = first(
         validation_share=0.8, phases=HEALTHY, windows=windows, seen=seen, step_seconds=0.1
     )
-    assert "Validates 58 % of the time, every 11 steps" in found.headline
+    assert "Validates 58 % of the time, at least every 11 steps" in found.headline
 
 
 @pytest.mark.parametrize(

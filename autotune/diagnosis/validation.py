@@ -73,7 +73,7 @@ def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
     steps, often = _steps_of_an_epoch(profile.seen), "if it does so once an epoch"
     seen_between = sum(window.steps for window in windows) / max(1, times_seen - 1)
     if times_seen >= FEWEST_IN_STEPS and seen_between < steps:
-        steps, often = seen_between, f"every {seen_between:.0f} steps"
+        steps, often = seen_between, f"at least every {seen_between:.0f} steps"
     if not times_seen or steps == math.inf:
         return 0.0, often
     seconds = sum(window.validation_seconds for window in windows) / times_seen

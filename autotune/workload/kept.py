@@ -8,6 +8,7 @@ import dis
 import functools
 import inspect
 import logging
+import os
 import random
 import sys
 import zlib
@@ -24,6 +25,7 @@ from autotune.workload.framework import is_installed
 # By which a dataset or a transform is asked for samples.
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
 _DEPTH = 4
+_OURS = os.path.dirname(os.path.dirname(__file__))  # our hooks stand in classes for a while
 _MOST_OBJECTS = 2000
 _MOST_ITEMS = 20  # of a container that are looked into; whether it holds others is seen of more
 _MOST_COMPARED = 10_000
@@ -183,7 +185,8 @@ def _function(value: Any) -> FunctionType | None:
         value = value.__func__
     if not isinstance(value, FunctionType):
         return None
-    return None if is_installed(value.__code__.co_filename) else value
+    path = value.__code__.co_filename
+    return None if is_installed(path) or path.startswith(_OURS) else value
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:

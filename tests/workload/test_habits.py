@@ -437,3 +437,32 @@ def test_a_model_that_is_wrapped_for_good_is_not_taken_for_a_part_of_it(tmp_path
     seen = reports[2]
     assert isinstance(seen, Seen)
     assert "Whole" in [model.name for model in seen.models]
+
+
+def test_a_dataset_with_modules_for_transforms_does_not_change(tmp_path: Path) -> None:
+    """The first calls of a module are watched, in its class."""
+    text = program(
+        """
+        class Scale(nn.Module):
+            def forward(self, x):
+                return 2 * x
+        class Scaled(TensorDataset):
+            def __init__(self, *tensors):
+                super().__init__(*tensors)
+                self.scale = Scale()
+            def __getitem__(self, index):
+                x, y = super().__getitem__(index)
+                return self.scale(x), y
+        scaled = Scaled(inputs, targets)
+        loader = DataLoader(scaled, batch_size=50, num_workers=1, persistent_workers=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(9):
+            for x, y in loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """
+    )
+    seen = run(text, steps(20), Tell(), folder=tmp_path)[2]
+    assert isinstance(seen, Seen) and seen.loader is not None
+    assert seen.loader.persistent_workers and not seen.loader.changing
