@@ -12,6 +12,7 @@ from autotune.knobs.knob import Config, Value
 from autotune.listener import Listener
 from autotune.result import Result
 from autotune.trainer import Trainer
+from autotune.trainer.step import make_endless
 from autotune.workload.target import OBJECTS, Target
 
 if TYPE_CHECKING:
@@ -241,7 +242,10 @@ def _tuned(build: Callable[..., Trainer], result: Result) -> Trainer:
 
 def _train(build: Callable[..., Trainer], config: Config) -> None:
     """What a measured process does in the place of a script."""
-    build(config=config, progress=False).fit(_MANY_EPOCHS)
+    trainer = build(config=config, progress=False)
+    if trainer.scheduler is not None:
+        make_endless(trainer.scheduler, trainer.optimizer)
+    trainer.fit(_MANY_EPOCHS)
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:

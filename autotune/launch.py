@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.errors import UsageError
@@ -87,7 +87,8 @@ def _target(result: Result, arguments: Sequence[str]) -> Target:
         )
     if not Path(facts.path).is_file():
         raise UsageError(f"{facts.path} is no longer there", _SEARCH_AGAIN)
-    return load_target(facts.path, arguments or facts.arguments)
+    target = load_target(facts.path, arguments or facts.arguments)
+    return target if target.kind == RECIPE else replace(target, module=facts.module)
 
 
 def _settings(out: Path, result: Result) -> Config:

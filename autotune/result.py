@@ -30,7 +30,7 @@ class Cost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFacts:
     """What the user named: `kind` is "script", "recipe" or "objects"; `path` is absolute ("" for
-    objects).
+    objects), and `module` its dotted name where it is run as `python -m` runs it.
     """
 
     kind: str
@@ -38,6 +38,7 @@ class TargetFacts:
     path: str
     arguments: tuple[str, ...]
     source_sha256: str
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

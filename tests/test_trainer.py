@@ -1,6 +1,7 @@
 """The Trainer: a plain loop's training, whatever its settings, and one that can be interrupted."""
 
 import multiprocessing
+import os
 import signal
 from collections import namedtuple
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from autotune.errors import ProgramError, UsageError
 from autotune.trainer import Callback, Epoch, Trainer
+from autotune.trainer.step import make_endless
 from autotune.workload.setup import Precision, Setup
 
 BATCH_SIZE = 8
@@ -541,3 +543,72 @@ def test_no_loader_is_left_running(set_up: Any) -> None:
 
 def _children() -> int:
     return len(multiprocessing.active_children())
+
+
+def test_validation_data_of_another_kind_have_no_workers(set_up: Any) -> None:
+    set_up(Setup(loader={"num_workers": 1}))
+    children: list[int] = []
+
+    class Other(TensorDataset):
+        def __getitem__(self, index: int) -> Any:
+            children.append(os.getpid())
+            return super().__getitem__(index)
+
+    trainer(validation_dataset=Other(*numbers().tensors)).evaluate()
+
+    assert set(children) == {os.getpid()}
+
+
+def test_what_a_model_makes_while_it_is_evaluated_serves_its_training() -> None:
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(6, 3)
+            self.scale: torch.Tensor | None = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.scale is None:
+                self.scale = torch.ones(3)
+            return self.linear(x) * self.scale
+
+    made = trainer(Cached(), validation_dataset=numbers())
+    made.evaluate()
+    made.fit(1)
+
+
+def test_a_checkpoint_that_is_refused_leaves_the_model_as_it_was(tmp_path: Path) -> None:
+    other = nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Dropout(), nn.Linear(9, 4))
+    trainer(other, numbers()).save(tmp_path / "other.pt")
+    made = trainer()
+    before = {name: value.clone() for name, value in made.model.state_dict().items()}
+    with pytest.raises(UsageError, match="another model"):
+        made.load(tmp_path / "other.pt")
+    after = made.model.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_a_plateau_is_waited_for_by_epochs() -> None:
+    with pytest.raises(UsageError, match="ReduceLROnPlateau"):
+        trainer(scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau, scheduler_per="step")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=5),
+        lambda optimizer: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / 5),
+    ],
+    ids=["one cycle", "falling"],
+)
+def test_a_measured_training_outlives_its_schedule(make: Any) -> None:
+    made = trainer(scheduler=make, scheduler_per="step")
+    assert made.scheduler is not None
+    make_endless(made.scheduler, made.optimizer)
+    rates: list[float] = []
+    made._callbacks = (
+        lambda trainer, _loss: rates.append(trainer.optimizer.param_groups[0]["lr"]),
+    )
+    made.fit(6)
+    assert len(rates) > 12
+    assert min(rates) >= 0
+    assert max(rates[6:]) == pytest.approx(max(rates[:6]), rel=0.3)

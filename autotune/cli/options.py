@@ -1,5 +1,6 @@
 """Arguments and flags that several commands take."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -57,8 +58,22 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer, no 
 
 
 def out_folder(out: Path | None, target: str) -> Path:
-    """Where a run of `target` writes."""
-    return out if out is not None else OUT_FOLDER / Path(target).stem
+    """Where a run of `target`, a file or a module's dotted name, writes."""
+    if out is not None:
+        return out
+    is_file = target.endswith(".py") or os.sep in target
+    return OUT_FOLDER / (Path(target).stem if is_file else target.rpartition(".")[2])
+
+
+def profile_folder(out: Path | None, target: str) -> Path:
+    """Where a profile of `target` writes: beside what a search has found there, not over it."""
+    from autotune.outputs.document import read_document
+
+    folder = out_folder(out, target)
+    with suppress(UsageError):
+        if read_document(folder / "result.json").verdict is not None:
+            return folder / "profile"
+    return folder
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from autotune.cli.options import (
     Quiet,
     Seed,
     Target,
-    out_folder,
+    profile_folder,
     unseen_by_git,
 )
 
@@ -32,7 +32,7 @@ def profile(
     from autotune.cli.progress import Progress, console_for, print_document
     from autotune.durations import parse_duration
 
-    folder = out_folder(out, target)
+    folder = profile_folder(out, target)
     console = console_for(as_json)
     options = flow.Options(
         budget_seconds=parse_duration(budget), out=folder, device=device, seed=seed

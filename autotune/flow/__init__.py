@@ -132,7 +132,6 @@ def _through(
     with Workbench(
         target,
         seed=options.seed,
-        out=options.out,
         first_start_limit_seconds=limit,
         hides_gpus=options.device == CPU,
     ) as bench:
@@ -184,6 +183,7 @@ def _result(context: Context, profiled: Profile) -> Result:
             kind=target.kind,
             name=target.name,
             path=target.path,
+            module=target.module,
             arguments=target.arguments,
             source_sha256=target.source_sha256,
         ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.emitting import tried_out
 from autotune.flow.trying import FEWEST_TRIALS, Found
-from autotune.knobs import unobserved
+from autotune.knobs import unconfirmed
 from autotune.knobs.knob import Config
 from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure
@@ -64,7 +64,7 @@ def judge(
             turns,
             best.config,
             cores=context.machine.cores,
-            unobserved=lambda seen: unobserved(best.config, seen),
+            unobserved=lambda seen: unconfirmed(best.config, seen),
             edits=emission.edits,
         )
 
@@ -88,9 +88,11 @@ def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emiss
         return emission
     if failed or (delivered.parity and delivered.parity.same_training is False):
         return emission.withdrawn(delivered.reason)
-    if delivered.speedup and delivered.speedup.estimate < MINIMUM_GAIN:
-        came_out = f"what the source can be given came out {delivered.speedup.estimate:.2f}×"
-        return emission.withdrawn(f"{came_out}: too little without the other settings")
+    speedup = delivered.speedup
+    if speedup and (speedup.estimate < MINIMUM_GAIN or speedup.low <= 1):
+        came_out = f"what the source can be given came out {speedup.estimate:.2f}×"
+        at_least = f" (interval from {speedup.low:.2f}×)" if speedup.low <= 1 else ""
+        return emission.withdrawn(f"{came_out}{at_least}: too little without the other settings")
     return emission
 
 

@@ -1,8 +1,12 @@
 """What makes two searches the same: whose trials go on, and whose answer stands."""
 
 import ast
+import functools
 import hashlib
+import importlib.util
 import json
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +15,7 @@ from typing import Any
 from autotune.errors import UsageError
 from autotune.flow.context import Context
 from autotune.source.script import parse
+from autotune.workload.framework import is_installed
 from autotune.workload.script import import_root
 from autotune.workload.seen import Seen
 from autotune.workload.target import Target, read_source
@@ -18,6 +23,7 @@ from autotune.workload.target import Target, read_source
 # A file that an argument or the program's text names counts by its text, unless it is data rather
 # than settings.
 MOST_SETTINGS_BYTES = 1 << 20
+_STANDARD = os.path.dirname(os.__file__)  # the standard library
 _SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
 
 
@@ -29,6 +35,7 @@ def study_key(context: Context) -> str:
         "arguments": [_argument(target, each) for each in target.arguments],
         "machine": [machine.device, machine.device_name, machine.cores],
         "versions": machine.versions,
+        "installed": sorted(_installed()),
         "seed": context.options.seed,
     }
     return f"{target.name}-{_digest(facts)}"
@@ -39,6 +46,9 @@ def search_key(context: Context, seen: Seen) -> str:
     loader, options = seen.loader, context.options
     facts = {
         "batch": seen.batch,
+        "models": [[each.name, each.parameters, each.dtype] for each in seen.models],
+        "optimizer": [seen.optimizer.name, seen.optimizer.parameters] if seen.optimizer else None,
+        "threads": seen.threads,
         "data": [loader.dataset, loader.dataset_length, loader.batch_size] if loader else None,
         "allow": options.allow,
         "knobs": sorted((name, values) for name, values in options.knobs.items()),
@@ -48,6 +58,12 @@ def search_key(context: Context, seen: Seen) -> str:
         "trials": options.trials,
     }
     return f"{study_key(context)}-{_digest(facts)}"
+
+
+def _installed() -> set[str]:
+    """The libraries that can be imported, with their versions."""
+    folders = (Path(folder) for folder in sys.path if is_installed(f"{folder}/"))
+    return {each.name for folder in folders for each in folder.glob("*.dist-info")}
 
 
 def _digest(facts: dict[str, Any]) -> str:
@@ -69,6 +85,14 @@ def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]
                     yield str(named), _settings_hash(named)
 
 
+def _variables(text: str) -> Iterator[tuple[str, str]]:
+    """The variables of the environment that `text` names, each with its hash."""
+    for node in ast.walk(_parsed(text)):
+        name = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(name, str) and name in os.environ:
+            yield f"${name}", hashlib.sha256(f"{name}={os.environ[name]}".encode()).hexdigest()
+
+
 def _settings_hash(named: Path) -> str:
     """The hash of a file that may hold settings; "" where there is none, or it is data."""
     with suppress(OSError, ValueError):
@@ -87,6 +111,7 @@ def _sources(target: Target) -> list[str]:
     while waiting:
         file, text = waiting.pop()
         hashes.update(_settings(target, file, text))
+        hashes.update(_variables(text))
         for module in _imported(file, text, folders):
             if str(module) not in hashes:
                 with suppress(UsageError):  # it cannot be read: the program fails with it
@@ -97,20 +122,37 @@ def _sources(target: Target) -> list[str]:
 
 
 def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """Files below `folders` that `text` may import."""
+    """Files that `text` may import: below `folders`, or wherever else the user works on them."""
     for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                for folder in folders:
-                    yield from _files(folder, alias.name.split("."))
+                names = alias.name.split(".")
+                for folder in (*folders, *_elsewhere(names[0])):
+                    yield from _files(folder, names)
         elif isinstance(node, ast.ImportFrom):
             names = node.module.split(".") if node.module else []
             above = (
-                (file.parents[min(node.level, len(file.parents)) - 1],) if node.level else folders
+                (file.parents[min(node.level, len(file.parents)) - 1],)
+                if node.level
+                else (*folders, *_elsewhere(names[0]))
             )
             for folder in above:
                 for alias in node.names:
                     yield from _files(folder, [*names, alias.name])
+
+
+@functools.cache
+def _elsewhere(package: str) -> tuple[Path, ...]:
+    """The folder that a package is imported from which is neither installed nor Python's own: from
+    PYTHONPATH, or in development (`pip install -e`).
+    """
+    with suppress(Exception):  # whatever a finder, or the package it stands for, raises
+        spec = importlib.util.find_spec(package)
+        places = list(spec.submodule_search_locations or ()) if spec else []
+        place = places[0] if places else spec.origin if spec else None
+        if place and os.path.isabs(place) and not place.startswith(_STANDARD):
+            return () if is_installed(place) else (Path(place).parent,)
+    return ()
 
 
 def _parsed(text: str) -> ast.Module:

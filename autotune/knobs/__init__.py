@@ -122,6 +122,13 @@ def unobserved(config: Config, seen: Seen) -> list[str]:
     ]
 
 
+def unconfirmed(config: Config, seen: Seen) -> list[str]:
+    """As `unobserved`, and each setting which that run had without showing what it does."""
+    doubts = ((name, by_name(name).doubted(seen)) for name, value in config.items() if value)
+    said = [f"{_asked_for(name, config[name])}, and {doubt}" for name, doubt in doubts if doubt]
+    return unobserved(config, seen) or said
+
+
 def blamed(config: Config, reason: str) -> Config:
     """The settings of `config` whose doing its failure is; all of them where that is not said."""
     return {

@@ -98,6 +98,10 @@ class Knob(Protocol):
         """By how much a run with `value` comes later to its usual pace: what a trial costs more."""
         return 0.0
 
+    def doubted(self, seen: Seen) -> str:
+        """Why a run that had the setting, as `read` says, does not show what it does; else ""."""
+        return ""
+
     def is_to_blame(self, reason: str) -> bool:
         """Whether the `reason` for which a run failed says that it was this setting's doing."""
         return False

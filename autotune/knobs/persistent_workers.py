@@ -74,6 +74,11 @@ class PersistentWorkers(Knob):
         loader = seen.loader
         return loader is not None and loader.persistent_workers and not loader.changing
 
+    def doubted(self, seen: Seen) -> str:
+        if seen.loader is None or seen.loader.epochs > 1:
+            return ""
+        return "no second epoch was begun with its workers, for which the dataset may be changed"
+
     def apply(self, setup: Setup, value: Value) -> None:
         setup.loader["persistent_workers"] = value
 

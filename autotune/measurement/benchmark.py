@@ -109,6 +109,7 @@ def _time_once(
                 if enough and sum(window.steps for window in timed) >= burst and enough(timed):
                     break
                 timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
+        seen = run.seen()  # by now it may have begun another epoch
     except RunEnded as end:
         timed += [end.window] if end.window else []
         if not warmed:  # all that it ran is what there is

@@ -10,6 +10,8 @@ from autotune.workload.delivery import Delivery, Digests
 # Workers that share an iterable dataset out each end with an incomplete batch of their own. With
 # more than this share of additional batches an epoch is of another batch size.
 MOST_MORE_BATCHES = 0.1
+# A stream that is read by several workers that do not share it out repeats more than this.
+REPEATED = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def compare_shared_out(
     leaves = _steady_leaves(own, again)
     mine, theirs = (Counter(_samples(each.batches, leaves)) for each in (own, other))
     if not mine or not theirs:
-        return Comparison(compared=False)
+        return _repeated(own, other)
     if alike and other.ended:
         missing = (mine - theirs).total()
         if missing > slack:
@@ -79,6 +81,18 @@ def compare_shared_out(
             difference=f"{twice} of its first {theirs.total()} samples had come before"
         )
     return Comparison(compared=len(mine) == mine.total() and bool(theirs & mine))
+
+
+def _repeated(own: Delivery, other: Delivery) -> Comparison:
+    """Of samples that come in an order of their own each time: whether they come more than once."""
+    common = min(min(map(len, each.batches), default=0) for each in (own, other))
+    mine, theirs = (Counter(_samples(each.batches, range(common))) for each in (own, other))
+    twice = theirs.total() - len(theirs)
+    if common and len(mine) == mine.total() and twice > REPEATED * theirs.total():
+        return Comparison(
+            difference=f"{twice} of its first {theirs.total()} samples had come before"
+        )
+    return Comparison(compared=False)
 
 
 def same_from_each(other: Delivery, workers: int) -> bool:

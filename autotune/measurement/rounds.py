@@ -83,6 +83,7 @@ class Round:
             self._count_whole_runs()
             seconds = self._shortest_seconds(turn)
             self._complete_losses()
+            self._look_again()
             if self._may_be_only and time.monotonic() + seconds > self._deadline:
                 self._may_be_only = False  # it is: what was left for another is its own
                 self._take_turns(turn)
@@ -212,6 +213,16 @@ class Round:
                     break
             run.pause()
 
+    def _look_again(self) -> None:
+        """By now they may have begun another epoch."""
+        for name, run in tuple(self._runs.items()):
+            try:
+                self._turns.seen[name] = run.seen()
+            except RunEnded as end:
+                self._leave(name, end)
+            else:
+                run.pause()
+
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         if self._losses is not None:
             turns = self._turns
@@ -262,6 +273,7 @@ class Apart(Round):
                 return None
             window = self._timed(name, self._runs[name], TURNS_APART * self._lengths[name], turn)
             self._complete_losses()
+            self._look_again()
         except RunEnded as end:
             self._leave(name, end)
             return None

@@ -33,6 +33,10 @@ LEAST_SECONDS = 5.0
 # Steps of a run with workers in which training may be seen to change what they read copies of.
 WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
 
+_NOT_ASKED = (
+    "whether other workers deliver the same could not be compared: what the program is given as it "
+    "is could not be drawn once more, or not in the time that the budget has for it"
+)
 _OTHER_DATA = "the program would be given other data"
 _MOST_NAMED = 2
 
@@ -73,7 +77,7 @@ def vet_workers(
     vetting = _Workers(start, loader, seconds, deadline)
     kept, reason = {loader.num_workers}, ""
     if not vetting.observe():
-        return Vetted(values=tuple(values), doubt=_doubt("the program as it is could not be asked"))
+        return Vetted(values=(loader.num_workers,), reason=_NOT_ASKED)
     added = {int(value) for value in values if value not in (0, loader.num_workers)}
     if added:
         reason = vetting.refusal(min(max(added), WORKERS))

@@ -42,7 +42,6 @@ class Workbench:
         target: the program.
         seed: that every run's random streams start from, so that runs can be compared batch by
             batch.
-        out: directory that autotune itself writes to.
         first_start_limit_seconds: how long the first run may take to its first step.
         hides_gpus: whether a run sees no GPU.
     """
@@ -52,7 +51,6 @@ class Workbench:
         target: Target,
         *,
         seed: int = 0,
-        out: Path | None = None,
         first_start_limit_seconds: float = FIRST_START_LIMIT_SECONDS,
         hides_gpus: bool = False,
     ) -> None:
@@ -65,7 +63,6 @@ class Workbench:
                 target.arguments,
                 [Path(target.directory)],
             ),
-            kept=[out] if out else [],
         )
         scratch = self._sandbox.scratch
         try:

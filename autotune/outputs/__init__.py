@@ -47,14 +47,15 @@ def _write(result: Result, emission: Emission, target: Target, out: Path) -> tup
         out / f"{target.name}_tuned.py",
     )
     written = [document, report]
-    write_document(result, document)
-    write_report(result, report)
+    if result.verdict is not None:  # whatever happens next, no old patch lies by a new answer
+        for stale in (settings, patch, program):
+            stale.unlink(missing_ok=True)
     if result.verdict is not None and result.verdict.outcome == "faster":
         write_config(result, settings)
         written.append(settings)
         if emission.patch:
             write_patch(emission, patch, program)
             written += [patch, program]
-    for stale in {settings, patch, program} - set(written) if result.verdict is not None else ():
-        stale.unlink(missing_ok=True)
+    write_report(result, report)
+    write_document(result, document)
     return tuple(written)

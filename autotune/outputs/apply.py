@@ -5,7 +5,9 @@ import re
 import shutil
 import tokenize
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 from autotune.errors import PatchError, UsageError
@@ -13,6 +15,8 @@ from autotune.outputs.document import read_document
 from autotune.result import TargetFacts
 from autotune.workload.target import Target, read_source
 
+_PATCH = "tuned.patch"
+_APPLIED = "applied.patch"  # the same, kept: the next search may leave none
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NOWHERE = "/dev/null"
 _SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
@@ -68,12 +72,11 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
         UsageError: there is no result in `out`, or it has no patch.
         PatchError: the source has changed since.
     """
-    target = read_document(out / "result.json").target
-    patches = _read_patch(out / "tuned.patch")
-    root = Path(Target(kind=target.kind, path=target.path).root)
-    taken_back = [each.reversed() for each in patches]
+    target, root = read_document(out / "result.json").target, source_root(out)
     if reverse:
-        return _take_back(root, patches, taken_back)
+        return _take_back(root, out)
+    patches = _read_patch(out / _PATCH)
+    taken_back = [each.reversed() for each in patches]
     try:
         _refuse_another_source(target)
         changed = _changed(root, patches)
@@ -81,7 +84,10 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
         if _fits(root, taken_back):
             return Applied(files=())
         raise
-    return Applied(files=_write(changed))
+    files = _write(changed)
+    with suppress(OSError):  # the next search replaces the patch itself
+        shutil.copyfile(out / _PATCH, out / _APPLIED)
+    return Applied(files=files)
 
 
 def source_root(out: Path) -> Path:
@@ -91,19 +97,22 @@ def source_root(out: Path) -> Path:
         UsageError: there is no result in `out`.
     """
     target = read_document(out / "result.json").target
-    return Path(Target(kind=target.kind, path=target.path).root)
+    return Path(Target(kind=target.kind, path=target.path, module=target.module).root)
 
 
-def _take_back(
-    root: Path, patches: Sequence[_FilePatch], taken_back: Sequence[_FilePatch]
-) -> Applied:
+def _take_back(root: Path, out: Path) -> Applied:
+    """What was applied last, whatever was searched for since."""
+    applied = out / _APPLIED
+    patches = _read_patch(applied if applied.is_file() else out / _PATCH)
     try:
-        changed = _changed(root, taken_back)
+        changed = _changed(root, [each.reversed() for each in patches])
     except PatchError:
         if _fits(root, patches):
             return Applied(files=())
         raise
-    return Applied(files=_write(changed))
+    files = _write(changed)
+    applied.unlink(missing_ok=True)
+    return Applied(files=files)
 
 
 def is_applied(out: Path) -> bool:
@@ -112,10 +121,9 @@ def is_applied(out: Path) -> bool:
     Raises:
         UsageError: there is no result in `out`, or what it has as a patch is none.
     """
-    if not (out / "tuned.patch").is_file():
+    if not (out / _PATCH).is_file():
         return False
-    root = source_root(out)
-    return _fits(root, [each.reversed() for each in _read_patch(out / "tuned.patch")])
+    return _fits(source_root(out), [each.reversed() for each in _read_patch(out / _PATCH)])
 
 
 def _read_patch(path: Path) -> list[_FilePatch]:
@@ -273,7 +281,8 @@ def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
 def _write_draft(draft: Path, text: str, *, like: Path) -> None:
     """Write `text` beside the file `like`, in its encoding and with its permissions."""
     if not like.exists():
-        draft.write_bytes(text.encode())
+        encoding, _ = tokenize.detect_encoding(BytesIO(text.encode()).readline)
+        draft.write_bytes(text.encode(encoding))
         return
     with like.open("rb") as file:
         encoding, _ = tokenize.detect_encoding(file.readline)
@@ -286,3 +295,5 @@ def _write_draft(draft: Path, text: str, *, like: Path) -> None:
         )
     draft.write_bytes(text.encode(encoding))
     shutil.copymode(like, draft)
+    with suppress(OSError):  # another user's, and this one is not root
+        os.chown(draft, like.stat().st_uid, like.stat().st_gid)

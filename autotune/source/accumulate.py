@@ -103,11 +103,17 @@ def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
         isinstance(node, ast.Call)
         and last_name(node.func) == "len"
         and bool(node.args)
-        and (last_name(node.args[0]) in names or "train" in last_name(node.args[0]))
+        and (last_name(node.args[0]) in names or _may_be_a_loader(last_name(node.args[0])))
         and node not in inside
         for script in program.scripts.values()
         for node in ast.walk(script.tree)
     )
+
+
+def _may_be_a_loader(name: str) -> bool:
+    """By its name, which another function may have given it."""
+    name = name.lower()
+    return any(each in name for each in ("train", "load", "batches")) or name.endswith("dl")
 
 
 def _divided(call: Call, steps: int, hand_step: str) -> str:

@@ -28,7 +28,8 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     hand_step = _by_hand(edit, "model")
     call = optimizer_call(program, hand_step, index)
     script = call.script
-    model = model_of(call)
+    called = {each.callee for each in program.places.outputs if each.path == script.path}
+    model = model_of(call, called)
     if model is None:
         reason = "the optimizer is not given the parameters of one model that can be named"
         raise call.refusal(reason, hand_step)

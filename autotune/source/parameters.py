@@ -1,7 +1,7 @@
 """Which model an optimizer is given the parameters of, as far as its function shows."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from autotune.source.loss import stored_names
 from autotune.source.places import Call
@@ -10,12 +10,13 @@ _PARAMETERS = ("parameters", "named_parameters")
 _MODULES = ("modules", "named_modules", "children", "named_children")
 
 
-def model_of(optimizer: Call) -> ast.expr | None:
+def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     """The expression of the one model that `optimizer` is given parameters of, None for another
     number of them.
 
     Followed are the statements of its function that lead to what it is given: the lists, dicts and
-    loops by which parameters are often put into groups.
+    loops by which parameters are often put into groups. Parts of a module that the file itself
+    calls in training, as one of `called` ("model", where these are of `model.head`), stand for it.
     """
     given = [at.value for at in optimizer.node.keywords if at.arg == "params"]
     first = [*optimizer.node.args, *given][:1]
@@ -27,8 +28,28 @@ def model_of(optimizer: Call) -> ast.expr | None:
     looped = {name for at in sources if isinstance(at, ast.For) for name in _names(at.target)}
     outermost = [at for at in owners if not (isinstance(at, ast.Name) and at.id in looped)]
     different = {script.meaning(owner): owner for owner in outermost}
+    if whole := _whole(list(different.values()), called):
+        return whole
     one = list(different.values()) if len(different) == 1 else []
     return one[0] if one and _is_named(one[0]) else None
+
+
+def _whole(parts: Sequence[ast.expr], called: Collection[str]) -> ast.expr | None:
+    """The innermost of the `called` that all `parts` are attributes of."""
+    holders = [[ast.unparse(each) for each in _holders(part)] for part in parts]
+    for holder in _holders(parts[0]) if parts else ():
+        text = ast.unparse(holder)
+        if text != "self" and text in called and all(text in each for each in holders):
+            return holder
+    return None
+
+
+def _holders(part: ast.expr) -> Iterator[ast.expr]:
+    """`part`, and what it is an attribute of, from the inside out."""
+    while isinstance(part, ast.Attribute):
+        yield part
+        part = part.value
+    yield part
 
 
 def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:

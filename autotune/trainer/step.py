@@ -1,5 +1,6 @@
 """One optimizer step, and one loss, as a Setup wants them computed."""
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -20,6 +21,7 @@ from autotune.workload.setup import Setup
 
 TrainingStep = Callable[[nn.Module, Any], torch.Tensor]
 MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
+MakeScheduler = Callable[[torch.optim.Optimizer], LRScheduler]
 
 
 class Stepper:
@@ -172,6 +174,54 @@ def implement(optimizer: torch.optim.Optimizer, setup: Setup) -> None:
     arguments: dict[str, Any] = setup.optimizer
     if arguments:
         set_implementation(optimizer, **arguments)
+
+
+def is_per_step(scheduler_per: str) -> bool:
+    """Whether the scheduler steps after each step, and not after each epoch.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if scheduler_per not in ("epoch", "step"):
+        raise UsageError(f'scheduler_per is {scheduler_per!r}, not "epoch" or "step"')
+    return scheduler_per == "step"
+
+
+def build_scheduler(
+    make: MakeScheduler | None, optimizer: torch.optim.Optimizer, *, per_step: bool
+) -> LRScheduler | None:
+    """What `make` builds on `optimizer`, None without one.
+
+    Raises:
+        UsageError: it waits for a plateau of a loss that there is once an epoch.
+    """
+    scheduler = make(optimizer) if make else None
+    if per_step and isinstance(scheduler, ReduceLROnPlateau):
+        raise UsageError(
+            "ReduceLROnPlateau waits for the loss of an epoch", 'leave scheduler_per at "epoch"'
+        )
+    return scheduler
+
+
+def make_endless(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> None:
+    """Have a schedule begin anew where it ends: what is measured trains on for longer than the
+    schedule was made for.
+    """
+    step, begun = scheduler.step, copy.deepcopy(scheduler.state_dict())
+    rates = [group["lr"] for group in optimizer.param_groups]
+
+    def step_on(*args: Any, **kwargs: Any) -> None:
+        try:
+            step(*args, **kwargs)
+            ended = any(group["lr"] < 0 for group in optimizer.param_groups)
+        except ValueError:  # OneCycleLR, behind its last step
+            ended = True
+        if ended:
+            scheduler.load_state_dict(copy.deepcopy(begun))
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+
+    scheduler.step = step_on  # type: ignore[method-assign]
 
 
 def step_scheduler(scheduler: LRScheduler, epoch: Epoch) -> None:

@@ -1,8 +1,9 @@
 """The Trainer: a plain training loop that takes its settings from a Config."""
 
+import copy
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LRScheduler
 
 from autotune.errors import UsageError
 from autotune.knobs import setup_for
@@ -25,17 +25,19 @@ from autotune.trainer.progress import ProgressLine
 from autotune.trainer.randomness import random_state, set_random_state
 from autotune.trainer.step import (
     MakeOptimizer,
+    MakeScheduler,
     Stepper,
     TrainingStep,
     build_optimizer,
+    build_scheduler,
     evaluating,
     implement,
+    is_per_step,
     prepare_model,
     step_scheduler,
 )
+from autotune.workload.setup import Setup
 from autotune.workload.training_program import training_step as default_training_step
-
-MakeScheduler = Callable[[torch.optim.Optimizer], LRScheduler]
 
 
 class Trainer:
@@ -90,7 +92,7 @@ class Trainer:
         callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
-        self._per_step = _is_per_step(scheduler_per)
+        self._per_step = is_per_step(scheduler_per)
         self.model = model
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.history = History()
@@ -107,7 +109,7 @@ class Trainer:
         self._feed = partial(Feed, batch_size=batch_size, collate=collate, setup=self._setup)
         prepare_model(model, self._setup, self.device)
         self.optimizer = build_optimizer(model, optimizer, self._setup)
-        self.scheduler = scheduler(self.optimizer) if scheduler else None
+        self.scheduler = build_scheduler(scheduler, self.optimizer, per_step=self._per_step)
         self._losses = Losses(self.history.losses, self._position, self.device)
         self._stepper = self._build_stepper(training_step or default_training_step, clip_norm)
 
@@ -172,8 +174,8 @@ class Trainer:
                 "there is nothing to evaluate on", "give a dataset, or a validation_dataset"
             )
         total, samples = torch.zeros((), device=self.device), 0
-        with self._stepper.prepared(), evaluating(self.model), torch.inference_mode():
-            for parts in self._feed(dataset).start():
+        with self._stepper.prepared(), evaluating(self.model), torch.no_grad():
+            for parts in self._feed(dataset, setup=self._setup_for(dataset)).start():
                 for part in parts:
                     size = self._stepper.count(part)
                     total += self._stepper.loss(part) * size
@@ -218,10 +220,12 @@ class Trainer:
         """
         state = read_checkpoint(Path(path), trusted=trusted)
         check_alike(path, state, scheduled=bool(self.scheduler), batch_size=self._batch_size)
+        own = copy.deepcopy(self.model.state_dict())
         try:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
+            self.model.load_state_dict(own)  # torch has taken over what fits
             raise UsageError(
                 f"{path} is a checkpoint of another model or optimizer: {error}",
                 "build the Trainer with the same model and optimizer as the saved one",
@@ -234,6 +238,11 @@ class Trainer:
         self._position = Position(**state["position"])
         self._seed = state["seed"]
         set_random_state(state["random"])
+
+    def _setup_for(self, dataset: Any) -> Setup:
+        """Workers were compared with the training dataset: one of another kind goes without."""
+        alike = type(dataset) is type(self._dataset)
+        return self._setup if alike else replace(self._setup, loader={})
 
     def _train_epoch(self, feed: Feed, interrupts: Interrupts, progress: ProgressLine) -> int:
         """Train what is left of the epoch; returns the samples of that."""
@@ -288,9 +297,3 @@ class Trainer:
             clip_norm=clip_norm,
             part_size=max(1, self._batch_size // self._setup.micro_batches),
         )
-
-
-def _is_per_step(scheduler_per: str) -> bool:
-    if scheduler_per not in ("epoch", "step"):
-        raise UsageError(f'scheduler_per is {scheduler_per!r}, not "epoch" or "step"')
-    return scheduler_per == "step"

@@ -20,6 +20,7 @@ from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
 # it, and how many datasets inside one another are looked at.
 CHANGING = "_autotune_changing"
+TOLD = "_autotune_told"  # how many epochs were begun, and what the last one was told
 _PLAIN = (bool, int, float, str)
 _WRAPPED = 3
 
@@ -104,6 +105,7 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
         length=length_of(loader),
         dataset_length=length_of(loader.dataset),
         changing=getattr(loader, CHANGING, False),
+        epochs=getattr(loader, TOLD, (0, None))[0],
     )
 
 

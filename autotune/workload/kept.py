@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections import ChainMap, deque
 from collections.abc import Iterator, Mapping
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ _MOST_COMPARED = 10_000
 _MOST_CODES = 200
 _LARGE_BYTES = 256 * 2**20  # of an array: every so many of its numbers are read
 _PLAIN = (str, bytes, int, float, complex, type(None))
-_NO_DATA = (ModuleType, FunctionType, type, logging.Logger)
+_NO_DATA = (ModuleType, type, logging.Logger)
 _CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 
 Function = tuple[CodeType, Mapping[str, Any]]  # with the variables around it
@@ -41,7 +41,12 @@ Function = tuple[CodeType, Mapping[str, Any]]  # with the variables around it
 def kept_by_loader(loader: Any) -> dict[str, int]:
     """`kept_by` of what a DataLoader gives samples from, and of what chooses them."""
     chosen_by = kept_by(loader._index_sampler, "sampler", without=loader.dataset)
-    return chosen_by | kept_by(loader.dataset)
+    return chosen_by | kept_to_read(loader)
+
+
+def kept_to_read(loader: Any) -> dict[str, int]:
+    """`kept_by` of what a DataLoader makes batches from: its dataset, and what collates them."""
+    return kept_by(loader.collate_fn, "collate_fn") | kept_by(loader.dataset)
 
 
 def kept_by(dataset: object, name: str = "dataset", without: object = None) -> dict[str, int]:
@@ -139,28 +144,55 @@ def _within(value: object) -> Iterator[tuple[str, object]]:
     """
     if isinstance(value, (*_PLAIN, torch.Tensor)):
         return
-    if isinstance(value, dict):
+    if isinstance(value, (FunctionType, MethodType, functools.partial)):
+        yield from _within_function(value)
+    elif isinstance(value, dict):
         for key in list(value)[:_MOST_ITEMS]:
             yield f"[{key!r}]", value[key]
     elif isinstance(value, _CONTAINERS):
         for index, item in zip(range(_MOST_ITEMS), value, strict=False):
             yield f"[{index}]", item
     else:
-        functions = _asked(type(value))
-        read = {name for code, _ in functions for name in _attributes(code)}
-        for name, inner in getattr(value, "__dict__", {}).items():
-            if not functions or name in read:
-                yield f".{name}", inner
-        for code, around in functions:
-            for name in _variables(code) & around.keys():
-                yield name, around[name]
+        yield from _read_by(_asked(type(value)), value)
+
+
+def _within_function(value: Any) -> Iterator[tuple[str, object]]:
+    """What a function or method of the user's reads, and what one is given beforehand."""
+    if isinstance(value, functools.partial):
+        yield ".func", value.func
+        yield ".args", value.args
+        yield ".keywords", value.keywords
+        return
+    owner = getattr(value, "__self__", None)
+    called = _called_by([_function(getattr(value, "__func__", value))], type(owner))
+    if called:
+        yield from _read_by(called, owner)
+
+
+def _read_by(functions: list[Function], owner: object) -> Iterator[tuple[str, object]]:
+    """The attributes of `owner` that `functions` read (all, where there are none), and the
+    variables round them.
+    """
+    read = {name for code, _ in functions for name in _attributes(code)}
+    for name, inner in getattr(owner, "__dict__", {}).items():
+        if not functions or name in read:
+            yield f".{name}", inner
+    for code, around in functions:
+        for name in _variables(code) & around.keys():
+            yield name, around[name]
 
 
 def _asked(kind: type) -> list[Function]:
     """The user's functions that run when an object of `kind` is asked for samples, as far as their
     names tell.
     """
-    waiting = [_function(inspect.getattr_static(kind, name, None)) for name in _ENTRIES]
+    return _called_by(
+        [_function(inspect.getattr_static(kind, name, None)) for name in _ENTRIES], kind
+    )
+
+
+def _called_by(waiting: list[FunctionType | None], kind: type) -> list[Function]:
+    """These functions, and those that they call: methods of `kind`, or by a variable's name."""
     found: dict[CodeType, Function] = {}
     while waiting and len(found) < _MOST_CODES:
         function = waiting.pop()

@@ -18,7 +18,14 @@ def in_float32(outcome: Any) -> Any:
     Autocast computes torch's own losses in float32 there, but leaves sums and exponentials in bf16,
     which on a GPU it does not. Accelerate's `convert_outputs_to_fp32` does the same.
     """
-    return _wide(outcome) if isinstance(outcome, torch.Tensor) else pytree.tree_map(_wide, outcome)
+    if isinstance(outcome, torch.Tensor):
+        return _wide(outcome)
+    return pytree.tree_map(_wide, outcome, is_leaf=_is_no_container)
+
+
+def _is_no_container(part: Any) -> bool:
+    """An object of a library's, a cache of keys and values, is not built anew for this."""
+    return not isinstance(part, (tuple, list, dict))
 
 
 def _wide(leaf: Any) -> Any:

@@ -56,7 +56,8 @@ def run_script(program: Program) -> None:
     sys.modules["__main__"] = module
     if program.module:
         package = program.module.rpartition(".")[0]
-        importlib.import_module(package)
+        if package:
+            importlib.import_module(package)
         spec = importlib.util.spec_from_file_location(program.module, program.path)
         module.__dict__.update(__package__=package, __spec__=spec)
     exec(compile(source, program.path, "exec"), module.__dict__)

@@ -44,6 +44,7 @@ class SeenLoader:
     ahead: int = 0  # batches drawn before the step on the one before
     threaded: bool = False  # a thread of the program's own draws its batches
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
+    epochs: int = 0  # of it that were begun, as far as that was looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Progress:
         return f"epoch {self.epoch}  step {self.steps}  loss {loss:.4f}  {speed:.1f} samples/s"
 
 
-@torch.inference_mode()  #: if validation
+@torch.no_grad()  #: if validation
 def validate(model: nn.Module, loader: DataLoader[Any], device: torch.device) -> float:
     """The mean loss over the validation data."""
     model.eval()

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.outputs.document import from_document
+from autotune.cli.options import out_folder
+from autotune.outputs.document import from_document, write_document
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Ceiling, Doubt
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
@@ -176,3 +177,21 @@ def test_what_follows_two_dashes_goes_to_the_program(run: Run, made_up: MadeUpFl
     assert made_up.arguments == ("--seed", "1", "--", "x", "--json")
     assert made_up.options.seed == 7
     assert made_up.options.out == Path("autotune-out/train")
+
+
+def test_a_profile_is_not_written_over_what_a_search_has_found(
+    run: Run, made_up: MadeUpFlow, tmp_path: Path
+) -> None:
+    write_document(builders.search_result(), tmp_path / "out" / "result.json")
+    run("profile", "photos.py", "--out", str(tmp_path / "out"))
+    assert made_up.options.out == tmp_path / "out" / "profile"
+    run("profile", "photos.py", "--out", str(tmp_path / "other"))
+    assert made_up.options.out == tmp_path / "other"
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [("a/train.py", "train"), ("pkg.train", "train"), ("pkg.finetune", "finetune")],
+)
+def test_the_default_folder_is_named_after_the_program(target: str, name: str) -> None:
+    assert out_folder(None, target) == Path("autotune-out") / name

@@ -93,3 +93,37 @@ def test_the_answer_hangs_on_the_data_and_on_what_was_asked_for(project: Path) -
     }
     assert len(keys) == 6
     assert all(key.startswith(study_key(context())) for key in keys)
+
+
+def test_a_variable_of_the_environment_that_the_program_names_makes_another(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (project / "model.py").open("a") as file:
+        file.write("import os\nWIDTH = int(os.environ.get('WIDTH', 8))\n")
+    keys = []
+    for width in ("64", "2048"):
+        monkeypatch.setenv("WIDTH", width)
+        keys.append(study_key(context()))
+    monkeypatch.setenv("SOMETHING_ELSE", "1")
+    assert keys[0] != keys[1] == study_key(context())
+
+
+def test_a_change_in_a_package_that_is_worked_on_elsewhere_makes_another(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "ownnets").mkdir()
+    (elsewhere / "ownnets" / "__init__.py").write_text("")
+    (elsewhere / "ownnets" / "wide.py").write_text("WIDTH = 8\n")
+    monkeypatch.syspath_prepend(elsewhere)
+    with (project / "train.py").open("a") as file:
+        file.write("from ownnets.wide import WIDTH\n")
+    before = study_key(context())
+    (elsewhere / "ownnets" / "wide.py").write_text("WIDTH = 80\n")
+    assert study_key(context()) != before
+
+
+def test_another_model_makes_another_answer(project: Path) -> None:
+    seen = builders.seen()
+    wider = replace(seen, models=(replace(seen.models[0], parameters=10**9),))
+    assert search_key(context(), seen) != search_key(context(), wider)

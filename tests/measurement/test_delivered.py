@@ -97,3 +97,12 @@ def test_workers_that_all_give_the_same_do_not_ask_which_one_they_are() -> None:
     assert same_from_each(delivery(batch(1), batch(1), batch(2), batch(2)), 2)
     assert not same_from_each(delivery(batch(1), batch(2), batch(3), batch(4)), 2)
     assert not same_from_each(delivery(batch(1)), 2)
+
+
+def test_a_shuffled_stream_that_each_worker_reads_whole_repeats_its_samples() -> None:
+    own, again = delivery(batch(1, 2), ended=False), delivery(batch(5, 9), ended=False)
+    twice = delivery(batch(3, 4), batch(4, 3), ended=False)
+    found = compare_shared_out(own, again, twice, workers=2, dropped=0)
+    assert found.difference == "2 of its first 4 samples had come before"
+    once = delivery(batch(3, 4), batch(6, 7), ended=False)
+    assert not compare_shared_out(own, again, once, workers=2, dropped=0).difference

@@ -111,3 +111,35 @@ def test_the_library_itself_reaches_for_no_network_and_leaves_no_file(
 
     assert "connection tried" not in output
     assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
+
+
+HUB = """
+class HfApi:
+    def upload_folder(self, *, folder_path): raise RuntimeError("sent")
+    def create_repo(self, repo_id): raise RuntimeError("sent")
+    def snapshot_download(self, repo_id): return repo_id
+api = HfApi()
+upload_folder, create_repo = api.upload_folder, api.create_repo
+snapshot_download = api.snapshot_download
+"""
+
+
+def test_nothing_is_sent_to_the_hub_and_models_still_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "huggingface_hub").mkdir()
+    (tmp_path / "huggingface_hub" / "__init__.py").write_text("")
+    (tmp_path / "huggingface_hub" / "hf_api.py").write_text(HUB)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    for name in ("huggingface_hub", "huggingface_hub.hf_api"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    trackers.keep_at_home()
+    hub = importlib.import_module("huggingface_hub.hf_api")
+    assert hub.create_repo("me/model").repo_id == "me/model"
+    assert hub.HfApi().create_repo("me/model").repo_id == "me/model"
+    assert hub.upload_folder(folder_path="out", run_as_future=True).done()
+    assert hub.HfApi().upload_folder(folder_path="out").oid == ""
+    assert hub.snapshot_download("me/model") == "me/model"
+    for name in ("huggingface_hub", "huggingface_hub.hf_api"):
+        sys.modules.pop(name)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError, UsageError
-from autotune.outputs.apply import _write_draft, apply_patch
+from autotune.outputs.apply import _write_draft, apply_patch, is_applied
 from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
 from autotune.source import unified_patch
@@ -22,13 +22,18 @@ AFTER = BEFORE.replace("(photos)", "(photos, num_workers=4)").replace(
 
 
 def searched(
-    project: Path, changes: Mapping[str, tuple[str | None, str]], *, kind: str = SCRIPT
+    project: Path,
+    changes: Mapping[str, tuple[str | None, str]],
+    *,
+    kind: str = SCRIPT,
+    module: str = "",
 ) -> Path:
     """Outputs in `project` whose patch makes `changes`: before and after, by file name."""
     project.mkdir(exist_ok=True)
     main = project / next(iter(changes))
     for name, (before, _) in changes.items():
         if before is not None:
+            (project / name).parent.mkdir(exist_ok=True)
             (project / name).write_bytes(before.encode())
     if kind == RECIPE:
         main = project / "recipe.py"
@@ -36,7 +41,8 @@ def searched(
     before = {str(project / name): text for name, (text, _) in changes.items() if text is not None}
     after = {str(project / name): text for name, (_, text) in changes.items()}
     target = Target(kind=kind, path=str(main), source=main.read_bytes().decode())
-    facts = builders.target(kind=kind, path=str(main), source_sha256=target.source_sha256)
+    hashed = target.source_sha256
+    facts = builders.target(kind=kind, path=str(main), source_sha256=hashed, module=module)
     out = project / "out"
     write_document(builders.search_result(target=facts), out / "result.json")
     (out / "tuned.patch").write_bytes(unified_patch(before, after, str(project)).encode())
@@ -240,3 +246,29 @@ def test_any_text_becomes_any_other_and_back(before: str, after: str) -> None:
         assert (project / "train.py").read_bytes() == before.encode()
     finally:
         shutil.rmtree(project)
+
+
+def test_what_was_applied_is_taken_back_though_another_search_left_no_patch(
+    tmp_path: Path,
+) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    apply_patch(out)
+    (out / "tuned.patch").unlink()
+
+    assert apply_patch(out, reverse=True).files == (script,)
+    assert script.read_text() == BEFORE
+    assert not (out / "applied.patch").exists()
+
+
+def test_a_program_that_was_named_as_a_module_is_found_in_its_package(tmp_path: Path) -> None:
+    out = searched(tmp_path, {"pkg/train.py": (BEFORE, AFTER)}, module="pkg.train")
+    apply_patch(out)
+    assert (tmp_path / "pkg" / "train.py").read_text() == AFTER
+    assert is_applied(out)
+
+
+def test_a_new_program_is_written_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
+    draft, text = tmp_path / "draft", "# -*- coding: latin-1 -*-\nname = 'M\u00fcller'\n"
+    _write_draft(draft, text, like=tmp_path / "none.py")
+    assert draft.read_bytes() == text.encode("latin-1")

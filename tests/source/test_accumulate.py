@@ -353,3 +353,15 @@ def test_a_progress_bar_that_is_entered_is_seen_through() -> None:
     assert outcome.statuses == ["done"], outcome.outcomes
     assert "loader.batch_size" in outcome.text
     assert "bar.batch_size" not in outcome.text
+
+
+def test_a_schedule_may_count_the_batches_under_another_name() -> None:
+    helper = (
+        "def steps_of(loader):\n    return 9 * len(loader)\n\nscheduler = S(steps_of(loader))\n"
+    )
+    text = LOOP.replace("loader = DataLoader", f"{helper}samples = DataLoader", 1).replace(
+        "    optimizer.step()\n", "    optimizer.step()\n    scheduler.step()\n"
+    )
+    text = text.replace("in loader:", "in samples:")
+    assert rewritten(text.replace("len(loader)", "len(dataset)"), TWO).statuses == ["done"]
+    assert "counts the loader's batches" in rewritten(text, TWO).reason

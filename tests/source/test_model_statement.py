@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.source.edits import ModelStatement, Place, Places
+from autotune.source.edits import ModelStatement, OutputPlace, Place, Places
 from tests.source.programs import PATH, check, rewritten, source
 
 COMPILE = ModelStatement(code="{model}.compile()")
@@ -246,6 +246,39 @@ def test_a_name_that_the_file_uses_is_left_to_it() -> None:
         """,
         CHECKPOINT,
     )
+
+
+@pytest.mark.parametrize(
+    ("callee", "changed"), [("self.net", "self.net"), ("net", ""), ("self", "")]
+)
+def test_parts_of_a_module_that_is_called_stand_for_it(callee: str, changed: str) -> None:
+    text = source(
+        """
+        import torch
+        groups = [{"params": self.net.backbone.parameters(), "lr": 0.1}]
+        groups.append({"params": self.net.head.parameters(), "lr": 1.0})
+        optimizer = torch.optim.SGD(groups)
+        """
+    )
+    outputs = (OutputPlace(path=PATH, line=9, callee=callee, parts=0),)
+    seen = Places(optimizer=Place(path=PATH, line=4), outputs=outputs)
+    done = rewritten(text, LAST, places=seen)
+    statement = f"{changed}.to(memory_format=torch.channels_last)\n"
+    assert (statement in done.text) is bool(changed)
+    assert done.statuses == (["done"] if changed else ["refused"])
+
+
+def test_a_part_by_itself_stands_for_the_module_that_is_called() -> None:
+    """Momentum contrast: the optimizer has the one encoder, the other follows it."""
+    text = source(
+        """
+        import torch
+        optimizer = torch.optim.SGD(model.encoder_q.parameters(), lr=0.1)
+        """
+    )
+    outputs = (OutputPlace(path=PATH, line=9, callee="model", parts=-1),)
+    seen = Places(optimizer=Place(path=PATH, line=2), outputs=outputs)
+    assert "\nmodel.compile()\n" in rewritten(text, COMPILE, places=seen).text
 
 
 def test_every_model_that_has_an_optimizer_is_changed() -> None:

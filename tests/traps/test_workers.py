@@ -1,10 +1,14 @@
 """Workers are offered where they deliver what the program is given without them, and only there."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from autotune.measurement.process import NotPossible
 from autotune.measurement.vetting import vet_workers
+from tests import builders
 from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
 
@@ -48,6 +52,17 @@ class TestStreams:
         vetted = vet_workers(made.start, loader, (0, 2), seconds=1.0, deadline=0.0)
         assert vetted.values == (0,)
         assert "a larger --budget has more" in vetted.reason
+
+    def test_what_cannot_be_drawn_from_as_it_is_keeps_its_workers(self) -> None:
+        def refuse() -> None:
+            raise NotPossible("a thread of the program's own draws its batches")
+
+        run: Any = SimpleNamespace(await_first_step=refuse, kill=lambda: None)
+        loader = builders.seen().loader
+        assert loader is not None
+        vetted = vet_workers(lambda _: run, loader, (0, 2, 4), seconds=1.0)
+        assert vetted.values == (loader.num_workers,)
+        assert "could not be compared" in vetted.reason
 
     def test_one_that_shares_its_samples_out_may_have_workers(self, workers: Vet) -> None:
         body = (

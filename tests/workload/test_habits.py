@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from autotune.knobs import unconfirmed, unobserved
+from autotune.knobs.knob import Config
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
@@ -463,6 +465,9 @@ def test_a_dataset_with_modules_for_transforms_does_not_change(tmp_path: Path) -
                 optimizer.step()
         """
     )
-    seen = run(text, steps(20), Tell(), folder=tmp_path)[2]
-    assert isinstance(seen, Seen) and seen.loader is not None
-    assert seen.loader.persistent_workers and not seen.loader.changing
+    first, seen, _, later = run(text, steps(1), Tell(), steps(20), Tell(), folder=tmp_path)[1:5]
+    assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Seen)
+    config: Config = {"persistent_workers": True}
+    assert not unobserved(config, seen) and not unobserved(config, later)
+    assert "no second epoch was begun" in unconfirmed(config, seen)[0]
+    assert not unconfirmed(config, later)

@@ -2,6 +2,7 @@
 seen.
 """
 
+import functools
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 from autotune.workload.delivery import changed
-from autotune.workload.kept import kept_by
+from autotune.workload.kept import kept_by, kept_by_loader
 
 factor = [1.0]
 noise = [0.0]  # a global of the same name as an attribute
@@ -110,3 +111,34 @@ def test_a_dataset_that_holds_itself_comes_to_an_end() -> None:
     dataset = SimpleNamespace(size=1)
     dataset.itself = [dataset]
     assert "dataset.size" in kept_by(dataset)
+
+
+def test_what_collates_counts_too_with_what_is_around_it_or_given_to_it() -> None:
+    settings = SimpleNamespace(mask=0.1)
+    rates = [0.1]
+
+    def around(samples: Any) -> Any:
+        return samples, settings.mask
+
+    def given(samples: Any, rates: Any) -> Any:
+        return samples, rates
+
+    class Collator:
+        def __init__(self) -> None:
+            self.mask = 0.1
+
+        def collate(self, samples: Any) -> Any:
+            return samples, self.mask
+
+    collator = Collator()
+    for collate, change in (
+        (collator.collate, lambda: setattr(collator, "mask", 0.2)),
+        (around, lambda: setattr(settings, "mask", 0.2)),
+        (functools.partial(given, rates=rates), lambda: rates.append(0.2)),
+    ):
+        loader = DataLoader(Scaled(), collate_fn=collate)
+        before = kept_by_loader(loader)
+        assert not changed(before, kept_by_loader(loader))
+        change()
+        (name,) = changed(before, kept_by_loader(loader))
+        assert "mask" in name or "rates" in name

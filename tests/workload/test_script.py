@@ -117,3 +117,14 @@ def test_a_script_beside_an_init_file_stays_a_script(tmp_path: Path) -> None:
     run_script(target.program())
     assert sys.modules["__main__"].RESULT == 3
     assert os.path.dirname(target.path) == sys.path[0]
+
+
+def test_a_module_outside_of_any_package_may_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, train="import beside\nRESULT = beside.SIZE\n", beside="SIZE = 7\n")
+    monkeypatch.chdir(tmp_path)
+    target = load_target("train")
+    assert target.module == "train"
+    run_script(target.program())
+    assert sys.modules["__main__"].RESULT == 7

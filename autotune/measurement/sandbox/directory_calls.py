@@ -146,7 +146,7 @@ class DirectoryCalls:
         with self.inside:
             place = self.lead.directory(path)
             # Into the real one if there is one, for the sake of programs that are started there.
-            real(place if os.path.isdir(place) else self.view.find(place))
+            real(place if os.path.isdir(place) else self.view.changed(place))
 
     def getcwd(self, real: FileFunction) -> str:
         """`os.getcwd`."""

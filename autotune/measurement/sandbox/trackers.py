@@ -2,16 +2,27 @@
 that it leaves to the environment.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
+
+# How the methods of the Hub's client begin that change something there.
+_CHANGING_THE_HUB = ("create_", "upload_", "delete_", "update_", "move_", "super_squash", "add_")
 
 
 def keep_at_home() -> None:
     """From now on, trackers that this process imports send nothing away, whatever the program asks
     them for.
     """
-    sys.meta_path.insert(0, _AfterImport({"wandb": _disable_wandb, "mlflow": _keep_mlflow_local}))
+    changes = {
+        "wandb": _disable_wandb,
+        "mlflow": _keep_mlflow_local,
+        "huggingface_hub.hf_api": _keep_models_at_home,
+    }
+    sys.meta_path.insert(0, _AfterImport(changes))
 
 
 class _AfterImport:
@@ -65,6 +76,28 @@ def _keep_mlflow_local(mlflow: Any) -> None:
         build(self)  # its only arguments are addresses
 
     client.__init__ = build_local
+
+
+def _keep_models_at_home(hub: Any) -> None:
+    """Nothing is made, changed or removed on the Hugging Face Hub; models and data still come."""
+    api = getattr(hub, "HfApi", None)
+    names = [name for name in vars(api or object) if name.startswith(_CHANGING_THE_HUB)]
+    for name in names:
+        unsent = functools.partial(_unsent, name == "create_repo")
+        setattr(api, name, staticmethod(unsent))
+        if hasattr(hub, name):  # the same, of an object that the module has made
+            setattr(hub, name, unsent)
+
+
+def _unsent(names_a_repo: bool, *args: Any, run_as_future: bool = False, **kwargs: Any) -> Any:
+    """What the caller is given in the place of an answer from the Hub."""
+    repo = kwargs.get("repo_id") or next((each for each in args if isinstance(each, str)), "")
+    answer = SimpleNamespace(repo_id=repo, commit_url="", pr_url=None, oid="", url="")
+    if not run_as_future or names_a_repo:
+        return answer
+    done: Future[Any] = Future()
+    done.set_result(answer)
+    return done
 
 
 def _ignored(*_args: Any, **_kwargs: Any) -> None:

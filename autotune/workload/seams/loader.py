@@ -13,13 +13,13 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.ahead import CopiedAhead
-from autotune.workload.inspect import CHANGING, length_of, plain_state
-from autotune.workload.kept import kept_by
+from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
+from autotune.workload.kept import kept_to_read
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.seams import construction, model
 from autotune.workload.seams.construction import BUILT
 
-_TOLD, _AHEAD = "_autotune_told", "_autotune_ahead"
+_AHEAD = "_autotune_ahead"
 _EPOCHS_LOOKED_AT = 4
 # So many batches without a step, besides so many times as many as a step usually has.
 STUCK_BATCHES, STUCK_TIMES = 8, 4
@@ -83,14 +83,14 @@ def _note_epoch(loader: Any) -> None:
     Where workers read, nothing but the program changes what this process has of it: all that
     samples are made from is looked at, in the first epochs. Without workers reading may change it.
     """
-    epochs, before = getattr(loader, _TOLD, (0, None))
+    epochs, before = getattr(loader, TOLD, (0, None))
     thorough = loader.num_workers > 0
     if thorough and epochs >= _EPOCHS_LOOKED_AT:
         return
-    told = kept_by(loader.dataset) if thorough else plain_state(loader.dataset)
+    told = kept_to_read(loader) if thorough else plain_state(loader.dataset)
     if before is not None and before != told:
         setattr(loader, CHANGING, True)
-    setattr(loader, _TOLD, (epochs + 1, told))
+    setattr(loader, TOLD, (epochs + 1, told))
 
 
 def loader_of(iterator: Any) -> Any:
