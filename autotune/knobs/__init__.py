@@ -117,9 +117,13 @@ def unobserved(config: Config, seen: Seen) -> list[str]:
     void.
     """
     return [
-        f"{_asked_for(name, config[name])}, and the run had {_as_toml(by_name(name).read(seen))}"
-        for name in missed(config, seen)
+        f"{_asked_for(name, config[name])}, and {_why(name, seen)}" for name in missed(config, seen)
     ]
+
+
+def _why(name: str, seen: Seen) -> str:
+    knob = by_name(name)
+    return knob.doubted(seen) or f"the run had {_as_toml(knob.read(seen))}"
 
 
 def unconfirmed(config: Config, seen: Seen) -> list[str]:

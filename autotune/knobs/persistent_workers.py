@@ -28,6 +28,9 @@ from autotune.workload.setup import Setup
 # Seconds to start the workers at an epoch's beginning, the slowest that was measured (50 to 350
 # ms).
 _START_SECONDS = 0.35
+_NO_SECOND_EPOCH = (
+    "no second epoch was begun with its workers, for which the dataset may be changed"
+)
 
 
 class PersistentWorkers(Knob):
@@ -75,9 +78,12 @@ class PersistentWorkers(Knob):
         return loader is not None and loader.persistent_workers and not loader.changing
 
     def doubted(self, seen: Seen) -> str:
-        if seen.loader is None or seen.loader.epochs > 1:
+        loader = seen.loader
+        if loader is None or not loader.persistent_workers:
             return ""
-        return "no second epoch was begun with its workers, for which the dataset may be changed"
+        if loader.changing:
+            return "the dataset is changed between epochs, which they would not see"
+        return "" if loader.epochs > 1 else _NO_SECOND_EPOCH
 
     def apply(self, setup: Setup, value: Value) -> None:
         setup.loader["persistent_workers"] = value

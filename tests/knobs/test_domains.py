@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from autotune.knobs import by_name, setup_for
-from autotune.knobs.knob import Choices, Skip, Value
+from autotune.knobs import by_name, setup_for, unconfirmed
+from autotune.knobs.knob import Choices, Config, Skip, Value
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
@@ -152,6 +152,16 @@ class TestPersistentWorkers:
         skipped = skip("persistent_workers", with_loader(on_a_cpu(), changing=True))
         assert "changed between epochs" in skipped.reason
         assert skipped.impossible
+
+    def test_are_void_where_the_dataset_changes_or_no_second_epoch_was_seen(self) -> None:
+        config: Config = {"persistent_workers": True}
+        for epochs, changing, says in ((3, True, "is changed"), (1, False, "no second epoch")):
+            given = with_loader(
+                on_a_cpu(), num_workers=2, persistent_workers=True, changing=changing, epochs=epochs
+            )
+            assert says in unconfirmed(config, given.seen)[0]
+        had_not = with_loader(on_a_cpu(), num_workers=2, epochs=3).seen
+        assert unconfirmed(config, had_not)[0].endswith("and the run had false")
 
 
 class TestCopies:
