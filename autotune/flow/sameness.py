@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ def study_key(context: Context) -> str:
         "arguments": [_argument(target, each) for each in target.arguments],
         "machine": [machine.device, machine.device_name, machine.cores],
         "versions": machine.versions,
-        "installed": sorted(_installed()),
         "seed": context.options.seed,
     }
     return f"{target.name}-{_digest(facts)}"
@@ -58,12 +58,6 @@ def search_key(context: Context, seen: Seen) -> str:
         "trials": options.trials,
     }
     return f"{study_key(context)}-{_digest(facts)}"
-
-
-def _installed() -> set[str]:
-    """The libraries that can be imported, with their versions."""
-    folders = (Path(folder) for folder in sys.path if is_installed(f"{folder}/"))
-    return {each.name for folder in folders for each in folder.glob("*.dist-info")}
 
 
 def _digest(facts: dict[str, Any]) -> str:
@@ -93,6 +87,22 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
             yield f"${name}", hashlib.sha256(f"{name}={os.environ[name]}".encode()).hexdigest()
 
 
+def _libraries(text: str) -> Iterator[tuple[str, str]]:
+    """The installed libraries that `text` imports, each with the hash of its version: other
+    machines that share a study may have more of them.
+    """
+    nodes = list(ast.walk(_parsed(text)))
+    modules = [alias.name for at in nodes if isinstance(at, ast.Import) for alias in at.names]
+    modules += [at.module or "" for at in nodes if isinstance(at, ast.ImportFrom) and not at.level]
+    for package in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names:
+        for library in _distributions().get(package, ()):
+            version = f"{library}=={metadata.version(library)}"
+            yield library, hashlib.sha256(version.encode()).hexdigest()
+
+
+_distributions = functools.cache(metadata.packages_distributions)
+
+
 def _settings_hash(named: Path) -> str:
     """The hash of a file that may hold settings; "" where there is none, or it is data."""
     with suppress(OSError, ValueError):
@@ -112,6 +122,7 @@ def _sources(target: Target) -> list[str]:
         file, text = waiting.pop()
         hashes.update(_settings(target, file, text))
         hashes.update(_variables(text))
+        hashes.update(_libraries(text))
         for module in _imported(file, text, folders):
             if str(module) not in hashes:
                 with suppress(UsageError):  # it cannot be read: the program fails with it

@@ -1,6 +1,7 @@
 """Which searches are the same: what may change the trials or the answer makes another key."""
 
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -127,3 +128,16 @@ def test_another_model_makes_another_answer(project: Path) -> None:
     seen = builders.seen()
     wider = replace(seen, models=(replace(seen.models[0], parameters=10**9),))
     assert search_key(context(), seen) != search_key(context(), wider)
+
+
+def test_another_version_of_a_library_that_the_program_imports_makes_another(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (project / "model.py").open("a") as file:
+        file.write("import numpy as np\n")
+    before, version = study_key(context()), metadata.version
+    for library, changes in (("rich", False), ("numpy", True)):
+        monkeypatch.setattr(
+            metadata, "version", lambda name, other=library: "9" if name == other else version(name)
+        )
+        assert (study_key(context()) != before) is changes
