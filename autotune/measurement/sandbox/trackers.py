@@ -10,7 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 # How the methods of the Hub's client begin that change something there.
-_CHANGING_THE_HUB = ("create_", "upload_", "delete_", "update_", "move_", "super_squash", "add_")
+_CHANGING_THE_HUB = (
+    *("create_", "upload_", "preupload_", "delete_", "update_", "move_", "add_"),
+    *("super_squash", "sync_bucket", "batch_bucket", "run_job", "run_uv_job"),
+)
 
 
 def keep_at_home() -> None:
