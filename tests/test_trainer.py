@@ -600,7 +600,7 @@ def test_a_plateau_is_waited_for_by_epochs() -> None:
     ],
     ids=["one cycle", "falling"],
 )
-def test_a_measured_training_outlives_its_schedule(make: Any) -> None:
+def test_a_measured_training_outlives_its_schedule(make: Any, tmp_path: Path) -> None:
     made = trainer(scheduler=make, scheduler_per="step")
     assert made.scheduler is not None
     make_endless(made.scheduler, made.optimizer)
@@ -609,6 +609,7 @@ def test_a_measured_training_outlives_its_schedule(make: Any) -> None:
         lambda trainer, _loss: rates.append(trainer.optimizer.param_groups[0]["lr"]),
     )
     made.fit(6)
+    made.save(tmp_path / "checkpoint.pt")
     assert len(rates) > 12
     assert min(rates) >= 0
     assert max(rates[6:]) == pytest.approx(max(rates[:6]), rel=0.3)

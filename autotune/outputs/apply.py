@@ -3,15 +3,14 @@
 import os
 import re
 import shutil
-import tokenize
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from autotune.errors import PatchError, UsageError
 from autotune.outputs.document import read_document
+from autotune.outputs.writing import write_draft
 from autotune.result import TargetFacts
 from autotune.workload.target import Target, read_source
 
@@ -72,7 +71,8 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
         UsageError: there is no result in `out`, or it has no patch.
         PatchError: the source has changed since.
     """
-    target, root = read_document(out / "result.json").target, source_root(out)
+    target = read_document(out / "result.json").target
+    root = _root(target)
     if reverse:
         return _take_back(root, out)
     patches = _read_patch(out / _PATCH)
@@ -96,7 +96,10 @@ def source_root(out: Path) -> Path:
     Raises:
         UsageError: there is no result in `out`.
     """
-    target = read_document(out / "result.json").target
+    return _root(read_document(out / "result.json").target)
+
+
+def _root(target: TargetFacts) -> Path:
     return Path(Target(kind=target.kind, path=target.path, module=target.module).root)
 
 
@@ -262,7 +265,7 @@ def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
     try:
         for path, text in texts.items():
             if text is not None:
-                _write_draft(drafts[path], text, like=path)
+                write_draft(drafts[path], text, like=path)
         for path, text in texts.items():
             if text is None:
                 path.unlink()
@@ -276,24 +279,3 @@ def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
     return tuple(texts)
-
-
-def _write_draft(draft: Path, text: str, *, like: Path) -> None:
-    """Write `text` beside the file `like`, in its encoding and with its permissions."""
-    if not like.exists():
-        encoding, _ = tokenize.detect_encoding(BytesIO(text.encode()).readline)
-        draft.write_bytes(text.encode(encoding))
-        return
-    with like.open("rb") as file:
-        encoding, _ = tokenize.detect_encoding(file.readline)
-    own = like.read_bytes()
-    if own.decode(encoding).encode(encoding) != own:
-        raise PatchError(
-            f"{like} cannot be written exactly as it is: {encoding} has several ways to write the "
-            "same text.",
-            "Save it as UTF-8, and search again.",
-        )
-    draft.write_bytes(text.encode(encoding))
-    shutil.copymode(like, draft)
-    with suppress(OSError):  # another user's, and this one is not root
-        os.chown(draft, like.stat().st_uid, like.stat().st_gid)

@@ -2,16 +2,14 @@
 makes it so.
 """
 
-import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config
 from autotune.outputs.framework import in_its_framework
-from autotune.outputs.writing import write_whole
+from autotune.outputs.writing import declared_encoding, write_whole
 from autotune.source import rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place
 from autotune.workload.seen import Seen
@@ -82,8 +80,7 @@ def write_patch(emission: Emission, patch: Path, program: Path) -> None:
     it declares.
     """
     write_whole(patch, emission.patch)
-    lines = BytesIO(emission.program.encode("utf-8", errors="replace")).readline
-    write_whole(program, emission.program, encoding=tokenize.detect_encoding(lines)[0])
+    write_whole(program, emission.program, encoding=declared_encoding(emission.program))
 
 
 def _files(seen: Seen) -> list[str]:

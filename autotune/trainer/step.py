@@ -205,14 +205,14 @@ def build_scheduler(
 
 def make_endless(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> None:
     """Have a schedule begin anew where it ends: what is measured trains on for longer than the
-    schedule was made for.
+    schedule was made for. Its class has the step that does so: its state is saved as before.
     """
-    step, begun = scheduler.step, copy.deepcopy(scheduler.state_dict())
+    kind, begun = type(scheduler), copy.deepcopy(scheduler.state_dict())
     rates = [group["lr"] for group in optimizer.param_groups]
 
-    def step_on(*args: Any, **kwargs: Any) -> None:
+    def step(self: LRScheduler, *args: Any, **kwargs: Any) -> None:
         try:
-            step(*args, **kwargs)
+            kind.step(self, *args, **kwargs)
             ended = any(group["lr"] < 0 for group in optimizer.param_groups)
         except ValueError:  # OneCycleLR, behind its last step
             ended = True
@@ -221,7 +221,7 @@ def make_endless(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> No
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
 
-    scheduler.step = step_on  # type: ignore[method-assign]
+    scheduler.__class__ = type(kind.__name__, (kind,), {"step": step})
 
 
 def step_scheduler(scheduler: LRScheduler, epoch: Epoch) -> None:

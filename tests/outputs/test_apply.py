@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError, UsageError
-from autotune.outputs.apply import _write_draft, apply_patch, is_applied
+from autotune.outputs.apply import apply_patch, is_applied
 from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
+from autotune.outputs.writing import write_draft
 from autotune.source import unified_patch
 from autotune.workload.target import RECIPE, SCRIPT, Target
 from tests import builders
@@ -165,7 +166,7 @@ def test_a_source_that_its_encoding_does_not_give_back_is_left_alone(tmp_path: P
     own = b"# -*- coding: iso2022_jp -*-\nname = '\x1b$B$\"\x1b(B\x1b$B$$\x1b(B'\nrate = 1\n"
     script.write_bytes(own)
     with pytest.raises(PatchError, match="several ways to write"):
-        _write_draft(tmp_path / "draft", own.decode("iso2022_jp"), like=script)
+        write_draft(tmp_path / "draft", own.decode("iso2022_jp"), like=script)
     assert script.read_bytes() == own
 
 
@@ -270,5 +271,5 @@ def test_a_program_that_was_named_as_a_module_is_found_in_its_package(tmp_path: 
 
 def test_a_new_program_is_written_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
     draft, text = tmp_path / "draft", "# -*- coding: latin-1 -*-\nname = 'M\u00fcller'\n"
-    _write_draft(draft, text, like=tmp_path / "none.py")
+    write_draft(draft, text, like=tmp_path / "none.py")
     assert draft.read_bytes() == text.encode("latin-1")
