@@ -92,5 +92,32 @@ def test_what_the_program_names_itself_is_protected(
     assert Path("/tmp") not in found
 
 
+def test_what_other_modules_settings_and_variables_name_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("module", "yaml", "shell", "variable", "argument", "library", "unnamed")
+    folders = {name: tmp_path / name for name in names}
+    for folder in folders.values():
+        folder.mkdir()
+    project = tmp_path / "project"
+    (project / "lib").mkdir(parents=True)
+    (project / "env" / "lib").mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    (project / "train.py").write_text("import os\nout = os.environ['RUNS_DIRECTORY']\n")
+    (project / "lib" / "paths.py").write_text(f"OUT = f'{folders['module']}/{{name}}/best.pt'\n")
+    (project / "lib" / "run.yaml").write_text(f"out_dir: {folders['yaml']}/run\n")
+    (project / "lib" / "run.sh").write_text(f"python train.py --out={folders['shell']}/a\n")
+    (project / "env" / "pyvenv.cfg").touch()
+    (project / "env" / "lib" / "x.py").write_text(f"'{folders['library']}'\n")
+    settings = tmp_path / "settings.json"
+    settings.write_text(f'{{"out": "{folders["argument"]}/b", "api": "/v1/x"}}')
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("RUNS_DIRECTORY", str(folders["variable"]))
+    monkeypatch.setenv("OTHER_DIRECTORY", str(folders["unnamed"]))
+    found = protected_directories(project / "train.py", [f"--settings={settings}"])
+    left_alone = {folders["library"], folders["unnamed"]}
+    assert set(folders.values()) - set(found) == left_alone
+
+
 def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machine() -> None:
     assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])

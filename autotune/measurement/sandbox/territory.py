@@ -1,24 +1,13 @@
 """Which paths are protected while a program is measured, and which stay real."""
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 
 # Below these nothing is a file of the user's: devices, the kernel's own views, sockets of services.
 SYSTEM = ("/dev", "/proc", "/sys", "/run")
-# How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
-# own millions of files are not walked.
-LINK_DEPTH = 2
-LINK_ENTRIES = 300
-# Where links lead to programs (a virtual environment's python), not to files that training writes.
-PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
-
-SHARED = ("/", "/tmp", "/var/tmp", "/home", "/mnt", "/media", "/opt", "/srv", "/var")  # noqa: S108
-_ABSOLUTE = re.compile(r"""["'](/[^"'\s]+)["']""")
 
 
 class Cover(StrEnum):
@@ -45,7 +34,7 @@ class Territory:
     def of(protected: Iterable[Path], kept: Iterable[Path]) -> "Territory":
         """The territory of those directories that exist and are not the system's."""
         return Territory(
-            protected=tuple(path for path in _directories(protected) if not _is_in(SYSTEM, path)),
+            protected=tuple(path for path in _directories(protected) if not is_in(SYSTEM, path)),
             kept=_directories([*kept, *(Path(path) for path in SYSTEM)]),
         )
 
@@ -84,83 +73,13 @@ class Territory:
         return above
 
 
-def protected_directories(
-    program: Path, arguments: Sequence[str] = (), extra: Iterable[Path] = ()
-) -> tuple[Path, ...]:
-    """The directories whose files a run of `program` could change.
-
-    Its project's root, the working directory, the home directory, what its arguments name (`--out
-    DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), what its own
-    source names by an absolute path, `extra`, and where links near the top of any of these lead
-    (`checkpoints -> /mnt/big`).
-    """
-    named = [value for argument in arguments for value in (argument, argument.partition("=")[2])]
-    places = [_nearest_directory(Path(value)) for value in named if _names_a_place(value)]
-    places += _written_in(program)
-    found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *places, *extra)
-    linked = [target for directory in dict.fromkeys(found) for target in _linked(directory)]
-    return tuple(dict.fromkeys((*found, *linked)))
-
-
-def _written_in(program: Path) -> list[Path]:
-    """The directories of absolute paths in the text of `program`; no shared ones (`/tmp`)."""
-    try:
-        text = program.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    others = (*PROGRAMS, *SYSTEM)
-    named = {path for path in _ABSOLUTE.findall(text) if _names_a_place(path)}
-    found = [_nearest_directory(Path(path)) for path in sorted(named) if not _is_in(others, path)]
-    return [each for each in found if str(each) not in SHARED]
-
-
-def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:
-    """Directories that links in `directory` lead to, and links `depth` levels down."""
-    try:
-        entries = list(islice(os.scandir(directory), LINK_ENTRIES))
-    except OSError:
-        return []
-    found: list[Path] = []
-    for entry in entries:
-        if entry.is_symlink():
-            target = os.path.realpath(entry.path)
-            found += [] if _is_in(PROGRAMS, target) else [_nearest_directory(Path(target))]
-        elif depth > 1 and entry.is_dir():
-            found.extend(_linked(Path(entry.path), depth - 1))
-    return found
-
-
-def _project_root(program: Path) -> Path:
-    marks = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-    folders = list(program.parents)
-    return next(
-        (folder for folder in folders if any((folder / mark).exists() for mark in marks)),
-        folders[0],
-    )
-
-
-def _names_a_place(value: str) -> bool:
-    return (
-        "/" in value
-        and "\0" not in value
-        and "://" not in value
-        and len(value) < os.pathconf("/", "PC_PATH_MAX")
-    )
-
-
-def _nearest_directory(path: Path) -> Path:
-    """`path` or the directory above it that exists; the working directory in place of "/"."""
-    path = path.expanduser().absolute()
-    found = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
-    return Path.cwd() if found == Path("/") else found
-
-
 def _directories(paths: Iterable[Path]) -> tuple[str, ...]:
     real = (os.path.realpath(path) for path in paths)
     return tuple(dict.fromkeys(path for path in real if os.path.isdir(path)))
 
 
-def _is_in(tops: Iterable[str], path: str) -> bool:
+def is_in(tops: Iterable[str], path: str) -> bool:
+    """Whether `path` is one of `tops`, or below it."""
     return any(path == top or path.startswith(top + "/") for top in tops)
 
 

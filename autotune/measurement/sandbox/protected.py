@@ -1,0 +1,134 @@
+"""Which directories a program's runs could change: what is protected while it is measured."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from autotune.measurement.sandbox.territory import SYSTEM, is_in
+
+# How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
+# own millions of files are not walked.
+LINK_DEPTH = 2
+LINK_ENTRIES = 300
+# The same for the project's texts, its modules and its files of settings: of each directory, and in
+# all.
+TEXT_ENTRIES = 1000
+MOST_ENTRIES = 20_000
+MOST_TEXTS = 1000
+MOST_TEXT_BYTES = 1 << 18
+SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env", ".gin", ".sh")
+INSTALLED = ("site-packages", "dist-packages", "node_modules")
+# Where links lead to programs (a virtual environment's python), not to files that training writes.
+PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
+
+SHARED = ("/", "/tmp", "/var/tmp", "/home", "/mnt", "/media", "/opt", "/srv", "/var")  # noqa: S108
+_QUOTED = re.compile(r"""["'](/[^"'\s]+)["']""")
+_BARE = re.compile(r"""(?<![^\s"'=:,\[(])(/[^"'\s=:,;#<>|&()\[\]{}$]+)""")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+
+
+def protected_directories(
+    program: Path, arguments: Sequence[str] = (), extra: Iterable[Path] = ()
+) -> tuple[Path, ...]:
+    """The directories whose files a run of `program` could change.
+
+    Its project's root, the working directory, the home directory, what its arguments name (`--out
+    DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), what the
+    project's modules and settings name by an absolute path or by a variable of the environment,
+    `extra`, and where links near the top of any of these lead (`checkpoints -> /mnt/big`).
+    """
+    named = [value for argument in arguments for value in (argument, argument.partition("=")[2])]
+    given = [_nearest_directory(Path(value)) for value in named if _names_a_place(value)]
+    root = _project_root(program.resolve())
+    texts = [program, *(Path(value) for value in named), *islice(_texts(root), MOST_TEXTS)]
+    written = _written_in(dict.fromkeys(texts))
+    found = (root, Path.cwd(), Path.home(), *given, *written, *extra)
+    linked = [target for directory in dict.fromkeys(found) for target in _linked(directory)]
+    return tuple(dict.fromkeys((*found, *linked)))
+
+
+def _texts(top: Path) -> Iterator[Path]:
+    """Modules and files of settings below `top`, those near it first; none of libraries."""
+    waiting, left = deque([top]), MOST_ENTRIES
+    while waiting and left > 0:
+        entries = _entries(waiting.popleft(), TEXT_ENTRIES)
+        left -= len(entries)
+        if any(entry.name == "pyvenv.cfg" for entry in entries):
+            continue
+        for entry in entries:
+            if entry.name.endswith((".py", *SETTINGS)):
+                yield Path(entry.path)
+            elif not entry.name.startswith((".", "__")) and entry.name not in INSTALLED:
+                waiting.extend([Path(entry.path)] if entry.is_dir(follow_symlinks=False) else [])
+
+
+def _written_in(texts: Iterable[Path]) -> list[Path]:
+    """The directories that `texts` name by absolute paths; no shared ones (`/tmp`)."""
+    named: set[str] = set()
+    for file in texts:
+        text = _read(file)
+        named.update((_QUOTED if file.suffix == ".py" else _BARE).findall(text))
+        named.update(os.environ.get(name, "") for name in set(_VARIABLE.findall(text)))
+    own = [path for path in sorted(named) if os.path.isabs(path) and _names_a_place(path)]
+    found = [
+        _nearest_directory(Path(path)) for path in own if not is_in((*PROGRAMS, *SYSTEM), path)
+    ]
+    return [each for each in dict.fromkeys(found) if str(each) not in SHARED]
+
+
+def _read(file: Path) -> str:
+    """The text of `file`; "" of what is data, or cannot be read."""
+    try:
+        if file.suffix in (".py", *SETTINGS) and file.stat().st_size <= MOST_TEXT_BYTES:
+            return file.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
+def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:
+    """Directories that links in `directory` lead to, and links `depth` levels down."""
+    found: list[Path] = []
+    for entry in _entries(directory, LINK_ENTRIES):
+        if entry.is_symlink():
+            target = os.path.realpath(entry.path)
+            found += [] if is_in(PROGRAMS, target) else [_nearest_directory(Path(target))]
+        elif depth > 1 and entry.is_dir():
+            found.extend(_linked(Path(entry.path), depth - 1))
+    return found
+
+
+def _entries(directory: Path, most: int) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(islice(entries, most))
+    except OSError:
+        return []
+
+
+def _project_root(program: Path) -> Path:
+    marks = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+    folders = list(program.parents)
+    return next(
+        (folder for folder in folders if any((folder / mark).exists() for mark in marks)),
+        folders[0],
+    )
+
+
+def _names_a_place(value: str) -> bool:
+    return (
+        "/" in value
+        and "\0" not in value
+        and "://" not in value
+        and len(value) < os.pathconf("/", "PC_PATH_MAX")
+    )
+
+
+def _nearest_directory(path: Path) -> Path:
+    """`path` or the directory above it that exists; the working directory in place of "/"."""
+    path = path.expanduser().absolute()
+    found = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
+    return Path.cwd() if found == Path("/") else found
