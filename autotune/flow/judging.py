@@ -29,7 +29,7 @@ from autotune.verdict import (
     is_decided,
 )
 from autotune.verdict.clear import MINIMUM_GAIN
-from autotune.verdict.parity import NUDGE, may_be_rounding
+from autotune.verdict.parity import NUDGE, may_be_chance
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -104,7 +104,7 @@ def _steps_that_part(verdict: Verdict) -> int:
     if verdict.speedup is None or verdict.speedup.high <= MINIMUM_GAIN:
         return 0
     found = [verdict.parity, verdict.delivered.parity if verdict.delivered else None]
-    parted = [each for each in found if each and may_be_rounding(each.same_training, each.reason)]
+    parted = [each for each in found if each and may_be_chance(each.same_training, each.reason)]
     return max((each.steps for each in parted), default=0)
 
 

@@ -6,8 +6,9 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -18,14 +19,26 @@ from autotune.flow.context import Context
 from autotune.source.script import parse
 from autotune.workload.framework import is_installed
 from autotune.workload.script import import_root
-from autotune.workload.seen import Seen
+from autotune.workload.seen import Seen, SeenLoader, SeenOptimizer
 from autotune.workload.target import Target, read_source
 
 # A file that an argument or the program's text names counts by its text, unless it is data rather
 # than settings.
 MOST_SETTINGS_BYTES = 1 << 20
 _STANDARD = os.path.dirname(os.__file__)  # the standard library
-_SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
+_SETTINGS = (
+    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env"),
+    *(".py", ".gin", ".jsonnet", ".xml"),
+)
+_OF_LOADER = (
+    *("dataset", "dataset_length", "batch_size", "num_workers", "prefetch_factor"),
+    *("persistent_workers", "pin_memory", "shuffle", "drop_last"),
+)
+_OF_OPTIMIZER = ("name", "parameters", "fused", "foreach")
+# Variables of a shell, and of one job among many, that say nothing about the program.
+_PASSING = re.compile(
+    r"_|PWD|OLDPWD|SHLVL|HOSTNAME|MASTER_\w+|\w*JOB_?ID|(SLURM|PBS|LSB)_\w+|(LOCAL_)?RANK"
+)
 
 
 def study_key(context: Context) -> str:
@@ -43,13 +56,14 @@ def study_key(context: Context) -> str:
 
 def search_key(context: Context, seen: Seen) -> str:
     """The same trials, data and wishes: a search that would give the same answer again."""
-    loader, options = seen.loader, context.options
+    options = context.options
     facts = {
         "batch": seen.batch,
         "models": [[each.name, each.parameters, each.dtype] for each in seen.models],
-        "optimizer": [seen.optimizer.name, seen.optimizer.parameters] if seen.optimizer else None,
+        "optimizer": _own_settings(seen.optimizer, _OF_OPTIMIZER),
         "threads": seen.threads,
-        "data": [loader.dataset, loader.dataset_length, loader.batch_size] if loader else None,
+        "loader": _own_settings(seen.loader, _OF_LOADER),
+        "autocast": seen.autocast,
         "allow": options.allow,
         "knobs": sorted((name, values) for name, values in options.knobs.items()),
         "memory_limit": options.memory_limit_bytes,
@@ -58,6 +72,11 @@ def search_key(context: Context, seen: Seen) -> str:
         "trials": options.trials,
     }
     return f"{study_key(context)}-{_digest(facts)}"
+
+
+def _own_settings(seen: SeenLoader | SeenOptimizer | None, names: Iterable[str]) -> list[Any]:
+    """What the program chose itself: two steps are enough to see it."""
+    return [getattr(seen, name, None) for name in names]
 
 
 def _digest(facts: dict[str, Any]) -> str:
@@ -81,10 +100,12 @@ def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:
     """The variables of the environment that `text` names, each with its hash."""
+    there = dict(os.environ)  # os.environ itself raises for a text that can be no name
     for node in ast.walk(_parsed(text)):
-        name = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(name, str) and name in os.environ:
-            yield f"${name}", hashlib.sha256(f"{name}={os.environ[name]}".encode()).hexdigest()
+        name = str(node.value) if isinstance(node, ast.Constant) else ""
+        if name in there and not _PASSING.fullmatch(name):
+            value = f"{name}={there[name]}".encode(errors="surrogateescape")
+            yield f"${name}", hashlib.sha256(value).hexdigest()
 
 
 def _libraries(text: str) -> Iterator[tuple[str, str]]:

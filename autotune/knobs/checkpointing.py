@@ -102,7 +102,8 @@ class Checkpointing(Knob):
         )
         code = (
             f"for block in {blocks_code}:\n"
-            "    block.forward = functools.partial(recomputed, block.forward)"
+            "    if not isinstance(block.forward, functools.partial):\n"
+            "        block.forward = functools.partial(recomputed, block.forward)"
         )
         imports = ("import functools", "from torch.utils.checkpoint import checkpoint")
         shared = len(seen.models) > 1 and seen.optimizers == 1

@@ -19,6 +19,7 @@ _APPLIED = "applied.patch"  # the same, kept: the next search may leave none
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NOWHERE = "/dev/null"
 _SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
+_TAKE_OUT = "Take an earlier one out with --reverse, or delete it, and apply this one then."
 _SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as it is now."
 
 
@@ -236,9 +237,10 @@ def _file_changed(root: Path, patch: _FilePatch) -> tuple[Path, str | None]:
     path = (root / (patch.before or patch.after)).resolve()
     if not path.is_relative_to(root.resolve()):
         raise PatchError(f"{path} lies outside {root}.", _SEARCH_AGAIN)
-    if path.is_file() != bool(patch.before):
-        state = "is no longer there" if patch.before else "is there already"
-        raise PatchError(f"{path} {state}.", _SEARCH_AGAIN)
+    if patch.before and not path.is_file():
+        raise PatchError(f"{path} is no longer there.", _SEARCH_AGAIN)
+    if not patch.before and path.exists():
+        raise PatchError(f"{path} is there already.", _TAKE_OUT)
     lines = read_source(path).split("\n") if patch.before else [""]
     texts = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
     for hunk in reversed(patch.hunks):

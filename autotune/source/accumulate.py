@@ -17,7 +17,7 @@ from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.scaler import is_scaled
 from autotune.source.script import last_name
-from autotune.source.training_loop import TrainingLoop, training_loop
+from autotune.source.training_loop import WRAPPERS, TrainingLoop, training_loop
 
 
 def accumulate(program: Program, edit: Accumulate) -> Program:
@@ -63,6 +63,8 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
     if wrapper := _wrapper(loop, call):
         reason = f"the loop goes over what {loop.script.code(wrapper.func)} makes of the loader"
         raise call.refusal(reason, hand_step)
+    if reason := _other_loaders(program, loop, call):
+        raise call.refusal(reason, hand_step)
     if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
     size = given_value(call, "batch_size", LOADER)
@@ -74,6 +76,41 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
     if loop.schedulers and _counts_batches(program, loop, call):
         reason = "a scheduler steps with every batch, and its length counts the loader's batches"
         raise loop.backward.refusal(reason, hand_step)
+
+
+def _other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
+    """How the loop may come to go over another loader, whose batches stay whole; "" if it cannot
+    be seen to.
+    """
+    name, function = last_name(loop.loader), loop.script.function(loop.node)
+    within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
+    if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
+        return f"the loop goes over a progress bar that is called {name}, as its loader was"
+    if any(len(each) > 1 for each in (within, *(_bound_beside(call, own) for own in _names(call)))):
+        return "several loaders go by the name of the one that the loop goes over"
+    parameters = (
+        [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
+    )
+    if function is None or name not in parameters:
+        return ""
+    given = {
+        ast.unparse(at)
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.Call) and last_name(at.func) == function.name
+    }
+    return (
+        f"{function.name} is called in several ways, perhaps with several loaders"
+        if len(given) > 1
+        else ""
+    )
+
+
+def _bound_beside(call: Call, name: str) -> list[ast.expr]:
+    """All values of `name` in the function of `call`."""
+    script = call.script
+    function = script.function(call.node)
+    return [at for at in script.binds(name) if script.function(at) is function]
 
 
 def _wrapper(loop: TrainingLoop, call: Call) -> ast.Call | None:

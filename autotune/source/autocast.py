@@ -37,8 +37,8 @@ def autocast(program: Program, edit: Autocast) -> Program:
 
 def _span(program: Program, hand_step: str) -> Span:
     backward = backward_call(program, hand_step)
-    if backwards_in_loop(backward) > 1:
-        raise backward.refusal("the loop runs more than one backward pass", hand_step)
+    if backwards_in_loop(backward) > 1 or len(program.places.backwards) > 1:
+        raise backward.refusal("a step runs more than one backward pass", hand_step)
     return forward_span(program, backward, hand_step)
 
 
@@ -65,6 +65,9 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
     for context in (item.context_expr for at in opened for item in at.items):
         if isinstance(context, ast.Call) and _is_autocast(context):
             found.append(Call(script=script, node=context, what="autocast"))
+            if not _is_torchs(found[-1]):
+                reason = f"forward runs under {script.code(context)}, which is not torch's own"
+                raise found[-1].refusal(reason, hand_step)
         elif _is_always_autocast(script.binds(last_name(context))):
             reason = f"forward runs under {script.code(context)}, which may be an autocast"
             raise refusal(script, context.lineno, reason, hand_step)
@@ -119,6 +122,10 @@ def _signature(call: Call) -> Signature:
 
 def _is_autocast(context: ast.expr) -> bool:
     return isinstance(context, ast.Call) and last_name(context.func) == "autocast"
+
+
+def _is_torchs(call: Call) -> bool:
+    return call.script.qualified(call.node.func).startswith("torch.")
 
 
 def _is_off(call: Call) -> bool:

@@ -53,6 +53,8 @@ def _loaded(target: ast.expr) -> ast.expr:
             return ast.Name(id=name, ctx=ast.Load())
         case ast.Attribute(value=value, attr=name):
             return ast.Attribute(value=value, attr=name, ctx=ast.Load())
+        case ast.Subscript(value=value, slice=place):
+            return ast.Subscript(value=value, slice=place, ctx=ast.Load())
     return target
 
 
@@ -74,18 +76,25 @@ def _says(statement: ast.stmt) -> bool:
 
 
 def _decides(node: ast.AST, counter: str) -> bool:
-    """Whether `node` compares the counter, or reckons with it."""
+    """Whether `node` compares the counter, reckons with it, or looks something up by it."""
     match node:
-        case ast.While(test=test) | ast.If(test=test) | ast.IfExp(test=test):
-            return _reads(test, counter)
+        case (
+            ast.While(test=part)
+            | ast.If(test=part)
+            | ast.IfExp(test=part)
+            | ast.BinOp(op=ast.Div(), left=part)
+            | ast.Subscript(slice=part, ctx=ast.Load())
+        ):
+            return _reads(part, counter)
         case ast.Compare():
             return _reads(node, counter)
-        case ast.BinOp(op=ast.Div(), left=left):
-            return _reads(left, counter)
         case ast.BinOp(op=operation):
             return isinstance(operation, _DECIDING) and _reads(node, counter)
-        case ast.Call(func=function, args=given) if last_name(function) not in _SAYING | _KEEPING:
-            return any(ast.dump(each) == counter for each in given)
+        case ast.Call(func=function, args=given, keywords=named) if (
+            last_name(function) not in _SAYING | _KEEPING
+        ):
+            values = (*given, *(each.value for each in named))
+            return any(ast.dump(each) == counter for each in values)
     return False
 
 

@@ -112,13 +112,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlace(Place):
-    """A line where a model is called, as `callee` ("self.model"), and gave float32 tensors:
-    `parts` of them in a tuple or list, or one by itself, where `parts` is 0; negative, it gave
-    something else, or may.
+    """A line where a model is called, as `callee` ("self.model"); `tensors` says that what it gave
+    has some in float32, by themselves or in a dict, list or tuple.
     """
 
     callee: str
-    parts: int
+    tensors: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +137,7 @@ class Places:
     outputs: tuple[OutputPlace, ...] = ()  # that, and all other calls of models in a step
     frozen: Place | None = None  # teacher(x) before it, without gradients
     backward: Place | None = None  # loss.backward()
+    backwards: tuple[Place, ...] = ()  # that, and all others of a step
     step: Place | None = None  # optimizer.step()
     zero_grad: Place | None = None  # optimizer.zero_grad() or model.zero_grad()
     copies: tuple[Place, ...] = ()  # x.to(device), x.cuda() that copied a batch to the device

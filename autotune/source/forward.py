@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autotune.source.loss import loss_names, stored_names
+from autotune.source.loss import given_names, loss_names, names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, is_method, last_name
@@ -45,7 +45,7 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     block = script.block(first)
     begin = min(block.index(first), _frozen_index(program, script, block))
     statements = block[begin : block.index(holder)]
-    makes_loss = [bool(stored_names(at) & loss_names(backward)) for at in statements]
+    makes_loss = [bool(_given_inside(at) & loss_names(backward)) for at in statements]
     if any(makes_loss):
         statements = statements[: len(statements) - makes_loss[::-1].index(True)]
     if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
@@ -106,17 +106,42 @@ def _siblings(script: Script, first: ast.stmt, backward: Call) -> tuple[ast.stmt
 def _calling_sibling(
     program: Program, function: Function | None, backward: Call
 ) -> tuple[ast.stmt, ast.stmt] | None:
-    """The first statement that comes to call `function`, and its sibling that holds `backward`."""
+    """The first statement that comes to call `function` on the way to the loss, and its sibling
+    that holds `backward`; one that may also evaluate now and then is not on that way.
+    """
     if function is None:
         return None
     callers = _callers(program, function.name)
     script = backward.script
     for holder in script.statements_to(backward.node):
         block = script.block(holder)
-        for candidate in block[: block.index(holder)]:
-            if any(last_name(call.func) in callers for call in _calls(candidate)):
-                return candidate, holder
+        found = [
+            at
+            for at in block[: block.index(holder)]
+            if any(last_name(call.func) in callers for call in _calls(at))
+        ]
+        if found:
+            leading = _leading_to(backward, block[: block.index(holder)])
+            always = [at for at in found if not isinstance(at, ast.If)]
+            return next(iter([at for at in found if at in leading] or always or found)), holder
     return None
+
+
+def _leading_to(backward: Call, block: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of `block` that give variables a value which the loss comes from."""
+    needed = loss_names(backward)
+    found = []
+    for statement in reversed(block):
+        if _given_inside(statement) & needed:
+            found.append(statement)
+            needed |= names_in(statement)
+    return found
+
+
+def _given_inside(statement: ast.stmt) -> set[str]:
+    """The variables that `statement`, or one in it, gives a value or adds to."""
+    inside = (at for at in ast.walk(statement) if isinstance(at, ast.stmt))
+    return set[str]().union(*map(given_names, inside))
 
 
 def _callers(program: Program, name: str) -> set[str]:

@@ -1,6 +1,7 @@
 """Single calls of the training loop: copies to the device, and the clearing of gradients."""
 
 import ast
+from dataclasses import replace
 
 from autotune.source.edits import Place
 from autotune.source.keywords import Signature, drop_argument, set_argument
@@ -43,10 +44,18 @@ def _non_blocking(call: Call) -> list[Change]:
 
 
 def zero_grad_to_none(program: Program) -> Program:
-    """`program` with `zero_grad` at its default, which frees the gradients.
+    """`program` with `zero_grad` at its default, which frees the gradients, wherever the file calls
+    it of the same object.
 
     Raises:
         Refusal: gradients are not cleared by a call of `zero_grad`.
     """
     call = zero_grad_call(program, "optimizer.zero_grad(set_to_none=True)")
-    return program.changed(drop_argument(call, "set_to_none", _ZERO_GRAD, ""))
+    owner = ast.unparse(call.node.func)
+    alike = [
+        replace(call, node=at)
+        for at in ast.walk(call.script.tree)
+        if isinstance(at, ast.Call) and ast.unparse(at.func) == owner
+    ]
+    changes = [drop_argument(each, "set_to_none", _ZERO_GRAD, "") for each in alike]
+    return program.changed(change for some in changes for change in some)

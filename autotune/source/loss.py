@@ -12,13 +12,32 @@ def loss_names(backward: Call) -> set[str]:
     """The variables in the expression that `backward` is called on."""
     function = backward.node.func
     assert isinstance(function, ast.Attribute)
-    return {at.id for at in ast.walk(function.value) if isinstance(at, ast.Name)}
+    return names_in(function.value)
 
 
 def stored_names(statement: ast.AST) -> set[str]:
     """The variables that `statement` gives a value."""
     names = (at for at in ast.walk(statement) if isinstance(at, ast.Name))
     return {at.id for at in names if isinstance(at.ctx, ast.Store)}
+
+
+def given_names(statement: ast.stmt) -> set[str]:
+    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`)."""
+    match statement:
+        case ast.For(target=target):
+            return names_in(target)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return {name}
+        case ast.Assign() | ast.AugAssign():
+            changed = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]
+            return stored_names(statement).union(*map(names_in, subscripts))
+    return stored_names(statement)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The variables that `node` has."""
+    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
 
 
 def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
@@ -30,9 +49,9 @@ def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
     sources: list[ast.AST] = [backward.statement]
     needed = loss_names(backward)
     for statement in reversed(body[: body.index(backward.statement)]):
-        if stored_names(statement) & needed:
+        if given_names(statement) & needed:
             sources.append(statement)
-            needed |= {at.id for at in ast.walk(statement) if isinstance(at, ast.Name)}
+            needed |= names_in(statement)
     known = _called(sources)
     while True:
         trees = [script.tree for script in program.scripts.values()]

@@ -2,63 +2,73 @@
 
 import ast
 
-from autotune.source.edits import OutputPlace
+from autotune.source.insertions import Snippet, after_imports, imports_added, snippet
 from autotune.source.program import Change, Program
-from autotune.source.script import Script
+from autotune.source.script import Script, last_name
+
+_NAME = "in_float32"
+_FUNCTION = f'''
+def {_NAME}(given):
+    """`given` with float32 for bfloat16, in which autocast leaves sums on a CPU."""
+    if isinstance(given, torch.Tensor):
+        return given.float() if given.dtype == torch.bfloat16 else given
+    if type(given) is dict:
+        return {{name: {_NAME}(part) for name, part in given.items()}}
+    if type(given) in (list, tuple):
+        return type(given)({_NAME}(part) for part in given)
+    return given
+'''
 
 
 def outputs_in_float32(program: Program) -> Program:
-    """`program` with `.float()` behind its calls of models; what they give is several tensors where
-    the call is unpacked. A call in another form keeps what it gives as it is.
+    """`program` with what its steps' calls of models give in float32, where that is tensors.
+
+    A file that uses the function's name for something else is left as it is.
     """
-    changes = [change for place in program.places.outputs for change in _widened(program, place)]
-    return program.changed(dict.fromkeys(changes))
-
-
-def _widened(program: Program, place: OutputPlace) -> list[Change]:
-    script = program.scripts.get(place.path)
-    if script is None or place.parts < 0 or not _is_sure(program, place):
-        return []
-    calls = [
-        at
-        for at in ast.walk(script.tree)
-        if isinstance(at, ast.Call)
-        and at.lineno <= place.line <= (at.end_lineno or at.lineno)
-        and ast.unparse(at.func) == place.callee
+    changes = [
+        change for script in program.scripts.values() for change in _widened(program, script)
     ]
-    return [change for call in calls for change in _changes(script, call, place.parts)]
+    return program.changed(changes)
 
 
-def _is_sure(program: Program, place: OutputPlace) -> bool:
-    """Whether the line's call always gave as many tensors."""
-    same = (place.path, place.line, place.callee)
-    return all(
-        other.parts == place.parts
-        for other in program.places.outputs
-        if (other.path, other.line, other.callee) == same
-    )
-
-
-def _changes(script: Script, call: ast.Call, parts: int) -> list[Change]:
-    around = next(script.ancestors(call), None)
-    if isinstance(around, ast.Attribute) and around.attr == "float":
+def _widened(program: Program, script: Script) -> list[Change]:
+    calls = [at for at in ast.walk(script.tree) if isinstance(at, ast.Call)]
+    seen = [each for each in program.places.outputs if each.path == script.path and each.tensors]
+    found = [
+        call
+        for call in calls
+        if any(
+            call.lineno <= place.line <= (call.end_lineno or call.lineno)
+            and ast.unparse(call.func) == place.callee
+            for place in seen
+        )
+        and not _is_float32(script, call)
+    ]
+    made = snippet(script, _FUNCTION)
+    if not found or not (_defines(script, made) or _NAME not in script.own_names()):
         return []
-    if not parts:
-        return [_inserted(script, script.end(call), ".float()")]
-    if isinstance(around, ast.Assign) and around.value is call and _unpacks(around, parts):
-        return [
-            _inserted(script, script.start(call), "(each.float() for each in "),
-            _inserted(script, script.end(call), ")"),
-        ]
-    return []
+    changes = [change for call in found for change in _inside(script, call)]
+    if not _defines(script, made):
+        changes += imports_added(script, made.imports)
+        changes.append(after_imports(script, ["", *made.lines, ""]))
+    return changes
 
 
-def _unpacks(statement: ast.Assign, parts: int) -> bool:
-    targets = statement.targets
-    names = targets[0].elts if isinstance(targets[0], ast.Tuple | ast.List) else []
-    starred = any(isinstance(name, ast.Starred) for name in names)
-    return len(targets) == 1 and len(names) == parts and not starred
+def _is_float32(script: Script, call: ast.Call) -> bool:
+    """Whether what `call` gives is made float32 already."""
+    around = next(script.ancestors(call), None)
+    inside = isinstance(around, ast.Call) and last_name(around.func) == _NAME
+    return inside or (isinstance(around, ast.Attribute) and around.attr == "float")
 
 
-def _inserted(script: Script, at: int, text: str) -> Change:
-    return Change(path=script.path, start=at, end=at, text=text)
+def _defines(script: Script, made: Snippet) -> bool:
+    (own,) = ast.parse(made.code).body
+    return any(ast.dump(own) == ast.dump(at) for at in script.tree.body)
+
+
+def _inside(script: Script, call: ast.Call) -> list[Change]:
+    start, end = script.start(call), script.end(call)
+    return [
+        Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
+        Change(path=script.path, start=end, end=end, text=")"),
+    ]

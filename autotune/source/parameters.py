@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from autotune.source.loss import stored_names
+from autotune.source.loss import given_names, names_in
 from autotune.source.places import Call
 
 _PARAMETERS = ("parameters", "named_parameters")
@@ -25,7 +25,7 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     script = optimizer.script
     sources = [first[0], *_leading_to(optimizer, first[0])]
     owners = [owner for source in sources for owner in _owners(source)]
-    looped = {name for at in sources if isinstance(at, ast.For) for name in _names(at.target)}
+    looped = {name for at in sources if isinstance(at, ast.For) for name in names_in(at.target)}
     outermost = [at for at in owners if not (isinstance(at, ast.Name) and at.id in looped)]
     different = {script.meaning(owner): owner for owner in outermost}
     if whole := _whole(list(different.values()), called):
@@ -65,7 +65,7 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
     ]
     needed = _leads(given)
     found: list[ast.stmt] = []
-    while more := [at for at in earlier if at not in found and _gives(at) & needed]:
+    while more := [at for at in earlier if at not in found and given_names(at) & needed]:
         found += more
         needed = needed.union(*map(_leads, more))
     return found
@@ -73,22 +73,8 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
 
 def _leads(source: ast.AST) -> set[str]:
     """The variables that `source` reads, but for those that it takes parameters of."""
-    read = {name for part in _own_parts(source) for name in _names(part)}
-    return read.difference(*map(_names, _owners(source)))
-
-
-def _gives(statement: ast.stmt) -> set[str]:
-    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`)."""
-    match statement:
-        case ast.For(target=target):
-            return _names(target)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-            return {name}
-        case ast.Assign() | ast.AugAssign():
-            changed = statement.targets if isinstance(statement, ast.Assign) else []
-            subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]
-            return stored_names(statement).union(*map(_names, subscripts))
-    return stored_names(statement)
+    read = {name for part in _own_parts(source) for name in names_in(part)}
+    return read.difference(*map(names_in, _owners(source)))
 
 
 def _own_parts(source: ast.AST) -> list[ast.AST]:
@@ -105,10 +91,6 @@ def _owners(source: ast.AST) -> Iterator[ast.expr]:
                 *_MODULES,
             ):
                 yield owner
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
 
 
 def _is_named(model: ast.expr) -> bool:

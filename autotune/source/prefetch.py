@@ -3,6 +3,7 @@
 import ast
 
 from autotune.source.insertions import after_imports, imports_added, snippet
+from autotune.source.loss import stored_names
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, Script, is_method, last_name
@@ -10,6 +11,8 @@ from autotune.source.training_loop import loader_of
 
 _NAME = "CopiedAhead"
 _BY_HAND = "draw each batch one ahead and copy it on a torch.cuda.Stream() of its own"
+# What a loop may do with a batch wherever that lies.
+_HARMLESS = ("to", "cuda", "size", "shape", "ndim", "dim", "dtype", "items", "values", "keys")
 _CLASS = f'''
 class {_NAME}:
     """A loader's batches on the device, the next one copied meanwhile on a stream of its own."""
@@ -74,6 +77,8 @@ def prefetch_to_device(program: Program) -> Program:
         raise backward.refusal(f"the file uses the name {_NAME} for something else", _BY_HAND)
     loader = loader_of(script, node, node.iter, _BY_HAND)
     device = _device(program, backward, node, loader)
+    if name := _kept_on_the_host(script, node):
+        raise backward.refusal(f"the loop may use {name} on the host as well", _BY_HAND)
     made = snippet(script, _CLASS)
     start, end = script.start(loader), script.end(loader)
     changes = [
@@ -107,6 +112,23 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
             if target is not None and _is_known(script, target, loop, loader):
                 return script.code(target)
     raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)
+
+
+def _kept_on_the_host(script: Script, loop: ast.For) -> str:
+    """A variable of the batch that the loop does more with than copy it or ask for its size."""
+    batch = loop.target
+    if isinstance(batch, ast.Tuple) and "enumerate" in script.code(loop.iter):
+        batch = batch.elts[-1]
+    nodes = [node for at in loop.body for node in ast.walk(at)]
+    again = set[str]().union(*map(stored_names, loop.body))
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id in stored_names(batch) - again:
+            above = [at for at in script.ancestors(node) if not isinstance(at, ast.Subscript)]
+            copied = isinstance(above[0], ast.Attribute) and above[0].attr in _HARMLESS
+            sized = isinstance(above[0], ast.Call) and last_name(above[0].func) == "len"
+            if not (copied or sized):
+                return node.id
+    return ""
 
 
 def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr) -> bool:

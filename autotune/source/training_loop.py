@@ -13,7 +13,10 @@ from autotune.source.scaler import CLIPS
 from autotune.source.script import Function, Script, is_method, last_name
 
 _LOOPS = ast.For | ast.While | ast.AsyncFor | Function
-_WRAPPERS = ("enumerate", "tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
+WRAPPERS = ("enumerate", "tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
+# What moves another net after the step, by the usual names: an average, a target.
+_AVERAGING = ("update_parameters", "target", "average", "momentum", "swa", "polyak", "soft_update")
+_OF_MODULES = ("parameters", "named_parameters", "modules", "named_modules", "train", "eval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,7 @@ def loader_of(script: Script, node: ast.For, source: ast.expr, hand_step: str) -
 def _within(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
     """The call of enumerate() or of a progress bar that `source` is, or is a name for."""
     match source:
-        case ast.Call(func=function, args=[_, *_]) if last_name(function) in _WRAPPERS:
+        case ast.Call(func=function, args=[_, *_]) if last_name(function) in WRAPPERS:
             return source
         case ast.Name(id=name):
             values = [
@@ -238,20 +241,33 @@ def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     attributes = [at.attr for at in nodes if isinstance(at, ast.Attribute)]
     if "grad" in attributes or "param_groups" in attributes:
         yield "the loop touches gradients or learning rates itself"
-    called = {
+    models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
     }
     late = loop.node.body.index(loop.backward.statement)
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
         for call in (at for at in ast.walk(statement) if isinstance(at, ast.Call)):
-            given = {at.id for at in call.args if isinstance(at, ast.Name)}
-            if after and given & called:
+            values = (*call.args, *(each.value for each in call.keywords))
+            given = {ast.unparse(at) for at in values if isinstance(at, ast.Name | ast.Attribute)}
+            if after and given & models:
                 yield "the model is used again after backward"
-            if "ema" in last_name(call.func).lower() or "ema" in _owner(call):
+            own = last_name(call.func).lower()
+            averages = "ema" in own or "ema" in _owner(call)
+            if averages or (after and any(word in own for word in _AVERAGING)):
                 yield "an average of the weights is kept in the loop"
             if _optimizer(loop) in {ast.dump(at) for at in call.args}:
                 yield "the optimizer is handed to other code in the loop"
+
+
+def _modules(script: Script) -> set[str]:
+    """What the file shows to be models: their parameters are taken, or their mode is set."""
+    calls = (at for at in ast.walk(script.tree) if isinstance(at, ast.Call))
+    return {
+        ast.unparse(call.func.value)
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODULES
+    }
 
 
 def _owner(call: ast.Call) -> str:

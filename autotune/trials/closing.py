@@ -57,7 +57,7 @@ def closed_by(
     def closed(key: Key) -> bool:
         if any(each <= key for each in failed):
             return True
-        if any(len(each & key) > len(each) // 2 for each in suspects):
+        if any(len(each & key) > len(each) // 2 and each != key for each in suspects):
             return True
         if any(each <= key and not _saves(key - each) for each in large):
             return True
@@ -68,8 +68,8 @@ def closed_by(
 
 def _suspects(trials: Sequence[Trial]) -> list[Key]:
     """The changes that trials have in common which failed alike, and that nothing was measured
-    with: half of them at a time are tried from then on, until the culprit is found, which has
-    failed in two at least.
+    with: half of them at a time are tried from then on, until one is left that has failed in two at
+    least. It may fail together with others only, so it is tried by itself.
     """
     fine = {
         change

@@ -9,7 +9,7 @@ from statistics import fmean
 from autotune.knobs.knob import Semantics
 from autotune.measurement.losses import LOSSES_WANTED
 
-_PART = "The losses part"
+_PART, _STEP = "The losses part", "Step "
 _CHAOTIC = (
     "Rounding alone takes this training about as far: whether it is the same cannot be told by its "
     "losses."
@@ -124,17 +124,25 @@ def parity(
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
     largest, band = _furthest(first, second, late)
-    same, reason = _judge(first, second, semantics, largest, band)
-    if may_be_rounding(same, reason) and _scatter_ratio(first, second) is None:
+    same, reason = _judge(first, second, _kept(semantics, first, nudged), largest, band)
+    if reason.startswith(_PART) and _scatter_ratio(first, second) is None:
         apart, by_rounding = (_apart(first, other[:steps]) for other in (second, nudged))
         if apart <= TIMES_NUDGED * by_rounding:
             return found(None, f"{reason} {_CHAOTIC}", largest, band)
     return found(same, reason, largest, band)
 
 
-def may_be_rounding(same: bool | None, reason: str) -> bool:
+def may_be_chance(same: bool | None, reason: str) -> bool:
     """Whether a run with nudged weights could say more than that it is another training."""
-    return same is False and reason.startswith(_PART)
+    return same is False and reason.startswith((_PART, _STEP))
+
+
+def _kept(semantics: Semantics, first: Sequence[float], nudged: Sequence[float]) -> Semantics:
+    """`semantics`; where the random numbers of a program are others in each run, no loss is the
+    same.
+    """
+    other = bool(nudged) and _first_difference(first[:1], nudged[:1]) is not None
+    return Semantics.EQUIVALENT if other and semantics is Semantics.IDENTICAL else semantics
 
 
 def _judge(
@@ -145,7 +153,10 @@ def _judge(
     band: float,
 ) -> tuple[bool, str]:
     if semantics is Semantics.IDENTICAL and (step := _first_difference(first, second)) is not None:
-        return False, f"Step {step} has another loss, where the settings promise the same numbers."
+        return (
+            False,
+            f"{_STEP}{step} has another loss, where the settings promise the same numbers.",
+        )
     if largest > band:
         return False, f"{_PART} by {largest:.1%}, where noise explains {band:.1%}."
     if (times := _scatter_ratio(first, second)) is not None:

@@ -9,17 +9,14 @@ import functools
 import inspect
 import logging
 import os
-import random
-import sys
-import zlib
 from collections import ChainMap, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
-from torch import nn
 
+from autotune.workload.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of
 from autotune.workload.framework import is_installed
 
 # By which a dataset or a transform is asked for samples.
@@ -27,13 +24,8 @@ _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "
 _DEPTH = 4
 _OURS = os.path.dirname(os.path.dirname(__file__))  # our hooks stand in classes for a while
 _MOST_OBJECTS = 2000
-_MOST_ITEMS = 20  # of a container that are looked into; whether it holds others is seen of more
-_MOST_COMPARED = 10_000
 _MOST_CODES = 200
-_LARGE_BYTES = 256 * 2**20  # of an array: every so many of its numbers are read
-_PLAIN = (str, bytes, int, float, complex, type(None))
 _NO_DATA = (ModuleType, type, logging.Logger)
-_CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 
 Function = tuple[CodeType, Mapping[str, Any]]  # with the variables around it
 
@@ -53,17 +45,17 @@ def kept_by(dataset: object, name: str = "dataset", without: object = None) -> d
     """A digest of each piece of data that `dataset` reads when it is asked for samples: attributes
     of its own and of the objects in it, and globals, by name.
 
-    Comparable within one process only: of containers it is which items they hold, of tensors how
-    often they were written. What processes share (shared and mapped memory) is left out.
+    Comparable within one process only (see `digest_of`). What processes share (shared and mapped
+    memory) is left out.
     """
     found: dict[str, int] = {}
     known = {id(without)}
     waiting: deque[tuple[str, object, int]] = deque([(name, dataset, 0)])
     while waiting and len(known) < _MOST_OBJECTS:
         path, value, depth = waiting.popleft()
-        if isinstance(value, _NO_DATA) or id(value) in known:
+        if id(value) in known or _is_one_of(_NO_DATA, value):
             continue
-        if not isinstance(value, _PLAIN):  # a number may be in many places
+        if not _is_one_of(PLAIN, value):  # a number may be in many places
             known.add(id(value))
         digest, inside = _looked_at(value, deeper=depth < _DEPTH)
         if digest is not None:
@@ -74,86 +66,44 @@ def kept_by(dataset: object, name: str = "dataset", without: object = None) -> d
 
 def _looked_at(value: object, *, deeper: bool) -> tuple[int | None, list[tuple[str, object]]]:
     try:
-        return _digest(value), list(_within(value)) if deeper else []
+        return digest_of(value), list(_within(value)) if deeper else []
     except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
         return None, []
+
+
+def _is_one_of(kinds: tuple[type, ...], value: object) -> bool:
+    try:
+        return isinstance(value, kinds)
+    except Exception:  # noqa: BLE001 - a stand-in for an object that is gone
+        return False
 
 
 def _inside(path: str, name: str) -> str:
     return path + name if name.startswith((".", "[")) else name  # a global
 
 
-def _digest(value: Any) -> int | None:
-    """None of what is no data by itself."""
-    if isinstance(value, _PLAIN):
-        return hash(value)
-    if isinstance(value, torch.Tensor):
-        return _digest_of_tensor(value)
-    if isinstance(value, nn.Module):
-        return hash(tuple(map(_digest_of_tensor, (*value.parameters(), *value.buffers()))))
-    if isinstance(value, _CONTAINERS):
-        return _digest_of_items(value)
-    found = _digest_of_numpys(value)
-    return _digest_of_generator(value) if found is None else found
-
-
-def _digest_of_tensor(tensor: torch.Tensor) -> int | None:
-    """Where it is, and its version: each write counts that up by one."""
-    if tensor.is_inference() or tensor.is_shared():
-        return None
-    return hash((tensor.data_ptr() if tensor.layout is torch.strided else 0, tensor._version))
-
-
-def _digest_of_items(items: Any) -> int:
-    held = items.values() if isinstance(items, dict) else items
-    some = zip(range(_MOST_COMPARED), held, strict=False)
-    return hash((len(items), *(id(item) for _, item in some)))
-
-
-def _digest_of_generator(value: Any) -> int | None:
-    numpy: Any = sys.modules.get("numpy")
-    if isinstance(value, random.Random):
-        return hash(value.getstate())
-    if isinstance(value, torch.Generator):
-        return hash(value.get_state().numpy().tobytes())
-    if numpy and isinstance(value, numpy.random.Generator):
-        return hash(repr(value.bit_generator.state))
-    if numpy and isinstance(value, numpy.random.RandomState):
-        _, numbers, *rest = value.get_state()
-        return hash((numbers.tobytes(), *rest))
-    return None
-
-
-def _digest_of_numpys(value: Any) -> int | None:
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is None or not isinstance(value, numpy.ndarray) or isinstance(value, numpy.memmap):
-        return None
-    if value.dtype.hasobject:
-        return _digest_of_items(value.reshape(-1))
-    step = 1 + value.nbytes // _LARGE_BYTES
-    if value.flags.f_contiguous:
-        value = value.T
-    if step > 1 and not value.flags.c_contiguous:
-        return None  # it would be copied whole
-    return zlib.crc32(numpy.ascontiguousarray(value.reshape(-1)[::step]).view(numpy.uint8))
-
-
 def _within(value: object) -> Iterator[tuple[str, object]]:
     """What `value` makes samples from: its items, the attributes that its methods read (all of
     them, of a library's class), and the globals.
     """
-    if isinstance(value, (*_PLAIN, torch.Tensor)):
+    if isinstance(value, (*PLAIN, torch.Tensor)):
         return
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         yield from _within_function(value)
     elif isinstance(value, dict):
-        for key in list(value)[:_MOST_ITEMS]:
+        for key in list(value)[:LOOKED_INTO]:
             yield f"[{key!r}]", value[key]
-    elif isinstance(value, _CONTAINERS):
-        for index, item in zip(range(_MOST_ITEMS), value, strict=False):
-            yield f"[{index}]", item
+    elif isinstance(value, CONTAINERS):
+        yield from _numbered(value)
     else:
+        # A table of pandas holds its columns where Python does not look.
+        yield from _numbered(getattr(getattr(value, "_mgr", None), "arrays", ()))
         yield from _read_by(_asked(type(value)), value)
+
+
+def _numbered(items: Iterable[object]) -> Iterator[tuple[str, object]]:
+    for index, item in zip(range(LOOKED_INTO), items, strict=False):
+        yield f"[{index}]", item
 
 
 def _within_function(value: Any) -> Iterator[tuple[str, object]]:

@@ -130,6 +130,8 @@ class Live:
     share: float = 1.0  # of the current micro-batch in its batch
 
     places: dict[str, Place] = field(default_factory=dict)
+    backward_places: set[Place] = field(default_factory=set)
+    frozen: "weakref.ref[nn.Module] | None" = None  # at whose place a model had no gradients
     restore: list[tuple[Any, str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,7 +170,7 @@ class Live:
 
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
-        for seen in (self.models, self.drawn, self.draws, self.calls):
+        for seen in (self.models, self.drawn, self.draws, self.calls, self.backward_places):
             seen.clear()
         self.batches.clear()
         self.places.clear()

@@ -1,6 +1,5 @@
 """What models give: where, whether it is kept, and in which number format it goes on."""
 
-import inspect
 from typing import Any
 
 import torch
@@ -33,41 +32,23 @@ def _wide(leaf: Any) -> Any:
     return leaf.float() if is_narrow else leaf
 
 
-UNSURE = -1  # as a number of parts: the call also gives something else, or may
-
-
-def output_place(module: torch.nn.Module, outcome: Any) -> OutputPlace | None:
-    """The user's line that called `module`, which gave `outcome`; None where the source does not
+def output_place(outcome: Any) -> OutputPlace | None:
+    """The user's line that called a module, which gave `outcome`; None where the source does not
     show the call.
     """
     caller = calling_expression()
     if caller is None:
         return None
     place, callee = caller
-    several = type(outcome) in (tuple, list)
-    parts = list(outcome) if several else [outcome]
-    count = len(parts) if several else 0
-    if not parts or not all(map(_is_float32, parts)) or _asks_for_its_mode(module):
-        count = UNSURE
-    return OutputPlace(path=place.path, line=place.line, callee=callee, parts=count)
+    return OutputPlace(path=place.path, line=place.line, callee=callee, tensors=_has_wide(outcome))
 
 
-def _is_float32(part: Any) -> bool:
-    return isinstance(part, torch.Tensor) and part.dtype == torch.float32
-
-
-def _asks_for_its_mode(module: torch.nn.Module) -> bool:
-    """Whether a forward pass of it, that is not torch's own, may give something else where it is
-    evaluated, from the same line.
-    """
-    kinds = {type(each) for each in module.modules()}
-    own = (kind for kind in kinds if not kind.__module__.startswith("torch."))
-    return any("training" in _names_of(kind.forward) for kind in own)
-
-
-def _names_of(function: Any) -> tuple[str, ...]:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return code.co_names if code else ()
+def _has_wide(outcome: Any) -> bool:
+    """Whether float32 tensors are in it, where a patch looks for them."""
+    if isinstance(outcome, torch.Tensor):
+        return outcome.dtype == torch.float32
+    parts = outcome.values() if type(outcome) is dict else outcome
+    return type(outcome) in (dict, list, tuple) and any(map(_has_wide, parts))
 
 
 class Outputs:
@@ -90,7 +71,7 @@ class Outputs:
         new.
         """
         weights = list(module.parameters())
-        place = output_place(module, outcome) if weights else None  # a loss has none
+        place = output_place(outcome) if weights else None  # a loss has none
         if place is not None:
             self.places.add(place)
         if not trains:

@@ -15,7 +15,11 @@ from tests.workload.programs import PLAIN
 
 # As the libraries are made, as far as a program uses them to name a server.
 LIBRARIES = {
-    "wandb": "def init(project=None, mode=None):\n    return mode\n",
+    "wandb": (
+        "def init(project=None, mode=None, config=None):\n    return config or mode\n"
+        "def sweep(sweep, project=None):\n    raise RuntimeError('sent')\n"
+        "def agent(sweep_id, function, count=1):\n    raise RuntimeError('sent')\n"
+    ),
     "mlflow": (
         "uri = 'home'\n"
         "def set_tracking_uri(address):\n    global uri\n    uri = address\n"
@@ -44,6 +48,14 @@ def test_a_mode_in_the_program_s_own_code_does_not_put_wandb_online(
 ) -> None:
     assert imported["wandb"].init("project", mode="online") == "disabled"
     assert imported["wandb"].init() == "disabled"
+
+
+def test_a_sweep_trains_once_and_asks_no_server(imported: dict[str, Any]) -> None:
+    wandb, trained = imported["wandb"], []
+    parameters = {"lr": {"values": [0.1, 0.2]}, "m": {"parameters": {"w": {"value": 3}}}}
+    sweep = wandb.sweep({"method": "grid", "parameters": {**parameters, "d": {"min": 0.0}}})
+    wandb.agent(sweep, function=lambda: trained.append(wandb.init(config={"a": 1})), count=9)
+    assert trained == [{"a": 1, "lr": 0.1, "m": {"w": 3}, "d": 0.0}]
 
 
 def test_an_address_in_the_program_s_own_code_is_not_told_to_mlflow(

@@ -278,6 +278,43 @@ REFUSED = {
 }
 
 
+REFUSED |= {
+    "counts for a named argument": (
+        ("    total", "    done += 1\n    sched.step_update(num_updates=done)\n    total"),
+        "counts its batches in done",
+    ),
+    "counts for a table": (
+        ("    total", "    done += 1\n    beta = betas[done]\n    total"),
+        "counts its batches in done",
+    ),
+    "counts in a table": (
+        ("    total", "    s['n'] += 1\n    end = s['n'] > 100\n    total"),
+        "counts its batches in s['n']",
+    ),
+    "a model of an object's": (
+        (
+            "    total",
+            "    averaged.update_it(self.net)\nself.net.train()\nif 1:\n    total",
+        ),
+        "used again",
+    ),
+    "another net that follows": (("    total", "    self.update_target()\n    total"), "average"),
+    "a bar by the loader's name": (
+        ("for x, y in loader", "def train(bar):\n  bar = tqdm(bar)\n  for x, y in bar"),
+        "a progress bar that is called bar",
+    ),
+    "another loader later": (
+        ("for x, y", "if late:\n    loader = DataLoader(more, batch_size=8)\nfor x, y"),
+        "several loaders go by the name",
+    ),
+    "a loop that is given several loaders": (
+        (
+            "for x, y in loader:",
+            "train(loader)\ntrain(fine)\ndef train(batches):\n  for x, y in batches:",
+        ),
+        "train is called in several ways",
+    ),
+}
 REFUSED["a loader of another class"] = (
     ("batch_size=8, shuffle=True)\n", "batch_size=8)\nloader = Prefetcher(loader)\n"),
     "Prefetcher makes of the loader",

@@ -1,10 +1,13 @@
 """`Autocast`: forward and loss under `with torch.autocast`, backward outside of it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 from autotune.source.edits import Autocast, OutputPlace, Place, Places
+from autotune.source.outputs import _FUNCTION
 from tests.source.programs import PATH, check, places_of, rewritten, source
 
 BF16 = Autocast(device_type="cpu", dtype="bfloat16")
@@ -306,6 +309,10 @@ REFUSED = {
         "loop of its own",
     ),
     "backward as a value": ("out = model(x)\nresult = out.backward()\n", "larger expression"),
+    "a helper by torch's name": (
+        "with self.autocast():\n    loss = model(x)\nloss.backward()\n",
+        "not torch's own",
+    ),
     "a context by another name": (
         "c = one if cpu else autocast('cuda')\nwith c:\n    loss = model(x)\nloss.backward()\n",
         "may be an autocast",
@@ -655,8 +662,8 @@ def test_a_forward_seen_in_a_library_is_refused() -> None:
     assert "outside the project" in rewritten(text, BF16, places=places).reason
 
 
-def _given(line: int, callee: str, parts: int = 0) -> OutputPlace:
-    return OutputPlace(path=PATH, line=line, callee=callee, parts=parts)
+def _given(line: int, callee: str, *, tensors: bool = True) -> OutputPlace:
+    return OutputPlace(path=PATH, line=line, callee=callee, tensors=tensors)
 
 
 OWN_LOSS = """
@@ -665,46 +672,138 @@ OWN_LOSS = """
         mean, spread = coder(
             x)
         out = model(mean)
-        loss = loss_of(out, y) + (spread.exp() + head(out)[1]).sum()
+        loss = loss_of(out, y) + (spread + head(out)[1].float()).sum() + size(x := y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     """
-CALLS = (_given(3, "coder", 2), _given(5, "model"), _given(6, "head", 2))
+CALLS = (_given(3, "coder"), _given(5, "model"), _given(6, "head"), _given(6, "size"))
 
 
 def test_what_models_give_on_a_cpu_is_float32_for_the_loss() -> None:
     text = source(OWN_LOSS)
     seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)
     done = rewritten(text, BF16, places=seen)
-    assert done.text == source(
+    head, _, body = done.text.partition("for x, y")
+    assert head == f"import torch\n\n{_FUNCTION}\n\n"
+    assert "for x, y" + body == source(
         """
-        import torch
         for x, y in loader:
             with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-                mean, spread = (each.float() for each in coder(
+                mean, spread = in_float32(coder(
                     x))
-                out = model(mean).float()
-                loss = loss_of(out, y) + (spread.exp() + head(out)[1]).sum()
+                out = in_float32(model(mean))
+                loss = loss_of(out, y) + (spread + in_float32(head(out))[1].float()).sum() + {SIZE}
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         """
-    )
-    again = replace(places_of(done.text), forward=Place(path=PATH, line=4))
-    moved = (_given(4, "coder", 2), _given(6, "model"), _given(7, "head", 2))
-    assert rewritten(done.text, BF16, places=replace(again, outputs=moved)).statuses == ["already"]
+    ).replace("{SIZE}", "in_float32(size(x := y))")
+    lines = done.text.splitlines()
+    moved = [
+        _given(
+            1 + next(at for at, line in enumerate(lines) if each.callee + "(" in line), each.callee
+        )
+        for each in CALLS
+    ]
+    again = replace(places_of(done.text), forward=moved[0], outputs=tuple(moved))
+    assert rewritten(done.text, BF16, places=again).statuses == ["already"]
 
 
-def test_what_models_give_on_a_gpu_stays() -> None:
+def test_what_models_give_on_a_gpu_or_without_tensors_stays() -> None:
     text = source(OWN_LOSS)
     seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)
-    assert "float()" not in rewritten(text, CUDA_BF16, places=seen).text
+    assert "in_float32" not in rewritten(text, CUDA_BF16, places=seen).text
+    none = tuple(replace(each, tensors=False) for each in CALLS)
+    assert "in_float32" not in rewritten(text, BF16, places=replace(seen, outputs=none)).text
 
 
-@pytest.mark.parametrize("other", [2, -1])
-def test_what_is_one_tensor_at_times_only_stays(other: int) -> None:
+def test_a_file_that_has_the_name_for_something_else_keeps_what_models_give() -> None:
+    text = source(OWN_LOSS).replace("import torch", "import torch\nin_float32 = 1")
+    seen = replace(places_of(text), outputs=(_given(6, "model"),))
+    assert "in_float32(" not in rewritten(text, BF16, places=seen).text
+
+
+def test_what_is_written_turns_bf16_alone_to_float32() -> None:
+    names: dict[str, Any] = {"torch": torch}
+    exec(_FUNCTION, names)
+    narrow, whole = torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.int64)
+    given = {"a": (narrow, None), "b": [whole, "c"]}
+    found = names["in_float32"](given)
+    assert found["a"][0].dtype == torch.float32 and found["a"][1] is None
+    assert found["b"][0] is whole and found["b"][1] == "c"
+
+
+def test_two_backward_passes_in_functions_of_their_own_are_refused() -> None:
     text = source(OWN_LOSS)
-    sometimes = (_given(5, "model"), _given(5, "model", other))
-    seen = replace(places_of(text), outputs=sometimes)
-    assert "float()" not in rewritten(text, BF16, places=seen).text
+    seen = places_of(text)
+    beside = Place(path=PATH, line=40)
+    assert seen.backward is not None
+    several = replace(seen, backwards=(seen.backward, beside))
+    assert "more than one backward" in rewritten(text, BF16, places=several).reason
+
+
+def test_what_evaluates_now_and_then_by_the_same_function_stays_outside() -> None:
+    check(
+        """
+        import torch
+
+        def loss_of(batch):
+            return model(batch)
+
+        def evaluate():
+            return loss_of(held_out)
+
+        def train():
+            for step, batch in enumerate(loader):
+                if step % 500 == 0:
+                    print(evaluate())
+                seen = evaluate()
+                loss = loss_of(batch)
+                loss.backward()
+        """,
+        """
+        import torch
+
+        def loss_of(batch):
+            return model(batch)
+
+        def evaluate():
+            return loss_of(held_out)
+
+        def train():
+            for step, batch in enumerate(loader):
+                if step % 500 == 0:
+                    print(evaluate())
+                seen = evaluate()
+                with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                    loss = loss_of(batch)
+                loss.backward()
+        """,
+        BF16,
+    )
+
+
+def test_losses_that_are_gathered_stay_together() -> None:
+    check(
+        """
+        import torch
+        for x, y in loader:
+            out = model(x)
+            losses = {"ce": ce(out, y)}
+            losses["dice"] = dice(out, y)
+            more.append(out.detach())
+            sum(losses.values()).backward()
+        """,
+        """
+        import torch
+        for x, y in loader:
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x)
+                losses = {"ce": ce(out, y)}
+                losses["dice"] = dice(out, y)
+            more.append(out.detach())
+            sum(losses.values()).backward()
+        """,
+        BF16,
+    )

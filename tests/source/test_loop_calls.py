@@ -91,6 +91,13 @@ def test_gradients_are_freed_by_default(before: str, after: str) -> None:
     check(f"optimizer.zero_grad({before})  # c\n", f"optimizer.zero_grad({after})  # c\n", TO_NONE)
 
 
+def test_gradients_are_freed_wherever_they_are_cleared() -> None:
+    text = "opt.zero_grad(set_to_none=False)\nother.zero_grad(False)\n" * 2
+    places = Places(zero_grad=Place(path=PATH, line=3))
+    done = rewritten(text, TO_NONE, places=places).text
+    assert done == "opt.zero_grad()\nother.zero_grad(False)\n" * 2
+
+
 def test_gradients_cleared_by_hand_are_refused() -> None:
     text = "for p in params:\n    p.grad.zero_()\n"
     places = Places(zero_grad=Place(path=PATH, line=2))

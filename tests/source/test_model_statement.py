@@ -260,7 +260,7 @@ def test_parts_of_a_module_that_is_called_stand_for_it(callee: str, changed: str
         optimizer = torch.optim.SGD(groups)
         """
     )
-    outputs = (OutputPlace(path=PATH, line=9, callee=callee, parts=0),)
+    outputs = (OutputPlace(path=PATH, line=9, callee=callee, tensors=True),)
     seen = Places(optimizer=Place(path=PATH, line=4), outputs=outputs)
     done = rewritten(text, LAST, places=seen)
     statement = f"{changed}.to(memory_format=torch.channels_last)\n"
@@ -276,7 +276,7 @@ def test_a_part_by_itself_stands_for_the_module_that_is_called() -> None:
         optimizer = torch.optim.SGD(model.encoder_q.parameters(), lr=0.1)
         """
     )
-    outputs = (OutputPlace(path=PATH, line=9, callee="model", parts=-1),)
+    outputs = (OutputPlace(path=PATH, line=9, callee="model", tensors=False),)
     seen = Places(optimizer=Place(path=PATH, line=2), outputs=outputs)
     assert "\nmodel.compile()\n" in rewritten(text, COMPILE, places=seen).text
 

@@ -109,6 +109,12 @@ def train(loader):
             "copies no batch to a device that it names",
         ),
         (LOOP.format(copy="x.to(device)").replace("in loader:", "in zip(a, b):"), "goes over"),
+        (
+            LOOP.format(copy="x.to(device)").replace(
+                "x = x.to(device)", "z = x.to(device); x.numpy()"
+            ),
+            "may use x on the host",
+        ),
         ("while True:\n    x = x.to(device)\n    loss.backward()\n", "for loop"),
         (LOOP.format(copy="x.to(device)") + "CopiedAhead = 1\n", "something else"),
     ],

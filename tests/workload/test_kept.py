@@ -3,8 +3,11 @@ seen.
 """
 
 import functools
+import mmap
 import random
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,9 +57,10 @@ def test_the_variables_of_the_function_around_it_count() -> None:
         def __getitem__(self, index: int) -> Any:
             return buffer[index]
 
-    before = kept_by(Inner())
+    dataset = Inner()
+    before = kept_by(dataset)
     buffer.append(3)
-    assert changed(before, kept_by(Inner())) == ("buffer",)
+    assert changed(before, kept_by(dataset)) == ("buffer",)
 
 
 def _write(values: Any) -> None:
@@ -79,6 +83,16 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], object]]] = {
         lambda model: torch.optim.SGD([nn.init.ones_(model.weight)]).step(),
     ),
     "an object": (SimpleNamespace(size=1), lambda inner: setattr(inner, "size", 2)),
+    "an object of a library": (
+        SimpleNamespace(table=object()),
+        lambda inner: setattr(inner, "table", object()),
+    ),
+    "a path": (SimpleNamespace(at=Path("a")), lambda inner: setattr(inner, "at", Path("b"))),
+    "a number of numpy's": (
+        SimpleNamespace(size=np.int64(1)),
+        lambda inner: setattr(inner, "size", np.int64(2)),
+    ),
+    "a table far down a list": ([{} for _ in range(99)], lambda rows: rows[70].update(label=1)),
 }
 
 
@@ -95,7 +109,10 @@ def test_a_change_is_seen_and_nothing_else(value: Any, change: Callable[[Any], o
 
 def test_what_processes_share_is_left_out() -> None:
     shared = torch.zeros(3).share_memory_()
-    assert kept_by(SimpleNamespace(shared=shared)) == {}
+    assert set(kept_by(SimpleNamespace(shared=shared))) == {"dataset"}
+    memory = mmap.mmap(-1, 64)
+    mapped = np.frombuffer(memory, dtype=np.uint8)[8:]
+    assert set(kept_by(SimpleNamespace(mapped=mapped))) == {"dataset"}
 
 
 def test_what_cannot_be_looked_at_is_passed_over() -> None:
@@ -104,7 +121,8 @@ def test_what_cannot_be_looked_at_is_passed_over() -> None:
         def __dict__(self) -> Any:  # type: ignore[override]
             raise RuntimeError("no")
 
-    assert "dataset.size" in kept_by(SimpleNamespace(inner=Unwilling(), size=1))
+    gone = weakref.proxy(Scaled())
+    assert "dataset.size" in kept_by(SimpleNamespace(inner=Unwilling(), gone=gone, size=1))
 
 
 def test_a_dataset_that_holds_itself_comes_to_an_end() -> None:

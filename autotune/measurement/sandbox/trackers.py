@@ -2,10 +2,13 @@
 that it leaves to the environment.
 """
 
+import contextlib
 import functools
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,10 +23,11 @@ def keep_at_home() -> None:
     """From now on, trackers that this process imports send nothing away, whatever the program asks
     them for.
     """
-    changes = {
+    changes: dict[str, Callable[[Any], None]] = {
         "wandb": _disable_wandb,
-        "mlflow": _keep_mlflow_local,
+        "mlflow": functools.partial(_keep_mlflow_local, os.environ.get("MLFLOW_TRACKING_URI")),
         "huggingface_hub.hf_api": _keep_models_at_home,
+        "huggingface_hub.repository": _keep_clones_at_home,
     }
     sys.meta_path.insert(0, _AfterImport(changes))
 
@@ -53,19 +57,51 @@ class _AfterImport:
 
 
 def _disable_wandb(wandb: Any) -> None:
-    """`wandb.init(mode="online")` wins over the environment."""
+    """`wandb.init(mode="online")` wins over the environment, and sweeps ask for no mode: what one
+    starts is trained once here, with the first of each parameter's values.
+    """
     init = getattr(wandb, "init", None)
     if init is None:  # a folder of that name, or a module of the user's
         return
+    chosen: dict[str, Any] = {}
 
     def disabled(*args: Any, **kwargs: Any) -> Any:
+        given = kwargs.get("config") or {}
+        if chosen and isinstance(given, dict):
+            kwargs["config"] = {**given, **chosen}
         return init(*args, **{**kwargs, "mode": "disabled"})
 
+    def sweep(sweep: Any, *_args: Any, **_kwargs: Any) -> str:
+        given = sweep if isinstance(sweep, dict) else {}
+        chosen.update(_first_values(given.get("parameters", {})))
+        return "not-sent"
+
+    def agent(_sweep: Any, function: Callable[[], Any] | None = None, **_kwargs: Any) -> None:
+        if function is not None:
+            function()
+
     wandb.init = disabled
+    wandb.sweep, wandb.agent = sweep, agent
 
 
-def _keep_mlflow_local(mlflow: Any) -> None:
-    """`set_tracking_uri` and a client's own address win over the environment."""
+def _first_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for each parameter of a sweep."""
+    found: dict[str, Any] = {}
+    for name, told in parameters.items():
+        if "parameters" in told:
+            found[name] = _first_values(told["parameters"])
+        else:
+            values = told.get("values") or [told.get("min")]
+            found[name] = told.get("value", values[0])
+    return found
+
+
+def _keep_mlflow_local(home: str | None, mlflow: Any) -> None:
+    """`set_tracking_uri` and a client's own address win over the environment, which the program may
+    change before it imports mlflow: `home` is what it was.
+    """
+    if home and hasattr(mlflow, "set_tracking_uri"):
+        mlflow.set_tracking_uri(home)
     for name in ("set_tracking_uri", "set_registry_uri"):
         for owner in (mlflow, getattr(mlflow, "tracking", None)):
             if hasattr(owner, name):
@@ -90,6 +126,31 @@ def _keep_models_at_home(hub: Any) -> None:
         setattr(api, name, staticmethod(unsent))
         if hasattr(hub, name):  # the same, of an object that the module has made
             setattr(hub, name, unsent)
+
+
+def _keep_clones_at_home(hub: Any) -> None:
+    """Nothing is pulled or pushed by git (the Hub's client before 1.0)."""
+    if hasattr(hub, "Repository"):
+        hub.Repository = _Folder
+
+
+class _Folder:
+    """Stands in for a clone of a repository on the Hub: an ordinary folder."""
+
+    def __init__(self, local_dir: str | os.PathLike[str], *_args: Any, **_kwargs: Any) -> None:
+        self.local_dir = local_dir
+        os.makedirs(local_dir, exist_ok=True)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _ignored
+
+    @contextmanager
+    def commit(self, *_args: Any, **_kwargs: Any) -> Iterator["_Folder"]:
+        """As the clone's: what is written inside lies in its folder."""
+        with contextlib.chdir(self.local_dir):
+            yield self
 
 
 def _unsent(names_a_repo: bool, *args: Any, run_as_future: bool = False, **kwargs: Any) -> Any:

@@ -102,6 +102,7 @@ def _note(live: Live, tensors: Any) -> None:
     live.forward_begun = False
     if live.discovering:
         live.note_place("backward")
+        live.backward_places.update(filter(None, [live.places.get("backward")]))
     if live.stranger is not None and not live.drawn and not live.drawn_in_thread:
         live.drawn.append(live.stranger)  # it trains after all
     live.stranger, live.looked = None, False

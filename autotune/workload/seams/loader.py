@@ -87,7 +87,10 @@ def _note_epoch(loader: Any) -> None:
     thorough = loader.num_workers > 0
     if thorough and epochs >= _EPOCHS_LOOKED_AT:
         return
-    told = kept_to_read(loader) if thorough else plain_state(loader.dataset)
+    try:
+        told = kept_to_read(loader) if thorough else plain_state(loader.dataset)
+    except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
+        return
     if before is not None and before != told:
         setattr(loader, CHANGING, True)
     setattr(loader, TOLD, (epochs + 1, told))

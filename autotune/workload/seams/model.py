@@ -5,6 +5,8 @@ found carries its own hook in `_compiled_call_impl`, the attribute that `nn.Modu
 inner modules cost nothing, and torch.compile never traces it.
 """
 
+import weakref
+from itertools import islice
 from typing import Any
 
 import torch
@@ -54,14 +56,13 @@ def _lasting(live: Live, module: nn.Module) -> nn.Module:
     differential equation does), the model that it wraps.
     """
     weights, kind = set(map(id, module.parameters())), type(module)
-    for part in module.modules() if weights else ():
+    for part in islice(module.modules(), 1, None) if weights else ():
         if live.wrapped.get(part) is kind and set(map(id, part.parameters())) == weights:
             for wrapper in live.wrapping(part, kind):
                 live.unhook(wrapper, _CALL)
             return part
-    for part in module.modules():
-        if part is not module:
-            live.wrapped.setdefault(part, kind)
+    for part in islice(module.modules(), 1, None):
+        live.wrapped.setdefault(part, kind)
     return module
 
 
@@ -153,6 +154,8 @@ def set_up(live: Live, module: nn.Module) -> None:
     if live.setup.nudge:
         _nudge(module, live.setup.nudge)
     live.trained.add(module)
+    if live.frozen is not None and live.frozen() is module:  # it was no teacher
+        live.places.pop("frozen", None)
 
 
 def _nudge(module: nn.Module, share: float) -> None:
@@ -188,6 +191,7 @@ def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
         return call
     if live.discovering and not live.forward_begun:
         live.note_place("frozen")
+        live.frozen = weakref.ref(module)
     if precision is None:
         return call
     return torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))(call)
