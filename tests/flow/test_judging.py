@@ -53,11 +53,13 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     reason = "The losses part by 28.0%, where noise explains 24.5%."
     parted = builders.parity(same_training=False, steps=90, reason=reason)
     exact = builders.parity(same_training=False, steps=90, reason="Step 2 has another loss.")
+    scattered = builders.parity(same_training=False, steps=90, reason="The loss scatters 2 times.")
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
     loss = Ratio(estimate=0.8, low=0.7, high=0.9)
     assert judging._steps_that_part(builders.verdict(parity=parted, speedup=gain)) == 90
     assert judging._steps_that_part(builders.verdict(parity=parted, speedup=loss)) == 0
-    assert judging._steps_that_part(builders.verdict(parity=exact, speedup=gain)) == 0
+    assert judging._steps_that_part(builders.verdict(parity=exact, speedup=gain)) == 90
+    assert judging._steps_that_part(builders.verdict(parity=scattered, speedup=gain)) == 0
     assert judging._steps_that_part(builders.verdict(parity=None, speedup=gain)) == 0
     assert judging._steps_that_part(builders.verdict(speedup=gain)) == 0
     partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)

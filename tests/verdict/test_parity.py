@@ -133,6 +133,14 @@ def test_settings_that_promise_the_same_numbers_are_held_to_it(baseline):
     assert parity(baseline, nearly, EQUIVALENT).same_training is True
 
 
+def test_a_program_whose_random_numbers_differ_in_each_run_has_no_same_numbers(baseline):
+    other, third = train(stream=1), train(stream=2)
+    assert parity(baseline, other, Semantics.IDENTICAL).same_training is False
+    assert parity(baseline, other, Semantics.IDENTICAL, nudged=third).same_training is True
+    alike = [each * (1 + 1e-7) for each in baseline]
+    assert parity(baseline, other, Semantics.IDENTICAL, nudged=alike).same_training is False
+
+
 def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     chance = random.Random(0)
     first = [2.3 * math.exp(-step / 80) + chance.gauss(0, 0.1) for step in range(STEPS)]
