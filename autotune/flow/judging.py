@@ -8,10 +8,10 @@ from dataclasses import replace
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.emitting import tried_out
 from autotune.flow.trying import FEWEST_TRIALS, Found
-from autotune.knobs import unconfirmed
+from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config
 from autotune.measurement.losses import LossSeconds
-from autotune.measurement.measurement import Failure
+from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
@@ -54,7 +54,7 @@ def judge(
     handing back.
     """
     untried = _why_untried(context, profiled, space, found)
-    best = found.best
+    best = _shown(found.best)
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
         emission, whole = tried_out(context, best.config, profiled.seen)
@@ -78,6 +78,15 @@ def judge(
     if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
+
+
+def _shown(best: Trial) -> Trial:
+    """`best` without the settings that its run had but did not show: without, it was as fast."""
+    if not isinstance(best.outcome, Measurement):
+        return best
+    unclear = doubts(best.config, best.outcome.seen)
+    config = {name: value for name, value in best.config.items() if name not in unclear}
+    return replace(best, config=config)
 
 
 def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emission:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from autotune.flow.answered import trials_key
 from autotune.flow.context import Context
 from autotune.flow.rematch import settle
-from autotune.knobs import unconfirmed
+from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
@@ -204,7 +204,7 @@ def _measure(
         enough=is_lost,
         most_not_finite=MOST_NOT_FINITE if diverging else 0.0,
     )
-    if isinstance(outcome, Measurement) and (missing := unconfirmed(config, outcome.seen)):
+    if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])
     return outcome
 

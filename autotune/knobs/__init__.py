@@ -128,9 +128,17 @@ def _why(name: str, seen: Seen) -> str:
 
 def unconfirmed(config: Config, seen: Seen) -> list[str]:
     """As `unobserved`, and each setting which that run had without showing what it does."""
-    doubts = ((name, by_name(name).doubted(seen)) for name, value in config.items() if value)
-    said = [f"{_asked_for(name, config[name])}, and {doubt}" for name, doubt in doubts if doubt]
+    said = [
+        f"{_asked_for(name, config[name])}, and {doubt}"
+        for name, doubt in doubts(config, seen).items()
+    ]
     return unobserved(config, seen) or said
+
+
+def doubts(config: Config, seen: Seen) -> dict[str, str]:
+    """Why a run that had these settings of `config` does not show what they do."""
+    found = {name: by_name(name).doubted(seen) for name, value in config.items() if value}
+    return {name: doubt for name, doubt in found.items() if doubt}
 
 
 def blamed(config: Config, reason: str) -> Config:

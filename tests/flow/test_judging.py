@@ -1,11 +1,13 @@
 """Losses that part are held against how far rounding alone takes the training."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from autotune.flow import judging
+from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
@@ -64,6 +66,16 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     assert judging._steps_that_part(builders.verdict(speedup=gain)) == 0
     partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)
     assert judging._steps_that_part(builders.verdict(speedup=gain, delivered=partly)) == 90
+
+
+def test_workers_that_no_second_epoch_has_shown_to_live_on_are_not_judged() -> None:
+    own = builders.seen().loader
+    assert own is not None
+    config: Config = {"num_workers": 2, "persistent_workers": True}
+    for epochs, kept in ((1, {"num_workers": 2}), (2, config)):
+        loader = replace(own, num_workers=2, persistent_workers=True, epochs=epochs)
+        outcome = builders.measurement(9.0, seen=builders.seen(loader=loader))
+        assert judging._shown(builders.trial(1, config, outcome)).config == kept
 
 
 def test_a_patch_that_trains_otherwise_is_not_handed_back() -> None:

@@ -60,12 +60,27 @@ def test_a_change_in_the_settings_that_an_argument_names_makes_another(project: 
 def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
     project: Path,
 ) -> None:
-    (project / "model.py").write_text('NAMED = "settings.toml", "notes.py", "missing.json"\n')
+    named = ("settings.toml", "config.py", "notes.txt", "missing.json")
+    (project / "model.py").write_text(f"NAMED = {named}\n")
     before = study_key(context("--lr", "1"))
-    (project / "notes.py").write_text("changed = True\n")
+    (project / "notes.txt").write_text("changed\n")
     assert study_key(context("--lr", "1")) == before
     (project / "settings.toml").write_text("lr = 0.2\n")
-    assert study_key(context("--lr", "1")) != before
+    after = study_key(context("--lr", "1"))
+    (project / "config.py").write_text("lr = 0.2\n")
+    assert len({before, after, study_key(context("--lr", "1"))}) == 3
+
+
+def test_variables_count_that_are_not_of_the_shell_or_a_job(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "model.py").write_text(r"NAMED = '_', 'SLURM_JOB_ID', 'RATE', '\ud800'" + "\n")
+    keys = []
+    for name in ("SLURM_JOB_ID", "_", "RATE"):
+        keys.append(study_key(context()))
+        monkeypatch.setenv(name, "another")
+    keys.append(study_key(context()))
+    assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
 def test_other_arguments_and_another_machine_make_another(project: Path) -> None:

@@ -143,6 +143,24 @@ def test_of_settings_that_fail_without_a_word_half_are_tried_at_a_time() -> None
     assert len(trials) - len(failed) == 2 * 2 * 2
 
 
+def test_what_fails_together_only_is_tried_by_itself() -> None:
+    profile = program(data=0.1, waiting=False)
+    searched = space(
+        num_workers=(0, 1), channels_last=(False, True), optimizer=("forloop", "fused")
+    )
+    planner = planner_for(searched, profile)
+    why = Failure(kind="crashed", reason="RuntimeError: no")
+    guilty = {"channels_last", "optimizer"}
+    trials = [trial(0, {}, 100), trial(1, {"optimizer": "fused"}, 100)]
+    together: Config = {"channels_last": True, "optimizer": "fused"}
+    for config in (together, {**together, "num_workers": 1}):
+        trials.append(Trial(number=len(trials), config=config, outcome=why, seconds=1.0))
+    while (proposal := planner.propose(trials)) is not None:
+        assert not guilty <= set(proposal.config)
+        trials.append(trial(len(trials), proposal.config, 100))
+    assert {"channels_last": True} in [each.config for each in trials]
+
+
 def test_one_failure_of_two_settings_does_not_condemn_either() -> None:
     profile = program(data=0.1, waiting=False)
     searched = space(channels_last=(False, True), optimizer=("forloop", "fused"))

@@ -92,6 +92,20 @@ with open("formats", "w") as file:
     assert set((tmp_path / "formats").read_text().split()) == {"torch.bfloat16"}
 
 
+def test_a_model_that_trains_is_not_its_own_teacher(tmp_path: Path) -> None:
+    pseudo = "with torch.no_grad():\n            wanted = model(x)\n        loss = "
+    text = "import torch\n" + PLAIN.replace("loss = ", pseudo)
+    assert text != PLAIN and observe(text, tmp_path).places.frozen is None
+
+
+def test_every_line_of_a_backward_pass_is_seen(tmp_path: Path) -> None:
+    twice = "loss.backward(retain_graph=True)\n        loss.backward()"
+    text = PLAIN.replace("loss.backward()", twice)
+    places = observe(text, tmp_path).places
+    found = [text.splitlines()[each.line - 1].strip() for each in places.backwards]
+    assert found == ["loss.backward(retain_graph=True)", "loss.backward()"]
+
+
 def test_weights_that_are_used_without_gradients_meanwhile_have_theirs_all_the_same(
     tmp_path: Path,
 ) -> None:
@@ -153,29 +167,22 @@ def test_what_models_give_on_a_cpu_is_float32_again(tmp_path: Path) -> None:
 def test_each_call_of_a_model_is_seen_with_what_it_gave(tmp_path: Path) -> None:
     outputs = observe(TWO_MODELS, tmp_path).places.outputs
     lines = TWO_MODELS.splitlines()
-    found = {(lines[each.line - 1].strip(), each.callee, each.parts) for each in outputs}
+    found = {(lines[each.line - 1].strip(), each.callee, each.tensors) for each in outputs}
     assert found == {
-        ("mean, spread = coder(x)", "coder", 2),
-        ("(criterion(classify(", "classify", 0),
+        ("mean, spread = coder(x)", "coder", True),
+        ("(criterion(classify(", "classify", True),
     }
 
 
 ODD_CALLS = (
     HEAD
     + """
-class Aided(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(8, 2)
-    def forward(self, x):
-        given = self.inner(x)
-        return given, (given if self.training else None)
-aided, changing = Aided(), nn.Linear(8, 2)
+aided, changing = nn.Linear(8, 2), nn.Linear(8, 2)
 optimizer = torch.optim.SGD([*aided.parameters(), *changing.parameters()], lr=0.1)
 for x, y in DataLoader(dataset, batch_size=4):
-    first, second = aided(x)
+    first = aided(x)
     third = torch.stack(list(map(changing, (x, x)))).mean(0)
-    loss = criterion(first + second + third, y)
+    loss = criterion(first + third, y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -183,7 +190,6 @@ for x, y in DataLoader(dataset, batch_size=4):
 )
 
 
-def test_what_may_be_something_else_in_evaluation_is_not_counted_on(tmp_path: Path) -> None:
-    """And what C calls is no call of the line's own."""
+def test_what_c_calls_is_no_call_of_the_line_s_own(tmp_path: Path) -> None:
     outputs = observe(ODD_CALLS, tmp_path).places.outputs
-    assert [(each.callee, each.parts) for each in outputs] == [("aided", -1)]
+    assert [(each.callee, each.tensors) for each in outputs] == [("aided", True)]

@@ -374,6 +374,23 @@ def test_workers_of_a_loader_that_is_made_anew_end_with_it(tmp_path: Path) -> No
     assert int((tmp_path / "lived").read_text()) <= 2  # an epoch's, and the next one's
 
 
+def test_a_part_that_is_called_by_itself_too_is_not_taken_for_its_whole(tmp_path: Path) -> None:
+    text = program(
+        """
+        coder = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+        whole = nn.Sequential(coder, nn.Linear(8, 2))
+        optimizer = torch.optim.SGD(whole.parameters(), lr=1e-2)
+        for step in range(200):
+            loss = whole(inputs[:20]).square().mean() + coder(inputs[:20]).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    _, _, seen = run(text, steps(3), Tell(), folder=tmp_path)[:3]
+    assert max(model.parameters for model in seen.models) == 8 * 8 + 8 + 8 * 2 + 2
+
+
 def test_a_model_that_is_wrapped_anew_for_each_call_is_followed(tmp_path: Path) -> None:
     """As the solver of a neural differential equation does, which gives it a time first."""
     text = program(

@@ -56,7 +56,8 @@ def _lasting(live: Live, module: nn.Module) -> nn.Module:
     differential equation does), the model that it wraps.
     """
     weights, kind = set(map(id, module.parameters())), type(module)
-    for part in islice(module.modules(), 1, None) if weights else ():
+    may_be_new = bool(weights) and module not in live.wrapped  # no part of another that was called
+    for part in islice(module.modules(), 1, None) if may_be_new else ():
         if live.wrapped.get(part) is kind and set(map(id, part.parameters())) == weights:
             for wrapper in live.wrapping(part, kind):
                 live.unhook(wrapper, _CALL)
