@@ -1,5 +1,6 @@
 """Which directories are protected, and what is mounted where."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,13 @@ def test_what_other_modules_settings_and_variables_name_is_protected(
 
 def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machine() -> None:
     assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])
+
+
+@pytest.mark.parametrize("path", ["/..", "/./", "/tmp/../..", "/proc/../dev", "/tmp/../tmp/x"])
+def test_no_spelling_of_the_machine_s_own_directories_protects_them(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(f"open('{path}')\n")
+    found = {os.path.realpath(each) for each in protected_directories(tmp_path / "train.py")}
+    assert not found & {"/", "/dev", "/proc", "/tmp"}

@@ -73,10 +73,9 @@ def _written_in(texts: Iterable[Path]) -> list[Path]:
         named.update((_QUOTED if file.suffix == ".py" else _BARE).findall(text))
         named.update(os.environ.get(name, "") for name in set(_VARIABLE.findall(text)))
     own = [path for path in sorted(named) if os.path.isabs(path) and _names_a_place(path)]
-    found = [
-        _nearest_directory(Path(path)) for path in own if not is_in((*PROGRAMS, *SYSTEM), path)
-    ]
-    return [each for each in dict.fromkeys(found) if str(each) not in SHARED]
+    found = dict.fromkeys(_nearest_directory(Path(path)) for path in own)
+    elsewhere = (*PROGRAMS, *SYSTEM)
+    return [each for each in found if not (str(each) in SHARED or is_in(elsewhere, str(each)))]
 
 
 def _read(file: Path) -> str:
@@ -128,7 +127,9 @@ def _names_a_place(value: str) -> bool:
 
 
 def _nearest_directory(path: Path) -> Path:
-    """`path` or the directory above it that exists; the working directory in place of "/"."""
-    path = path.expanduser().absolute()
+    """`path` or the directory above it that exists, without links; the working directory in place
+    of "/".
+    """
+    path = Path(os.path.realpath(os.path.expanduser(path)))
     found = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
     return Path.cwd() if found == Path("/") else found
