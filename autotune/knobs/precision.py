@@ -68,6 +68,9 @@ class Precision(Knob):
             return Skip(
                 reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
             )
+        if not seen.backwards_per_step and seen.optimizer is not None:
+            reason = "the gradients come from no backward pass, up to which autocast would reach"
+            return Skip(reason=reason, impossible=True)
         if seen.models and all(model.dtype == "float64" for model in seen.models):
             reason = "the model computes in float64, which autocast leaves as it is"
             return Skip(reason=reason, impossible=True)

@@ -44,8 +44,11 @@ class Emission:
         return any(edit.knob == "compile" and edit.status == "done" for edit in self.edits)
 
     def withdrawn(self, reason: str) -> "Emission":
-        """Nothing to hand back, for this `reason`."""
-        edits = (replace(edit, status="refused", reason=reason) for edit in self.edits)
+        """Nothing to hand back, for this `reason`; what was refused for one of its own keeps it."""
+        edits = (
+            edit if edit.status == "refused" else replace(edit, status="refused", reason=reason)
+            for edit in self.edits
+        )
         return Emission(root=self.root, edits=tuple(edits))
 
 

@@ -162,6 +162,13 @@ def after_imports(script: Script, lines: list[str]) -> Change:
     return after_line(script, line, [*above, *lines, *below])
 
 
+def defined_after_imports(script: Script, lines: list[str]) -> Change:
+    """A definition's `lines` after the file's imports, two blank lines before and behind it."""
+    line = import_line(script)
+    own = next((n for n in range(2) if script.line_text(line + 1 + n).strip()), 2)
+    return after_line(script, line, [*(["", ""] if line else []), *lines, *[""] * (2 - own)])
+
+
 def import_line(script: Script) -> int:
     """The last line of the file's imports: of those at its top, and of the one that binds torch.
 

@@ -7,6 +7,8 @@ from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.script import Function, is_method, last_name
 
+_GATHERING = ("append", "extend", "insert", "add", "update", "setdefault")
+
 
 def loss_names(backward: Call) -> set[str]:
     """The variables in the expression that `backward` is called on."""
@@ -26,8 +28,8 @@ def given_names(statement: ast.stmt) -> set[str]:
     match statement:
         case ast.For(target=target):
             return names_in(target)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-            return {name}
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method))):
+            return {name} if method in _GATHERING else set()
         case ast.Assign() | ast.AugAssign():
             changed = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]

@@ -4,7 +4,7 @@ import ast
 from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
-from autotune.source.insertions import after_imports, before, imports_added, snippet
+from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program
@@ -71,7 +71,7 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
         if wanted.name in {*script.own_names(), *script.imports}:
             reason = f"the file uses the name {wanted.name} for something else"
             raise call.refusal(reason, hand_step)
-        return [after_imports(script, ["", *code.strip().splitlines(), ""])]
+        return [defined_after_imports(script, code.strip().splitlines())]
     return []
 
 

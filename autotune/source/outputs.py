@@ -2,7 +2,7 @@
 
 import ast
 
-from autotune.source.insertions import Snippet, after_imports, imports_added, snippet
+from autotune.source.insertions import Snippet, defined_after_imports, imports_added, snippet
 from autotune.source.program import Change, Program
 from autotune.source.script import Script, last_name
 
@@ -50,7 +50,7 @@ def _widened(program: Program, script: Script) -> list[Change]:
     changes = [change for call in found for change in _inside(script, call)]
     if not _defines(script, made):
         changes += imports_added(script, made.imports)
-        changes.append(after_imports(script, ["", *made.lines, ""]))
+        changes.append(defined_after_imports(script, made.lines))
     return changes
 
 

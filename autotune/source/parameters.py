@@ -30,8 +30,20 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     different = {script.meaning(owner): owner for owner in outermost}
     if whole := _whole(list(different.values()), called):
         return whole
+    if not owners:
+        return _only_called_in(first[0], called)
     one = list(different.values()) if len(different) == 1 else []
     return one[0] if one and _is_named(one[0]) else None
+
+
+def _only_called_in(given: ast.expr, called: Collection[str]) -> ast.expr | None:
+    """The one of the `called` that `given` asks for its parameters in a way of its own
+    (`model.groups(lr)`).
+    """
+    parts = [at for at in ast.walk(given) if isinstance(at, ast.Name | ast.Attribute)]
+    known = {ast.unparse(at): at for at in parts if ast.unparse(at) in called}
+    known.pop("self", None)
+    return next(iter(known.values())) if len(known) == 1 else None
 
 
 def _whole(parts: Sequence[ast.expr], called: Collection[str]) -> ast.expr | None:

@@ -2,7 +2,7 @@
 
 import ast
 
-from autotune.source.insertions import after_imports, imports_added, snippet
+from autotune.source.insertions import defined_after_imports, imports_added, snippet
 from autotune.source.loss import stored_names
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Program, Refusal
@@ -83,7 +83,7 @@ def prefetch_to_device(program: Program) -> Program:
     start, end = script.start(loader), script.end(loader)
     changes = [
         *imports_added(script, made.imports),
-        after_imports(script, ["", *made.lines, ""]),
+        defined_after_imports(script, made.lines),
         Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
         Change(path=script.path, start=end, end=end, text=f", {device})"),
     ]

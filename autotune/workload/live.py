@@ -68,6 +68,8 @@ class Live:
     stepping: bool = False
     in_backward: bool = False
     backwards: int = 0
+    backwards_before: int = 0  # the last step
+    own_gradients: bool = False  # some step had no backward pass
     others: int = 0  # steps of other optimizers since the leading one's last
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
     # Since the last backward, with samples, otherwise.
@@ -175,7 +177,7 @@ class Live:
         self.batches.clear()
         self.places.clear()
         self.leading_loader = self.training_iterator = self.batch = None
-        self.backwards = self.skipped = self.ahead = 0
+        self.backwards = self.backwards_before = self.skipped = self.ahead = 0
         self.copied = Copied()
         self.outputs = Outputs()
         self.pace.pass_over()
@@ -222,7 +224,7 @@ class Live:
 
     def end_step(self) -> None:
         """An optimizer step is complete."""
-        self.draw_began = None
+        self.draw_began, self.backwards_before = None, self.backwards
         self.others = self.replayed = 0
         if self.discovering:
             self.clock.follow(self.device())
@@ -236,7 +238,7 @@ class Live:
         changes = setup.micro_batches > 1 or setup.precision or setup.prefetch_to_device
         fed = self.kept_batches or self.rehearsal or self.leading_loader is None or not self.leader
         other = self.discovering or self.elsewhere or self.drawn_in_thread or self.scaler_seen
-        return not (changes or fed or other or self.pace.away)
+        return not (changes or fed or other or self.own_gradients or self.pace.away)
 
     def device(self) -> torch.device:
         """Where what trains has its parameters; the CPU as long as nobody knows."""

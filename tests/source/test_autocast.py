@@ -758,8 +758,9 @@ def test_what_evaluates_now_and_then_by_the_same_function_stays_outside() -> Non
             for step, batch in enumerate(loader):
                 if step % 500 == 0:
                     print(evaluate())
+                    self.evaluate()
                 seen = evaluate()
-                loss = loss_of(batch)
+                loss = self.weight * loss_of(batch)
                 loss.backward()
         """,
         """
@@ -775,9 +776,10 @@ def test_what_evaluates_now_and_then_by_the_same_function_stays_outside() -> Non
             for step, batch in enumerate(loader):
                 if step % 500 == 0:
                     print(evaluate())
+                    self.evaluate()
                 seen = evaluate()
                 with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-                    loss = loss_of(batch)
+                    loss = self.weight * loss_of(batch)
                 loss.backward()
         """,
         BF16,

@@ -281,6 +281,20 @@ def test_a_part_by_itself_stands_for_the_module_that_is_called() -> None:
     assert "\nmodel.compile()\n" in rewritten(text, COMPILE, places=seen).text
 
 
+def test_a_model_that_gives_its_groups_itself_is_the_one_that_is_called() -> None:
+    text = source(
+        """
+        import torch
+        optimizer = torch.optim.SGD(model.module.groups(args.lr), lr=args.lr)
+        """
+    )
+    outputs = (OutputPlace(path=PATH, line=9, callee="model", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=2), outputs=outputs)
+    done = rewritten(text, LAST, places=seen)
+    assert "\nmodel.to(memory_format=torch.channels_last)\n" in done.text
+    assert rewritten(text, LAST, places=replace(seen, outputs=())).statuses == ["refused"]
+
+
 def test_every_model_that_has_an_optimizer_is_changed() -> None:
     text = source("""
         import torch

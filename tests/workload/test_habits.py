@@ -1,18 +1,20 @@
 """Training programs of every habit are seen and set up as plain ones are."""
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from autotune.knobs import unconfirmed, unobserved
-from autotune.knobs.knob import Config
+from autotune.knobs import by_name, unconfirmed, unobserved
+from autotune.knobs.knob import Config, Skip
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.window import DRAIN, REPLAY_HOST, Window
+from tests import builders
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
 
 
@@ -372,6 +374,39 @@ def test_workers_of_a_loader_that_is_made_anew_end_with_it(tmp_path: Path) -> No
     assert window_of(run(text, steps(15), folder=tmp_path)).samples == 15 * 50
     run(text, steps(99), folder=tmp_path)
     assert int((tmp_path / "lived").read_text()) <= 2  # an epoch's, and the next one's
+
+
+@pytest.mark.parametrize("drawn", ["for x, y in loader:", "for x, y in tqdm(loader):"])
+def test_gradients_that_no_backward_pass_made_train_on_what_was_drawn(
+    drawn: str, tmp_path: Path
+) -> None:
+    """As with `torch.func`, for private training."""
+    text = program(
+        f"""
+        from torch.func import functional_call, grad_and_value, vmap
+        tqdm = iter
+        model = nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        def loss_of(weights, x, y):
+            return nn.functional.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
+        per_sample = vmap(grad_and_value(loss_of), in_dims=(None, 0, 0))
+        loader = DataLoader(TensorDataset(inputs, targets), batch_size=20)
+        for epoch in range(99):
+            {drawn}
+                weights = {{name: each.detach() for name, each in model.named_parameters()}}
+                found, _ = per_sample(weights, x, y)
+                for name, each in model.named_parameters():
+                    each.grad = found[name].mean(0)
+                optimizer.step()
+        """
+    )
+    reports = run(text, steps(10), Tell(), steps(20), folder=tmp_path)
+    first, seen, later = reports[1:4]
+    assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Window)
+    assert (first.samples, later.samples) == (10 * 20, 20 * 20)
+    assert seen.loader is not None and seen.backwards_per_step == 0
+    offered = by_name("precision").domain(builders.profile(seen=replace(seen, autocast="")))
+    assert isinstance(offered, Skip) and "no backward pass" in offered.reason
 
 
 def test_a_part_that_is_called_by_itself_too_is_not_taken_for_its_whole(tmp_path: Path) -> None:

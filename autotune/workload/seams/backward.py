@@ -99,22 +99,11 @@ def _install_grad(live: Live) -> None:
 
 
 def _note(live: Live, tensors: Any) -> None:
-    live.forward_begun = False
     if live.discovering:
         live.note_place("backward")
         live.backward_places.update(filter(None, [live.places.get("backward")]))
-    if live.stranger is not None and not live.drawn and not live.drawn_in_thread:
-        live.drawn.append(live.stranger)  # it trains after all
-    live.stranger, live.looked = None, False
-    if live.leading_loader is None and not live.drawn:
-        # Without a module to call, a step counts as one sample.
-        live.pace.pending_samples += live.forward_samples or int(not live.models)
-        live.forward_samples = 0
+    loader.note_batch(live)
     live.backwards += 1
-    if live.drawn:
-        loader.note_training(live)
-    live.pace.pending_samples += live.fresh_samples
-    live.fresh_samples = 0
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None

@@ -213,6 +213,22 @@ def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:
     return batches.split(draw(iterator), count)
 
 
+def note_batch(live: Live) -> None:
+    """What was drawn is trained on."""
+    live.forward_begun = False
+    if live.stranger is not None and not live.drawn and not live.drawn_in_thread:
+        live.drawn.append(live.stranger)  # it trains after all
+    live.stranger, live.looked = None, False
+    if live.leading_loader is None and not live.drawn:
+        # Without a module to call, a step counts as one sample.
+        live.pace.pending_samples += live.forward_samples or int(not live.models)
+        live.forward_samples = 0
+    if live.drawn:
+        note_training(live)
+    live.pace.pending_samples += live.fresh_samples
+    live.fresh_samples = 0
+
+
 def note_training(live: Live) -> None:
     """A backward pass follows what was drawn: those loaders train, and one of them counts the
     samples.

@@ -13,7 +13,7 @@ from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.seams import model
+from autotune.workload.seams import loader, model
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
@@ -96,6 +96,8 @@ def _any_step(live: Live) -> Any:
             return _rehearse_step(live, self)
         if args or kwargs:
             args, kwargs = _with_timed_closure(live, args, kwargs)
+        elif live.drawn and live.backwards == live.backwards_before:
+            _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
         update = type(self).step
@@ -116,6 +118,15 @@ def _any_step(live: Live) -> Any:
         return outcome
 
     return step
+
+
+def _note_own_gradients(live: Live, optimizer: Any) -> None:
+    """A step whose gradients came from no backward pass (`torch.func`, `torch.autograd.grad`)
+    trains on what was drawn for it.
+    """
+    if live.leader is None or live.leader() is optimizer:
+        live.own_gradients = True
+        loader.note_batch(live)
 
 
 def _with_timed_closure(
