@@ -68,7 +68,7 @@ class Precision(Knob):
             return Skip(
                 reason=f"the model's weights are {_DTYPES[str(own)]} already", impossible=True
             )
-        if not seen.backwards_per_step and seen.optimizer is not None:
+        if seen.makes_own_gradients:
             reason = "the gradients come from no backward pass, up to which autocast would reach"
             return Skip(reason=reason, impossible=True)
         if seen.models and all(model.dtype == "float64" for model in seen.models):

@@ -123,9 +123,8 @@ def _shares(
     at_work = {phase for phase in PHASES if any(phase in window.phases for window in windows)}
     shares = {phase: spent[phase] / seconds for phase in PHASES if phase in at_work and seconds}
     shares["other"] = max(0.0, 1.0 - sum(shares.values()))
-    if (
-        not seen.models and shares.get("forward", 0.0) < shares["other"]
-    ):  # see the doubt "no module"
+    unseen = not seen.models or seen.makes_own_gradients  # see the doubts of these names
+    if unseen and shares.get("forward", 0.0) < shares["other"]:
         shares["forward"] = shares.get("forward", 0.0) + shares["other"]
         shares["other"], at_work = 0.0, at_work | {"forward"}
     if seen.loader and seen.loader.threaded:

@@ -37,6 +37,8 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         )
     if not seen.models:
         found.append(_no_module())
+    elif seen.makes_own_gradients:
+        found.append(_no_backward())
     if seen.shapes > _MOST_SHAPES:
         found.append(
             Doubt(
@@ -74,5 +76,14 @@ def _no_module() -> Doubt:
         evidence="The program calls no module that can be watched (a function that is compiled, or "
         "weights of its own): the forward pass and its other Python cannot be told apart, and "
         "without a DataLoader a step counts as one sample.",
+        advice="The time of a step holds all the same.",
+    )
+
+
+def _no_backward() -> Doubt:
+    return Doubt(
+        name="no backward",
+        evidence="The gradients come from no backward pass (torch.func, say): computing them and "
+        "the program's other Python cannot be told apart, and count as computing.",
         advice="The time of a step holds all the same.",
     )

@@ -140,6 +140,11 @@ class Seen:
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
     places: Places = field(default_factory=Places)
 
+    @property
+    def makes_own_gradients(self) -> bool:
+        """Whether its optimizer steps, and no backward pass comes before (`torch.func`)."""
+        return self.optimizer is not None and not self.backwards_per_step
+
     def training_loader(self) -> LoaderKey | None:
         """The key by which another run of the same program finds its training loader."""
         if self.loader is None or self.places.loader is None:

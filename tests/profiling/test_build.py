@@ -64,6 +64,12 @@ def test_without_a_module_to_watch_the_rest_may_be_its_forward_pass() -> None:
     assert [each.name for each in doubts] == ["no module"]
 
 
+def test_without_a_backward_pass_the_rest_may_be_what_gradients_cost() -> None:
+    found = profile(replayed=40.0, changes={"backwards_per_step": 0.0})
+    assert found.phases["forward"] == pytest.approx(0.7)
+    assert found.phases["other"] == 0.0
+
+
 def test_what_watching_costs_is_a_cpu_s_figure() -> None:
     assert profile(replayed=10.0).overhead_share == pytest.approx(HOOK_SECONDS_PER_STEP)
     assert profile(replayed=10.0, changes={"device": "cuda"}).overhead_share is None

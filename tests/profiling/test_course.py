@@ -27,6 +27,7 @@ def test_an_ordinary_training_has_none() -> None:
         ({"length": 1}, "one step an epoch"),
         ({"shapes": 40}, "changing shapes"),
         ({"models": ()}, "no module"),
+        ({"backwards_per_step": 0.0}, "no backward"),
         ({"passed_loops": 1}, "later loop"),
         ({"passed_loops": 1, "taking_turns": True}, "loops in turns"),
     ],
