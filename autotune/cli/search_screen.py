@@ -145,7 +145,7 @@ def _show_hand_steps(console: Console, edits: tuple[EditOutcome, ...]) -> None:
 def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
-        "Handed back": _delivered(verdict),
+        "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Left out": wording.outside(result.profile),
         "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),
@@ -177,9 +177,16 @@ def _delivered(verdict: Verdict) -> str:
     seen = "every setting was seen in effect" if delivered.settings_observed else ""
     seen = delivered.reason or seen
     return (
-        f"the patched program itself was run: {wording.faster(delivered.speedup.estimate)}"
+        f"the patched program itself was run: {_as_timed(delivered.speedup)}"
         f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"
     )
+
+
+def _as_timed(speedup: Ratio) -> str:
+    """Nothing is called faster that may be slower."""
+    if speedup.low <= 1 < speedup.estimate:
+        return f"{wording.ratio(speedup.estimate)} the speed, which may be chance"
+    return wording.faster(speedup.estimate)
 
 
 def _cost(result: Result) -> str:

@@ -29,7 +29,7 @@ from autotune.workload.setup import Setup
 # ms).
 _START_SECONDS = 0.35
 _NO_SECOND_EPOCH = (
-    "no second epoch was begun with its workers, for which the dataset may be changed"
+    "no second epoch was begun while it was timed: what workers that live on do is seen only then"
 )
 
 

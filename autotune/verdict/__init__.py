@@ -245,12 +245,13 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
             "The program ended before enough turns could be taken: let it train longer, "
             "with more epochs or more data."
         )
+    spoilt = f"{left_out} turn" if left_out == 1 else f"{left_out} turns"
     if 2 * len(turns.disturbed) > left_out:
         return (
-            f"The GPU was shared with other programs or kept its clocks down in {left_out} turns: "
+            f"The GPU was shared with other programs or kept its clocks down in {spoilt}: "
             "measure again when it is free and cool."
         )
-    return f"The machine was too busy: other programs, or its host, spoilt {left_out} turns."
+    return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
 
 
 def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:

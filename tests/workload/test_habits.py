@@ -521,5 +521,5 @@ def test_a_dataset_with_modules_for_transforms_does_not_change(tmp_path: Path) -
     assert isinstance(first, Window) and isinstance(seen, Seen) and isinstance(later, Seen)
     config: Config = {"persistent_workers": True}
     assert not unobserved(config, seen) and not unobserved(config, later)
-    assert "no second epoch was begun" in unconfirmed(config, seen)[0]
+    assert "no second epoch was begun while" in unconfirmed(config, seen)[0]
     assert not unconfirmed(config, later)
