@@ -45,7 +45,7 @@ def _widened(program: Program, script: Script) -> list[Change]:
         and not _is_float32(script, call)
     ]
     made = snippet(script, _FUNCTION)
-    if not found or not (_defines(script, made) or _NAME not in script.own_names()):
+    if not found or not (_defines(script, made) or _is_free(script)):
         return []
     changes = [change for call in found for change in _inside(script, call)]
     if not _defines(script, made):
@@ -59,6 +59,13 @@ def _is_float32(script: Script, call: ast.Call) -> bool:
     around = next(script.ancestors(call), None)
     inside = isinstance(around, ast.Call) and last_name(around.func) == _NAME
     return inside or (isinstance(around, ast.Attribute) and around.attr == "float")
+
+
+def _is_free(script: Script) -> bool:
+    """Whether the file has the name for nothing of its own, as far as its imports tell."""
+    imports = (at for at in ast.walk(script.tree) if isinstance(at, ast.ImportFrom))
+    stars = any(alias.name == "*" for at in imports for alias in at.names)
+    return not stars and _NAME not in {*script.own_names(), *script.imports}
 
 
 def _defines(script: Script, made: Snippet) -> bool:

@@ -24,7 +24,8 @@ def tensors(batch: object) -> list[torch.Tensor]:
         parts = leaf if isinstance(leaf, PackedSequence) else (leaf,)  # a leaf to older torch
         found += [part for part in parts if isinstance(part, torch.Tensor)]
     if not found and len(leaves) == 1 and hasattr(leaves[0], "__dict__"):
-        found = [value for value in vars(leaves[0]).values() if isinstance(value, torch.Tensor)]
+        values = vars(leaves[0]).values()  # of which one may stand in for an object that is gone
+        found = [value for value in values if issubclass(type(value), torch.Tensor)]
     return found
 
 

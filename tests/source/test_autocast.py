@@ -718,8 +718,11 @@ def test_what_models_give_on_a_gpu_or_without_tensors_stays() -> None:
     assert "in_float32" not in rewritten(text, BF16, places=replace(seen, outputs=none)).text
 
 
-def test_a_file_that_has_the_name_for_something_else_keeps_what_models_give() -> None:
-    text = source(OWN_LOSS).replace("import torch", "import torch\nin_float32 = 1")
+@pytest.mark.parametrize(
+    "own", ["in_float32 = 1", "from helpers import in_float32", "from helpers import *"]
+)
+def test_a_file_that_has_the_name_for_something_else_keeps_what_models_give(own: str) -> None:
+    text = source(OWN_LOSS).replace("import torch", f"import torch\n{own}")
     seen = replace(places_of(text), outputs=(_given(6, "model"),))
     assert "in_float32(" not in rewritten(text, BF16, places=seen).text
 
