@@ -124,6 +124,38 @@ def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machin
     assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open('../beside/best.pt')",
+        "open('{beside}/my runs/best.pt')",
+        "uri = 'file://{beside}/runs'",
+        "open('~/../beside/best.pt')",
+        "os.environ['runs_at']",
+    ],
+)
+def test_paths_that_lead_out_of_the_project_are_protected(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside, project = tmp_path / "beside", tmp_path / "project"
+    beside.mkdir()
+    (project / ".git").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    (project / "train.py").write_text(text.format(beside=beside) + "\n")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("runs_at", "../beside")
+    assert beside in protected_directories(project / "train.py")
+
+
+def test_the_folder_above_as_an_argument_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    assert tmp_path in protected_directories(tmp_path / "project" / "train.py", ["--out", ".."])
+
+
 @pytest.mark.parametrize("path", ["/..", "/./", "/tmp/../..", "/proc/../dev", "/tmp/../tmp/x"])
 def test_no_spelling_of_the_machine_s_own_directories_protects_them(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

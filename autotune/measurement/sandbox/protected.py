@@ -18,16 +18,22 @@ LINK_ENTRIES = 300
 TEXT_ENTRIES = 1000
 MOST_ENTRIES = 20_000
 MOST_TEXTS = 1000
-MOST_TEXT_BYTES = 1 << 18
-SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env", ".gin", ".sh")
-INSTALLED = ("site-packages", "dist-packages", "node_modules")
+MOST_TEXT_BYTES = 1 << 20
+SETTINGS = (
+    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env", ".gin", ".sh", ".txt"),
+    *(".jsonnet", ".xml", ".csv"),
+)
+INSTALLED = ("site-packages", "dist-packages", "node_modules", ".git", "__pycache__")
 # Where links lead to programs (a virtual environment's python), not to files that training writes.
 PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
 
-SHARED = ("/", "/tmp", "/var/tmp", "/home", "/mnt", "/media", "/opt", "/srv", "/var")  # noqa: S108
-_QUOTED = re.compile(r"""["'](/[^"'\s]+)["']""")
-_BARE = re.compile(r"""(?<![^\s"'=:,\[(])(/[^"'\s=:,;#<>|&()\[\]{}$]+)""")
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+SHARED = ("/", "/tmp", "/var/tmp", "/var")  # noqa: S108
+# A path from the root, from home, or out of the folder: in quotes, and between signs of its own.
+_QUOTED = re.compile(r"""["'](?:file://)?((?:~|\.\.)?/[^"'\n]+|\.\.)["']""")
+_BARE = re.compile(
+    r"""(?<![^\s"'=:,\[(])(?:file://)?((?:~|\.\.)?/[^"'\s=:,;#<>|&()\[\]{}$]+|\.\.(?=\s))"""
+)
+_VARIABLE = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]+\b")
 
 
 def protected_directories(
@@ -37,8 +43,9 @@ def protected_directories(
 
     Its project's root, the working directory, the home directory, what its arguments name (`--out
     DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), what the
-    project's modules and settings name by an absolute path or by a variable of the environment,
-    `extra`, and where links near the top of any of these lead (`checkpoints -> /mnt/big`).
+    project's modules and settings name by a path that may lead out of it or by a variable of the
+    environment, `extra`, and where links near the top of any of these lead
+    (`checkpoints -> /mnt/big`).
     """
     named = [value for argument in arguments for value in (argument, argument.partition("=")[2])]
     given = [_nearest_directory(Path(value)) for value in named if _names_a_place(value)]
@@ -61,19 +68,22 @@ def _texts(top: Path) -> Iterator[Path]:
         for entry in entries:
             if entry.name.endswith((".py", *SETTINGS)):
                 yield Path(entry.path)
-            elif not entry.name.startswith((".", "__")) and entry.name not in INSTALLED:
+            elif entry.name not in INSTALLED:
                 waiting.extend([Path(entry.path)] if entry.is_dir(follow_symlinks=False) else [])
 
 
 def _written_in(texts: Iterable[Path]) -> list[Path]:
-    """The directories that `texts` name by absolute paths; no shared ones (`/tmp`)."""
-    named: set[str] = set()
+    """The directories that `texts` name by paths that may lead out of the project, from the working
+    directory or from their own; no shared ones (`/tmp`).
+    """
+    named: set[Path] = set()
     for file in texts:
         text = _read(file)
-        named.update((_QUOTED if file.suffix == ".py" else _BARE).findall(text))
-        named.update(os.environ.get(name, "") for name in set(_VARIABLE.findall(text)))
-    own = [path for path in sorted(named) if os.path.isabs(path) and _names_a_place(path)]
-    found = dict.fromkeys(_nearest_directory(Path(path)) for path in own)
+        paths = {*_QUOTED.findall(text), *([] if file.suffix == ".py" else _BARE.findall(text))}
+        paths |= {os.environ[name] for name in os.environ.keys() & set(_VARIABLE.findall(text))}
+        away = [os.path.expanduser(path) for path in paths if _names_a_place(path)]
+        named.update(Path(folder, path) for path in away for folder in ("", file.parent))
+    found = dict.fromkeys(map(_nearest_directory, sorted(named)))
     elsewhere = (*PROGRAMS, *SYSTEM)
     return [each for each in found if not (str(each) in SHARED or is_in(elsewhere, str(each)))]
 
@@ -119,7 +129,7 @@ def _project_root(program: Path) -> Path:
 
 def _names_a_place(value: str) -> bool:
     return (
-        "/" in value
+        ("/" in value or value == os.pardir)
         and "\0" not in value
         and "://" not in value
         and len(value) < os.pathconf("/", "PC_PATH_MAX")
