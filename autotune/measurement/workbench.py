@@ -20,6 +20,7 @@ from autotune.measurement.sandbox import (
     Layer,
     Sandbox,
     environment,
+    other_directories,
     protected_directories,
     quiet_environment,
 )
@@ -63,6 +64,7 @@ class Workbench:
                 target.arguments,
                 [Path(target.directory)],
             ),
+            elsewhere=other_directories(),
         )
         scratch = self._sandbox.scratch
         try:

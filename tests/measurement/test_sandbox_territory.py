@@ -1,12 +1,24 @@
 """Which directories are protected, and what is mounted where."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from autotune.measurement.sandbox import protected_directories
+from autotune.measurement.sandbox import other_directories, protected, protected_directories
 from autotune.measurement.sandbox.territory import Cover, Territory
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A directory as `os.scandir` gives it."""
+
+    path: str
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        return not follow_symlinks
+
 
 HOME = Territory(protected=("/home/ann", "/tmp/project"), kept=("/home/ann/out", "/tmp"))
 
@@ -164,3 +176,42 @@ def test_no_spelling_of_the_machine_s_own_directories_protects_them(
     (tmp_path / "train.py").write_text(f"open('{path}')\n")
     found = {os.path.realpath(each) for each in protected_directories(tmp_path / "train.py")}
     assert not found & {"/", "/dev", "/proc", "/tmp"}
+
+
+def test_a_script_of_no_repository_may_write_beside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts, repository = tmp_path / "lone" / "src", tmp_path / "kept" / "repository"
+    scripts.mkdir(parents=True)
+    (repository / ".git").mkdir(parents=True)
+    monkeypatch.chdir(scripts)
+    assert scripts.parent in protected_directories(scripts / "train.py")
+    monkeypatch.chdir(repository)
+    assert repository.parent not in protected_directories(repository / "train.py")
+
+
+def test_what_nothing_names_is_covered_where_that_is_possible(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "file"
+    file.parent.mkdir()
+    file.touch()
+    data = str(file.parent)
+    territory = Territory(
+        protected=(f"{data}/project",), kept=(f"{data}/out",), elsewhere=(data, f"{data}/out")
+    )
+    assert territory.plan(["/", str(file)]) == (
+        (data, Cover.ATTEMPT),
+        (str(file), Cover.REAL),
+        (f"{data}/out", Cover.REAL),
+        (f"{data}/project", Cover.OVERLAY),
+    )
+    assert not territory.protects(f"{data}/x")
+
+
+def test_the_directories_of_the_machine_are_its_own_and_not_the_system_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mounts = {"/": "ext4", "/proc": "proc", "/data": "xfs", "/far": "nfs4", "/data2/far": "nfs"}
+    monkeypatch.setattr(protected, "mount_points", lambda: mounts)
+    tops = [Entry(f"/{name}") for name in ("home", "usr", "tmp", "var", "data", "data2", "far")]
+    monkeypatch.setattr(protected, "_entries", lambda *_: tops)
+    assert other_directories() == (Path("/home"), Path("/data"))

@@ -55,10 +55,11 @@ def drop_capabilities() -> None:
     _call("capset", ctypes.byref(Header(CAPABILITY_VERSION_3, 0)), ctypes.byref(nothing))
 
 
-def mount_points() -> tuple[str, ...]:
-    """Where something is mounted, as this process sees it."""
+def mount_points() -> dict[str, str]:
+    """Where something is mounted, as this process sees it, and of what kind: {"/": "ext4"}."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-        return tuple(_unescaped(line.split(" ")[4]) for line in table)
+        mounts = [line.split(" - ") for line in table]  # man 5 proc
+    return {_unescaped(where.split(" ")[4]): what.split(" ")[0] for where, what in mounts}
 
 
 def _unescaped(path: str) -> str:

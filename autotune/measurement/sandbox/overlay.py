@@ -39,7 +39,7 @@ def enter(layer: Layer) -> None:
     store.mkdir()
     if layer.in_memory:
         mount("autotune", str(store), kind="tmpfs", options="mode=0700")
-    plan = layer.territory.plan(mount_points())
+    plan = layer.territory.plan(tuple(mount_points()))
     if any(path == "/" for path, _ in plan):
         raise OSError(errno.EBUSY, "the root of all files cannot be overlaid")
     with contextlib.ExitStack() as handles:
@@ -67,13 +67,13 @@ def _handle(path: str | Path, handles: contextlib.ExitStack) -> str:
 
 def _cover(layer: Layer, path: str, cover: Cover, below: str, handles: contextlib.ExitStack) -> str:
     """Carry out one line of the plan; returns the overlay's upper directory, if it is one."""
-    if cover is Cover.OVERLAY:
+    if cover in (Cover.OVERLAY, Cover.ATTEMPT):
         try:
             return _overlay(layer, path, below, handles)
-        except OSError:
+        except OSError:  # a file system that cannot lie below an overlay
             if path in layer.territory.protected:
                 raise
-            cover = Cover.READ_ONLY  # a file system that cannot lie below an overlay
+            cover = Cover.READ_ONLY if cover is Cover.OVERLAY else Cover.REAL
     bind(below, path, read_only=cover is Cover.READ_ONLY)
     return ""
 

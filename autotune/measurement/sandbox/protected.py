@@ -3,10 +3,11 @@
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from autotune.measurement.sandbox.namespace import mount_points
 from autotune.measurement.sandbox.territory import SYSTEM, is_in
 
 # How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
@@ -24,6 +25,8 @@ SETTINGS = (
     *(".jsonnet", ".xml", ".csv"),
 )
 INSTALLED = ("site-packages", "dist-packages", "node_modules", ".git", "__pycache__")
+MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "tmpfs")
 # Where links lead to programs (a virtual environment's python), not to files that training writes.
 PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
 
@@ -52,9 +55,31 @@ def protected_directories(
     root = _project_root(program.resolve())
     texts = [program, *(Path(value) for value in named), *islice(_texts(root), MOST_TEXTS)]
     written = _written_in(dict.fromkeys(texts))
-    found = (root, Path.cwd(), Path.home(), *given, *written, *extra)
+    found = (*_around(root), Path.cwd(), Path.home(), *given, *written, *extra)
     linked = [target for directory in dict.fromkeys(found) for target in _linked(directory)]
     return tuple(dict.fromkeys((*found, *linked)))
+
+
+def other_directories() -> tuple[Path, ...]:
+    """The machine's directories that no program is known to write to: those right below the root,
+    and local disks. No system's, no shared ones, and none that has a mount below it: another
+    machine's disk may be gone, and whoever asks for it then waits for ever.
+    """
+    mounts = mount_points()
+    tops = [entry.path for entry in _entries(Path("/"), TEXT_ENTRIES) if _is_own(entry, mounts)]
+    disks = [path for path, kind in mounts.items() if kind in LOCAL]
+    found = [path for path in (*tops, *disks) if not is_in((*PROGRAMS, *SYSTEM, *SHARED[1:]), path)]
+    return tuple(
+        Path(path)
+        for path in dict.fromkeys(found)
+        if path != "/" and not any(mount.startswith(path + "/") for mount in mounts)
+    )
+
+
+def _is_own(entry: os.DirEntry[str], mounts: Mapping[str, str]) -> bool:
+    """Whether this is a directory of the machine's own."""
+    kind = mounts.get(entry.path)
+    return entry.is_dir(follow_symlinks=False) if kind is None else kind in LOCAL
 
 
 def _texts(top: Path) -> Iterator[Path]:
@@ -119,12 +144,21 @@ def _entries(directory: Path, most: int) -> list[os.DirEntry[str]]:
 
 
 def _project_root(program: Path) -> Path:
-    marks = (".git", "pyproject.toml", "setup.py", "setup.cfg")
     folders = list(program.parents)
     return next(
-        (folder for folder in folders if any((folder / mark).exists() for mark in marks)),
+        (folder for folder in folders if any((folder / mark).exists() for mark in MARKS)),
         folders[0],
     )
+
+
+def _around(root: Path) -> tuple[Path, ...]:
+    """The project's root, and the folder above that of a script that lies in no repository: its
+    paths go by `dirname(dirname(__file__))`.
+    """
+    above = root.parent
+    lone = not any((root / mark).exists() for mark in MARKS)
+    shared = str(above) in SHARED or above.parent == Path("/")
+    return (root, above) if lone and not shared else (root,)
 
 
 def _names_a_place(value: str) -> bool:

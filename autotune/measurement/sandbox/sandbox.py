@@ -32,6 +32,7 @@ class Sandbox:
         protected: Iterable[Path],
         *,
         kept: Iterable[Path] = (),
+        elsewhere: Iterable[Path] = (),
         way: Way | None = None,
         scratch_parent: Path | None = None,
     ) -> None:
@@ -41,6 +42,7 @@ class Sandbox:
             protected: directories that no run may change (see `protected_directories`).
             kept: directories that stay real though they may lie in protected ones, the output
                 directory for one.
+            elsewhere: directories that are protected where overlays can (see `other_directories`).
             way: insist on one way.
             scratch_parent: where to put the scratch directory; by default below the directory for
                 temporary files.
@@ -51,7 +53,8 @@ class Sandbox:
         self.scratch, self._lock = open_scratch(scratch_parent)
         self._numbers = itertools.count()
         self._prepared: Path | None = None
-        self._territory = Territory.of(protected, [*kept, *SHARED_DIRECTORIES, self.scratch])
+        real = [*kept, *SHARED_DIRECTORIES, self.scratch]
+        self._territory = Territory.of(protected, real, elsewhere)
         try:
             self._pattern, self.description = self._choose(way)
         except BaseException:

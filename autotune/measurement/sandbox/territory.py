@@ -14,6 +14,7 @@ class Cover(StrEnum):
     """What happens to one path of a mount plan."""
 
     OVERLAY = "overlay"  # writes go to the scratch layer
+    ATTEMPT = "attempt"  # the same where its file system permits it; else it shows through
     REAL = "real"  # the directory itself shows through again
     READ_ONLY = "read-only"  # cannot be overlaid: writes are refused
 
@@ -24,18 +25,23 @@ class Territory:
     without links.
 
     The nearest of the two above a path decides over it, and protection wins where both name the
-    same path.
+    same path. `elsewhere` is what no program is known to write to: the kernel's overlays protect it
+    too where they can, redirection leaves it alone.
     """
 
     protected: tuple[str, ...]
     kept: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     @staticmethod
-    def of(protected: Iterable[Path], kept: Iterable[Path]) -> "Territory":
+    def of(
+        protected: Iterable[Path], kept: Iterable[Path], elsewhere: Iterable[Path] = ()
+    ) -> "Territory":
         """The territory of those directories that exist and are not the system's."""
         return Territory(
             protected=tuple(path for path in _directories(protected) if not is_in(SYSTEM, path)),
             kept=_directories([*kept, *(Path(path) for path in SYSTEM)]),
+            elsewhere=_directories(elsewhere),
         )
 
     def protects(self, path: str) -> bool:
@@ -55,11 +61,12 @@ class Territory:
         """
         planned: dict[str, Cover] = {}
         for path in sorted(
-            {*self.protected, *self.kept, *mounts}, key=lambda path: path.split("/")
+            {*self.protected, *self.kept, *self.elsewhere, *mounts},
+            key=lambda path: path.split("/"),
         ):
             above = _nearest(path, planned)
             cover = self._cover(path, above)
-            if cover is not above or (path in mounts and above is Cover.OVERLAY):
+            if cover is not above or (path in mounts and above is not Cover.REAL):
                 planned[path] = cover
         return tuple(planned.items())
 
@@ -68,8 +75,10 @@ class Territory:
             return Cover.OVERLAY
         if path in self.kept:
             return Cover.REAL
-        if above is Cover.OVERLAY and not os.path.isdir(path):  # one file, mounted by itself
-            return Cover.READ_ONLY
+        if path in self.elsewhere and above is Cover.REAL:
+            return Cover.ATTEMPT
+        if above is not Cover.REAL and not os.path.isdir(path):  # one file, mounted by itself
+            return Cover.READ_ONLY if above is Cover.OVERLAY else Cover.REAL
         return above
 
 
