@@ -5,8 +5,8 @@ nothing of autotune, and faster than what loadtune makes of the same program?
 
 For each example: `autotune search` as a user would run it, its patch applied with `git apply` to a
 copy; loadtune 0.3.0 from its published package on another copy (see `tests.bench.rival`); then the
-original and both results as whole fresh processes in turns (see `tests.bench.stopwatch`). Two
-figures are taken: the steady rate (samples per second, without start, first epoch and validation)
+original and both results as whole fresh processes in turns (see `tests.bench.stopwatch`), until the
+stopwatch itself knows the gain to 4 %. Two figures are taken: the steady rate (samples per second, without start, first epoch and validation)
 and the wall of the whole process. Every mark is kept; what there is is written after each example.
 """
 
@@ -35,6 +35,8 @@ EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
 ORIGINAL, TUNED, RIVAL = "original", "autotune", "loadtune"
 NEEDED = ("PIL", "skimage", "sklearn")  # by the examples
 AGREEMENT = 0.05  # the claimed speed-up may be off by so much
+PRECISE = 0.04  # half of the stopwatch's own interval, as a share: then it has timed enough
+MOST_ROUNDS = 4  # times as many as `--rounds`, where the machine does not let it be so precise
 QUIET_CORES = 0.1  # that other programs may use while the stopwatch runs
 
 
@@ -163,19 +165,32 @@ def contest(
 def take_turns(
     example: Example, programs: Mapping[str, Path], rounds: int, work: Path
 ) -> dict[str, list[Timing]]:
-    """Whole runs of `programs` in turns, the order moved on by one each round."""
+    """Whole runs of `programs` in turns, the order moved on by one each round: `rounds`, and more
+    while the gain is not known well enough.
+    """
     empty = work / "empty"
     empty.mkdir(exist_ok=True)
     timings: dict[str, list[Timing]] = {name: [] for name in programs}
     names = list(programs)
-    for number in range(rounds):
+    for number in range(MOST_ROUNDS * rounds):
+        if number >= rounds and _is_precise(timings, example.lines.warm_samples):
+            break
         start = number % len(names)
         for name in names[start:] + names[:start]:
-            _say(f"  {example.name}: round {number + 1} of {rounds}, {name}")
+            _say(f"  {example.name}: round {number + 1}, {name}")
             timings[name].append(
                 time_program(programs[name], example.arguments, example.lines, empty)
             )
     return timings
+
+
+def _is_precise(timings: Mapping[str, Sequence[Timing]], warm: int) -> bool:
+    """Whether the gain's interval is narrow enough; so it is where nothing was handed back."""
+    if TUNED not in timings:
+        return True
+    tuned, original = ([run.rate(warm) for run in timings[name]] for name in (TUNED, ORIGINAL))
+    low, high = Gain.of(tuned, original).interval or (0.0, math.inf)
+    return high <= low * (1 + PRECISE) ** 2
 
 
 def compare(
@@ -283,8 +298,8 @@ def _arguments() -> argparse.Namespace:
     names = [example.name for example in EXAMPLES]
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("examples", nargs="*", metavar="EXAMPLE", help=", ".join(names))
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each contestant")
-    parser.add_argument("--budget", default="90s", help="of each search")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each contestant, at least")
+    parser.add_argument("--budget", default="5m", help="of each search")
     parser.add_argument("--no-loadtune", action="store_true", help="time autotune's alone")
     parser.add_argument("--json", action="store_true", help="print the document, nothing else")
     parser.add_argument("--out", type=Path, help="write the document here, with all raw data")
