@@ -6,8 +6,9 @@ nothing of autotune, and faster than what loadtune makes of the same program?
 For each example: `autotune search` as a user would run it, its patch applied with `git apply` to a
 copy; loadtune 0.3.0 from its published package on another copy (see `tests.bench.rival`); then the
 original and both results as whole fresh processes in turns (see `tests.bench.stopwatch`), until the
-stopwatch itself knows the gain to 4 %. Two figures are taken: the steady rate (samples per second, without start, first epoch and validation)
-and the wall of the whole process. Every mark is kept; what there is is written after each example.
+stopwatch itself knows the gain to 4 %. Two figures are taken: the steady rate (samples per second,
+without start, first epoch and validation) and the wall of the whole process. Every mark is kept;
+what there is is written after each example.
 """
 
 import argparse
