@@ -3,8 +3,14 @@
 import re
 import sys
 
+from autotune.measurement.child import OUR_FAULT
+
 # What Python, torch and urllib say, as of Python 3.11 and torch 2.13, with what helps.
 _CURES = (
+    (
+        OUR_FAULT,
+        "Nothing is wrong with the program. Please report it with what is printed above.",
+    ),
     (
         r"No module named 'torch\.|was removed in the NumPy",
         (
@@ -50,7 +56,8 @@ _CURES = (
 )
 
 
-def cure(reason: str) -> str:
-    """What a person can do about a program that ended for this `reason`."""
+def cure(reason: str, output: str) -> str:
+    """What to do about a program that ended for this `reason`, having printed `output`."""
     cures = (advice for pattern, advice in _CURES if re.search(pattern, reason))
-    return next(cures, "Mend the program first; what it printed is above.")
+    printed = "; what it printed is above" if output.strip() else ""
+    return next(cures, f"Mend the program first{printed}.")

@@ -165,7 +165,7 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     if failure.kind in ("crashed", "out_of_memory", "killed", "device_error", "device_lost"):
         return ProgramError(
             f"{name} failed: {failure.reason}",
-            cure(failure.reason),
+            cure(failure.reason, failure.output),
             output=failure.output,
         )
     if failure.kind == "no_space":

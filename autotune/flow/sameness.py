@@ -93,7 +93,7 @@ def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]
     for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for folder in (target.directory, file.parent):
-                if Path(node.value).suffix in _SETTINGS:
+                if node.value.endswith(_SETTINGS):
                     named = Path(folder, node.value)
                     yield str(named), _settings_hash(named)
 

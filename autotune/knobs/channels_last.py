@@ -20,7 +20,7 @@ What it changes
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_computing
+from autotune.knobs.evidence import little_from_computing, models_pass
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
@@ -46,6 +46,8 @@ class ChannelsLast(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         if not any(model.convolutions for model in profile.seen.models):
             return Skip(reason="the model has no 2-D convolutions", impossible=True)
+        if reason := models_pass(profile):
+            return Skip(reason=reason, impossible=True)
         if all(model.channels_last is None for model in profile.seen.models):
             reason = "the weights of its convolutions are the same in both orders"
             return Skip(reason=reason, impossible=True)

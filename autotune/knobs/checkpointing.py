@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import compute_seconds, plenty_of_memory
+from autotune.knobs.evidence import compute_seconds, models_pass, plenty_of_memory
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
@@ -66,6 +66,8 @@ class Checkpointing(Knob):
             return Skip(
                 reason="the model has no repeated blocks that could be recomputed", impossible=True
             )
+        if reason := models_pass(profile):
+            return Skip(reason=reason, impossible=True)
         if any(model.moving_blocks for model in profile.seen.models):
             reason = "its blocks keep what each forward pass moves on (batch norm, spectral norm)"
             return Skip(reason=reason, impossible=True)

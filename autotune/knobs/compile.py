@@ -23,7 +23,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_computing, on_cuda
+from autotune.knobs.evidence import little_from_computing, models_pass, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
@@ -59,6 +59,8 @@ class Compile(Knob):
         seen = profile.seen
         if not seen.models:
             return Skip(reason="no module was called in training", impossible=True)
+        if reason := models_pass(profile):
+            return Skip(reason=reason, impossible=True)
         if self.read(seen) != "off":
             return Skip(
                 reason=f"the model is compiled already ({self.read(seen)})", impossible=True

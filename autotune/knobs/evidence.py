@@ -76,6 +76,13 @@ def little_from_copying(profile: Profile) -> str:
     return f"copying batches to the GPU costs little: doing it faster gains at most {percent(gain)}"
 
 
+def models_pass(profile: Profile) -> str:
+    """Why nothing can be done to a model before it trains."""
+    if not profile.seen.models_made_anew:
+        return ""
+    return "the program makes a model for each few steps: what is done to one is gone with it"
+
+
 def little_from_stepping(profile: Profile) -> str:
     """Why a faster optimizer step is not worth a trial."""
     share = profile.phases.get("optimizer")

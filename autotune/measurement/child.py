@@ -26,6 +26,10 @@ _FULL_BYTES = 1 << 20
 _WORKER_LOST = "the system killed a loader's worker, most likely because memory ran out"
 _NO_INPUT = "the program reads its standard input, which is empty in a run"
 
+OUR_FAULT = "autotune itself failed in the program"
+# What a slip in a hook raises; what torch's own functions raise by way of a hook is something else.
+_SLIPS = (AttributeError, LookupError, NameError, ReferenceError, AssertionError)
+
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
@@ -134,6 +138,8 @@ def _crashed(error: BaseException) -> Crashed:
     if _WORKER_KILLED in trace:
         message = f"{_WORKER_LOST} ({message})"
         return Crashed(kind="killed", message=message, trace=trace)
+    if _is_ours(error):
+        return Crashed(kind="crashed", message=f"{OUR_FAULT}: {message}", trace=trace)
     kind = kind_of(error)
     cause = likely_cause(kind, message)
     return Crashed(kind=kind, message=f"{message}; {cause}" if cause else message, trace=trace)
@@ -161,6 +167,13 @@ def _is_full(layer: Layer) -> bool:
     """Whether there is no room left for what the run writes."""
     store = layer.root / "store"  # may be in memory
     return shutil.disk_usage(store if store.is_dir() else layer.root).free < _FULL_BYTES
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a hook of ours has failed, and nothing that it called for the program."""
+    passed = traceback.extract_tb(error.__traceback__)
+    ours = bool(passed) and passed[-1].filename.startswith(_PACKAGE)
+    return ours and isinstance(error, _SLIPS)
 
 
 def _from_the_program(error: BaseException) -> TracebackType | None:

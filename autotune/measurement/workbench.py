@@ -19,6 +19,7 @@ from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.sandbox import (
     Layer,
     Sandbox,
+    directories_in_texts,
     environment,
     other_directories,
     protected_directories,
@@ -58,12 +59,10 @@ class Workbench:
         self._target = target
         self._seed = seed
         self._first_start_limit_seconds = first_start_limit_seconds
+        program = Path(target.path or Path(target.directory) / "training")
         self._sandbox = Sandbox(
-            protected_directories(
-                Path(target.path or Path(target.directory) / "training"),
-                target.arguments,
-                [Path(target.directory)],
-            ),
+            protected_directories(program, target.arguments, [Path(target.directory)]),
+            named=directories_in_texts(program, target.arguments),
             elsewhere=other_directories(),
         )
         scratch = self._sandbox.scratch

@@ -93,17 +93,31 @@ def _other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     )
     if function is None or name not in parameters:
         return ""
+    is_method = isinstance(next(loop.script.ancestors(function), None), ast.ClassDef)
     given = {
-        ast.unparse(at)
+        _given(at, function, name, is_method=is_method)
         for script in program.scripts.values()
         for at in ast.walk(script.tree)
         if isinstance(at, ast.Call) and last_name(at.func) == function.name
     }
-    return (
-        f"{function.name} is called in several ways, perhaps with several loaders"
-        if len(given) > 1
-        else ""
-    )
+    return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
+
+
+def _given(
+    call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str, *, is_method: bool
+) -> str:
+    """What `call` of `function` gives for its parameter `name`, all of a call that does not tell;
+    "" of one that gives nothing for it, as `model.train()` beside a function `train`.
+    """
+    if any(isinstance(at, ast.Starred) for at in call.args):
+        return ast.unparse(call)
+    for keyword in call.keywords:
+        if keyword.arg in (name, None):
+            return ast.unparse(keyword.value if keyword.arg else call)
+    places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
+    index = places.index(name) - is_method if name in places else len(call.args)
+    told = call.args[index] if 0 <= index < len(call.args) else None
+    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 
 
 def _bound_beside(call: Call, name: str) -> list[ast.expr]:

@@ -6,25 +6,22 @@ from autotune.source.insertions import Snippet, defined_after_imports, imports_a
 from autotune.source.program import Change, Program
 from autotune.source.script import Script, last_name
 
-_NAME = "in_float32"
-_FUNCTION = f'''
-def {_NAME}(given):
-    """`given` with float32 for bfloat16, in which autocast leaves sums on a CPU."""
+_NAME, _SECOND_CHOICE = "in_float32", "outputs_in_float32"
+_FUNCTION = """
+def NAME(given):
+    \"\"\"`given` with float32 for bfloat16, in which autocast leaves sums on a CPU.\"\"\"
     if isinstance(given, torch.Tensor):
         return given.float() if given.dtype == torch.bfloat16 else given
     if type(given) is dict:
-        return {{name: {_NAME}(part) for name, part in given.items()}}
+        return {name: NAME(part) for name, part in given.items()}
     if type(given) in (list, tuple):
-        return type(given)({_NAME}(part) for part in given)
+        return type(given)(NAME(part) for part in given)
     return given
-'''
+"""
 
 
 def outputs_in_float32(program: Program) -> Program:
-    """`program` with what its steps' calls of models give in float32, where that is tensors.
-
-    A file that uses the function's name for something else is left as it is.
-    """
+    """`program` with what its steps' calls of models give in float32, where that is tensors."""
     changes = [
         change for script in program.scripts.values() for change in _widened(program, script)
     ]
@@ -44,10 +41,10 @@ def _widened(program: Program, script: Script) -> list[Change]:
         )
         and not _is_float32(script, call)
     ]
-    made = snippet(script, _FUNCTION)
-    if not found or not (_defines(script, made) or _is_free(script)):
+    if not found:
         return []
-    changes = [change for call in found for change in _inside(script, call)]
+    name, made = _function(script)
+    changes = [change for call in found for change in _inside(script, call, name)]
     if not _defines(script, made):
         changes += imports_added(script, made.imports)
         changes.append(defined_after_imports(script, made.lines))
@@ -57,15 +54,19 @@ def _widened(program: Program, script: Script) -> list[Change]:
 def _is_float32(script: Script, call: ast.Call) -> bool:
     """Whether what `call` gives is made float32 already."""
     around = next(script.ancestors(call), None)
-    inside = isinstance(around, ast.Call) and last_name(around.func) == _NAME
+    inside = isinstance(around, ast.Call) and last_name(around.func) in (_NAME, _SECOND_CHOICE)
     return inside or (isinstance(around, ast.Attribute) and around.attr == "float")
 
 
-def _is_free(script: Script) -> bool:
-    """Whether the file has the name for nothing of its own, as far as its imports tell."""
-    imports = (at for at in ast.walk(script.tree) if isinstance(at, ast.ImportFrom))
-    stars = any(alias.name == "*" for at in imports for alias in at.names)
-    return not stars and _NAME not in {*script.own_names(), *script.imports}
+def _function(script: Script) -> tuple[str, Snippet]:
+    """The function and its name, which the file uses for nothing else."""
+    free = script.free_name(_NAME, _SECOND_CHOICE)
+    made = {
+        name: snippet(script, _FUNCTION.replace("NAME", name))
+        for name in (_NAME, _SECOND_CHOICE, free)
+    }
+    name = next((name for name in made if _defines(script, made[name])), free)
+    return name, made[name]
 
 
 def _defines(script: Script, made: Snippet) -> bool:
@@ -73,9 +74,9 @@ def _defines(script: Script, made: Snippet) -> bool:
     return any(ast.dump(own) == ast.dump(at) for at in script.tree.body)
 
 
-def _inside(script: Script, call: ast.Call) -> list[Change]:
+def _inside(script: Script, call: ast.Call, name: str) -> list[Change]:
     start, end = script.start(call), script.end(call)
     return [
-        Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
+        Change(path=script.path, start=start, end=start, text=f"{name}("),
         Change(path=script.path, start=end, end=end, text=")"),
     ]

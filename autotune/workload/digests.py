@@ -17,6 +17,7 @@ PLAIN = (str, bytes, int, float, complex, type(None), PurePath, range)
 CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 LOOKED_INTO = 20  # items of a container; whether it holds others is seen of more
 _MOST_COMPARED = 10_000
+_SMALL_BYTES = 2**24  # of a tensor: all of it is read
 _LARGE_BYTES = 256 * 2**20  # of an array: every so many of its numbers are read
 
 
@@ -42,10 +43,18 @@ def digest_of(value: Any) -> int | None:
 
 
 def _of_tensor(tensor: torch.Tensor) -> int | None:
-    """Where it is, and its version: each write counts that up by one."""
+    """Where it is, and its version: each write counts that up by one, but one that goes round
+    autograd (`weights.data[i] = x`, `weights.numpy()[i] = x`), so small ones are read.
+    """
     if tensor.is_inference() or tensor.is_shared():
         return None
-    return hash((tensor.data_ptr() if tensor.layout is torch.strided else 0, tensor._version))
+    strided = tensor.layout is torch.strided
+    known = tensor.data_ptr() if strided else 0, tensor._version
+    readable = strided and tensor.device.type == "cpu" and tensor.is_contiguous()
+    if not readable or tensor.nbytes > _SMALL_BYTES or not tensor.numel():
+        return hash(known)
+    numbers: Any = tensor.detach().reshape(-1).view(torch.uint8).numpy()
+    return hash((*known, zlib.crc32(numbers)))
 
 
 def _of_items(items: Any) -> int:

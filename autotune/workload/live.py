@@ -17,6 +17,7 @@ from autotune.workload.attributes import ABSENT, put
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
 from autotune.workload.copied import Copied
+from autotune.workload.models import Models
 from autotune.workload.outputs import Outputs
 from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey, SeenLoader
@@ -71,6 +72,7 @@ class Live:
     backwards_before: int = 0  # the last step
     own_gradients: bool = False  # some step had no backward pass
     others: int = 0  # steps of other optimizers since the leading one's last
+    led_from: int = 0  # the step with which the leading one began
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
     # Since the last backward, with samples, otherwise.
     drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
@@ -101,13 +103,7 @@ class Live:
     parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
 
-    # The outermost ones that were trained.
-    models: list["weakref.ref[nn.Module]"] = field(default_factory=list)
-    trained: "weakref.WeakSet[nn.Module]" = field(default_factory=weakref.WeakSet)
-    # What is inside outermost ones that were called, and their class.
-    wrapped: "weakref.WeakKeyDictionary[nn.Module, type]" = field(
-        default_factory=weakref.WeakKeyDictionary
-    )
+    models: Models = field(default_factory=Models)
     # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
     calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward
@@ -139,18 +135,6 @@ class Live:
     def __post_init__(self) -> None:
         _LIVES.add(self)
 
-    def note_model(self, module: nn.Module) -> None:
-        """Remember an outermost module that is trained."""
-        if not any(known() is module for known in self.models):
-            self.models.append(weakref.ref(module))
-
-    def wrapping(self, part: nn.Module, kind: type) -> list[nn.Module]:
-        """The models of class `kind` that were noted with `part` inside; they are none any more."""
-        known = [model for each in self.models if (model := each()) is not None]
-        found = [each for each in known if type(each) is kind and part in set(each.modules())]
-        self.models = [each for each in self.models if each() not in found]
-        return found
-
     def leave_training(self) -> None:
         """A trained model is called without gradients."""
         self.plain = False
@@ -172,8 +156,9 @@ class Live:
 
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
-        for seen in (self.models, self.drawn, self.draws, self.calls, self.backward_places):
+        for seen in (self.drawn, self.draws, self.calls, self.backward_places):
             seen.clear()
+        self.models.forget()
         self.batches.clear()
         self.places.clear()
         self.leading_loader = self.training_iterator = self.batch = None
@@ -201,6 +186,8 @@ class Live:
         """
         self.others += 1
         place = getattr(optimizer, "_autotune_place", None)
+        if place == self.leader_place and self._was_built_since(optimizer):
+            return self._hand_over(optimizer)
         if self.others < OTHERS_IN_A_ROW or self.taking_turns:
             return False
         if place != self.leader_place:
@@ -208,9 +195,21 @@ class Live:
             if not self.taking_turns:
                 self.pace.end_loop()
             return False
-        self.leader = weakref.ref(optimizer)
-        self.discover_again()
-        return True
+        return self._hand_over(optimizer)
+
+    def _was_built_since(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether `optimizer` was built after the leading one had begun to step."""
+        return getattr(optimizer, "_autotune_built_at", 0) > self.led_from
+
+    def _hand_over(self, optimizer: torch.optim.Optimizer) -> bool:
+        """`optimizer` leads from now on; whether what it trains is to be looked for."""
+        looked_for = self.discovering or self.models.made_anew
+        self.leader, self.led_from = weakref.ref(optimizer), self.pace.steps
+        if looked_for:
+            self.end_step()
+        else:
+            self.discover_again()
+        return not looked_for
 
     def discover_again(self) -> None:
         """The training has changed: the next steps are looked at as the first ones were."""
@@ -229,6 +228,7 @@ class Live:
         if self.discovering:
             self.clock.follow(self.device())
             self.outputs.end_step()
+            self.models.look(OTHERS_IN_A_ROW)
         self.discovering = self.pace.steps + 1 < self.discovered_at
         self.pace.step()
         self.plain = self._is_plain()
@@ -242,7 +242,7 @@ class Live:
 
     def device(self) -> torch.device:
         """Where what trains has its parameters; the CPU as long as nobody knows."""
-        for module in self.trained:
+        for module in self.models.trained:
             return next(module.parameters()).device
         leader = self.leader() if self.leader else None
         for group in leader.param_groups if leader else ():

@@ -18,11 +18,11 @@ from autotune.workload.seen import Seen, SeenLoader
 def observe(live: Live) -> Seen:
     """The Seen of a run, read from its live parts; never from what was asked for."""
     optimizer = live.leader() if live.leader else None
-    models = [known() for known in live.models]
     steps = max(live.pace.steps + live.skipped, 1)
     return Seen(
         loader=_training_loader(live),
-        models=tuple(describe_model(model) for model in models if model is not None),
+        models=tuple(map(describe_model, live.models.known())),
+        models_made_anew=live.models.made_anew,
         optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
         optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
         backwards_per_step=live.backwards / steps,

@@ -70,7 +70,7 @@ def rehearse(live: Live) -> None:
         live.patch(owner, name, _unchanged)
     name = "scaled_dot_product_attention"
     live.patch(functional, name, _without_dropout(getattr(functional, name)))
-    for module in live.trained:
+    for module in live.models.trained:
         for inner in module.modules():
             if isinstance(inner, nn.RNNBase):
                 inner.dropout = 0.0

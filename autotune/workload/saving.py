@@ -29,7 +29,7 @@ class Saving:
     def begin(self) -> None:
         """See `Watch`."""
         self._own = {_place(each) for each in self._parameters()}
-        models = [model for known in self._live.models if (model := known()) is not None]
+        models = self._live.models.known()
         self._blocks.watch(next((each for each in models if repeated_blocks(each)), None))
         self._hooks.__enter__()
 
@@ -44,7 +44,7 @@ class Saving:
         )
 
     def _parameters(self) -> Iterator[torch.Tensor]:
-        for module in self._live.trained:
+        for module in self._live.models.trained:
             yield from module.parameters()
 
     def _pack(self, tensor: torch.Tensor) -> "_Kept":

@@ -20,4 +20,4 @@ from autotune.flow.mending import cure
     ],
 )
 def test_the_last_words_of_a_program_say_what_helps(reason: str, advice: str) -> None:
-    assert advice in cure(reason)
+    assert advice in cure(reason, "")

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune.measurement.sandbox import other_directories, protected, protected_directories
+from autotune.measurement.sandbox import (
+    directories_in_texts,
+    named,
+    other_directories,
+    protected,
+    protected_directories,
+)
 from autotune.measurement.sandbox.territory import Cover, Territory
 
 
@@ -100,7 +106,7 @@ def test_what_the_program_names_itself_is_protected(
         folder.mkdir()
     script = folders[0] / "train.py"
     script.write_text(f"open('{folders[1]}/run/best.pt', 'w')\nurl = '/'\nother = '/tmp/x'\n")
-    found = protected_directories(script)
+    found = directories_in_texts(script)
     assert folders[1] in found
     assert Path("/tmp") not in found
 
@@ -127,7 +133,7 @@ def test_what_other_modules_settings_and_variables_name_is_protected(
     monkeypatch.chdir(project)
     monkeypatch.setenv("RUNS_DIRECTORY", str(folders["variable"]))
     monkeypatch.setenv("OTHER_DIRECTORY", str(folders["unnamed"]))
-    found = protected_directories(project / "train.py", [f"--settings={settings}"])
+    found = directories_in_texts(project / "train.py", [f"--settings={settings}"])
     left_alone = {folders["library"], folders["unnamed"]}
     assert set(folders.values()) - set(found) == left_alone
 
@@ -144,6 +150,9 @@ def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machin
         "uri = 'file://{beside}/runs'",
         "open('~/../beside/best.pt')",
         "os.environ['runs_at']",
+        "open('./../beside/best.pt')",
+        "open('runs/../../beside/best.pt')",
+        "open(f'{{ROOT}}/../beside/best.pt')",
     ],
 )
 def test_paths_that_lead_out_of_the_project_are_protected(
@@ -157,7 +166,7 @@ def test_paths_that_lead_out_of_the_project_are_protected(
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("runs_at", "../beside")
-    assert beside in protected_directories(project / "train.py")
+    assert beside in directories_in_texts(project / "train.py")
 
 
 def test_the_folder_above_as_an_argument_is_protected(
@@ -174,7 +183,7 @@ def test_no_spelling_of_the_machine_s_own_directories_protects_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(f"open('{path}')\n")
-    found = {os.path.realpath(each) for each in protected_directories(tmp_path / "train.py")}
+    found = {os.path.realpath(each) for each in directories_in_texts(tmp_path / "train.py")}
     assert not found & {"/", "/dev", "/proc", "/tmp"}
 
 
@@ -213,5 +222,55 @@ def test_the_directories_of_the_machine_are_its_own_and_not_the_system_s(
     mounts = {"/": "ext4", "/proc": "proc", "/data": "xfs", "/far": "nfs4", "/data2/far": "nfs"}
     monkeypatch.setattr(protected, "mount_points", lambda: mounts)
     tops = [Entry(f"/{name}") for name in ("home", "usr", "tmp", "var", "data", "data2", "far")]
-    monkeypatch.setattr(protected, "_entries", lambda *_: tops)
+    monkeypatch.setattr(protected, "entries", lambda *_: tops)
     assert other_directories() == (Path("/home"), Path("/data"))
+
+
+@pytest.mark.parametrize(
+    "argument", ["-o{beside}/x", "dirs=[{beside}]", "--out=file://{beside}/x", "{beside},1"]
+)
+def test_a_folder_is_found_in_any_argument(argument: str, tmp_path: Path) -> None:
+    beside, project = tmp_path / "beside", tmp_path / "project"
+    beside.mkdir()
+    project.mkdir()
+    found = protected_directories(project / "train.py", [argument.format(beside=beside)])
+    assert beside in found
+
+
+def test_what_settings_of_the_environment_alone_name_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    (tmp_path / "project" / ".env").write_text(f"OUT={tmp_path}/beside/runs\n")
+    os.mkfifo(tmp_path / "project" / "pipe.txt")  # to read it would wait for ever
+    assert tmp_path / "beside" in directories_in_texts(tmp_path / "project" / "train.py")
+
+
+def test_a_list_of_samples_protects_the_directory_above_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, cases = tmp_path / "project", tmp_path / "data" / "cases"
+    project.mkdir()
+    for number in range(50):
+        (cases / str(number) / "scans").mkdir(parents=True)
+    lines = [f"{cases}/{number}/scans/flair.nii.gz,1" for number in range(50)]
+    (project / "train.csv").write_text("\n".join(lines))
+    monkeypatch.chdir(project)
+    assert directories_in_texts(project / "train.py") == (cases,)
+
+
+def test_data_is_read_after_all_that_may_say_where_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named, "MOST_TEXTS", 30)
+    (tmp_path / "beside").mkdir()
+    project = tmp_path / "project"
+    (project / "labels").mkdir(parents=True)
+    (project / "src" / "config").mkdir(parents=True)
+    for number in range(100):
+        (project / "labels" / f"{number}.txt").write_text("0 0.5 0.5 1 1\n")
+    (project / "src" / "config" / "paths.py").write_text(f"OUT = '{tmp_path}/beside'\n")
+    monkeypatch.chdir(project)
+    assert tmp_path / "beside" in directories_in_texts(project / "train.py")

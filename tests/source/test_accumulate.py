@@ -312,7 +312,7 @@ REFUSED |= {
             "for x, y in loader:",
             "train(loader)\ntrain(fine)\ndef train(batches):\n  for x, y in batches:",
         ),
-        "train is called in several ways",
+        "train is given several loaders",
     ),
 }
 REFUSED["a loader of another class"] = (
@@ -321,6 +321,13 @@ REFUSED["a loader of another class"] = (
 )
 
 USUAL = {
+    "a function that the model has a method of that name of": (
+        "for x, y in loader:",
+        (
+            "train(model, loader, 1)\ntrain(model, loader, 2)\nmodel.train()\n"
+            "def train(net, batches, epoch):\n  net.train()\n  for x, y in batches:"
+        ),
+    ),
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
     "counts to say so": (

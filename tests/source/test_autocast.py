@@ -719,17 +719,25 @@ def test_what_models_give_on_a_gpu_or_without_tensors_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "own", ["in_float32 = 1", "from helpers import in_float32", "from helpers import *"]
+    ("own", "name"),
+    [
+        ("in_float32 = 1", "outputs_in_float32"),
+        ("from helpers import in_float32", "outputs_in_float32"),
+        ("in_float32 = outputs_in_float32 = 1", "outputs_in_float32_2"),
+        ("from helpers import *", "in_float32"),
+    ],
 )
-def test_a_file_that_has_the_name_for_something_else_keeps_what_models_give(own: str) -> None:
+def test_a_name_that_a_file_has_for_something_else_stays_its_own(own: str, name: str) -> None:
     text = source(OWN_LOSS).replace("import torch", f"import torch\n{own}")
     seen = replace(places_of(text), outputs=(_given(6, "model"),))
-    assert "in_float32(" not in rewritten(text, BF16, places=seen).text
+    done = rewritten(text, BF16, places=seen).text
+    assert f" {name}(model" in done
+    assert f"def {name}(given)" in done
 
 
 def test_what_is_written_turns_bf16_alone_to_float32() -> None:
     names: dict[str, Any] = {"torch": torch}
-    exec(_FUNCTION, names)
+    exec(_FUNCTION.replace("NAME", "in_float32"), names)
     narrow, whole = torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.int64)
     given = {"a": (narrow, None), "b": [whole, "c"]}
     found = names["in_float32"](given)

@@ -370,11 +370,54 @@ def test_the_next_fold_s_optimizer_and_model_are_found(tmp_path: Path) -> None:
             fold(rate)
         """)
     )
-    reports = run(text, steps(39), steps(20), folder=tmp_path)
+    reports = run(text, steps(39), steps(20), Tell(), folder=tmp_path)
     assert window_of(reports).steps == 20
     assert "forward" in window_of(reports).phases
-    # Nineteen steps go by until it is clear that the first one is over.
-    assert window_of(reports).samples == (20 + 19) * 20
+    assert window_of(reports).samples == 20 * 20
+    assert not seen_of(reports).models_made_anew
+
+
+TASKS = """
+for episode in range(30):
+    for task in range(3):
+        fast = copy.deepcopy(model)
+        inner = torch.optim.SGD(fast.parameters(), lr=0.1)
+        for _ in range(STEPS):
+            inner.zero_grad()
+            criterion(fast(dataset[:20][0]), dataset[:20][1]).backward()
+            inner.step()
+    meta.step()
+"""
+
+
+@pytest.mark.parametrize("steps_each", [1, 2, 5])
+def test_models_that_are_made_for_each_task_are_timed(steps_each: int, tmp_path: Path) -> None:
+    meta = "import copy\nmodel = nn.Sequential(nn.Linear(8, 2))\n"
+    meta += "meta = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    text = HEAD + meta + TASKS.replace("STEPS", str(steps_each))
+    reports = run(text, steps(12), steps(12), Tell(), folder=tmp_path)
+    assert window_of(reports).steps == 12
+    assert window_of(reports).samples == 12 * 20
+    assert window_of(reports).phases["forward"] > 0
+    assert seen_of(reports).models_made_anew
+
+
+def test_gradients_without_a_backward_pass_train_on_what_the_model_was_given(
+    tmp_path: Path,
+) -> None:
+    text = PLAIN.replace("for x, y in loader:", "for x, y in [dataset[:20]] * 30:").replace(
+        "loss.backward()", "own_gradients(loss)"
+    )
+    own = """
+def own_gradients(loss):
+    parameters = list(model.parameters())
+    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+        parameter.grad = gradient
+"""
+    text = text.replace("for epoch", own + "for epoch")
+    reports = run(text, steps(9), steps(9), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 9 * 20
+    assert seen_of(reports).makes_own_gradients
 
 
 def test_a_loop_that_follows_the_first_one_is_not_mixed_with_it(tmp_path: Path) -> None:

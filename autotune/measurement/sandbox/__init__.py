@@ -12,7 +12,11 @@ Each run has a directory for temporary files of its own (`TMPDIR`). Real in ever
 from autotune.measurement.sandbox.entry import enter
 from autotune.measurement.sandbox.environment import environment, quiet_environment
 from autotune.measurement.sandbox.layer import Layer, Way
-from autotune.measurement.sandbox.protected import other_directories, protected_directories
+from autotune.measurement.sandbox.protected import (
+    directories_in_texts,
+    other_directories,
+    protected_directories,
+)
 from autotune.measurement.sandbox.sandbox import Sandbox
 from autotune.measurement.sandbox.tree import tree_hash
 
@@ -20,6 +24,7 @@ __all__ = [
     "Layer",
     "Sandbox",
     "Way",
+    "directories_in_texts",
     "enter",
     "environment",
     "other_directories",

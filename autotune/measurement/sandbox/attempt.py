@@ -1,20 +1,25 @@
 """Which way of protection this machine permits, found by trying it in a process of its own."""
 
+import contextlib
 import json
 import os
 import pickle
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autotune.measurement.sandbox.layer import Layer
+from autotune.measurement.sandbox.named import entries
 
 # Made in the layer's root, and protected: what the attempt changes, and must find unchanged
 # outside.
 GROUND = "ground"
 TIME_LIMIT_SECONDS = 60.0
+# How far others' files are looked for.
+LEVELS, MOST_ENTRIES = 2, 300
 
 
 def attempt(layers: Sequence[Layer]) -> list[str]:
@@ -52,6 +57,8 @@ def answer() -> None:
 
 def _try_in_child(layer: Layer) -> str:
     """Why `layer` does not work, "" if it does."""
+    if layer.user_namespace and (others := held_by_others(layer.territory.protected)):
+        return f"{others} is another user's or group's, and an overlay of yours cannot hold it"
     ground = layer.root / GROUND
     (ground / "full" / "inner").mkdir(parents=True)
     for name in ("changed", "removed", "full/inner/file"):
@@ -76,6 +83,29 @@ def _try_in_child(layer: Layer) -> str:
         if intact and all(path.read_text() == "before" for path in files)
         else "a write came through"
     )
+
+
+def held_by_others(directories: Iterable[str]) -> str:
+    """The first file or directory near the top of `directories` that this user may change and that
+    has another owner or group; "" without one.
+
+    A user namespace knows one of each: a file of any other is too large for its overlay to copy.
+    """
+    for directory in directories:
+        for path in (directory, *_near_the_top(directory)):
+            with contextlib.suppress(OSError):
+                found = os.lstat(path)
+                own = (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
+                if not (own or stat.S_ISLNK(found.st_mode)) and os.access(path, os.W_OK):
+                    return path
+    return ""
+
+
+def _near_the_top(directory: str, levels: int = LEVELS) -> Iterator[str]:
+    for entry in entries(Path(directory), MOST_ENTRIES):
+        yield entry.path
+        if levels > 1 and entry.is_dir(follow_symlinks=False):
+            yield from _near_the_top(entry.path, levels - 1)
 
 
 def _use(layer: Layer, ground: Path) -> str:

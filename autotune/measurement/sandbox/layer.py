@@ -6,6 +6,10 @@ from pathlib import Path
 
 from autotune.measurement.sandbox.territory import Territory
 
+# What one run mounted, for `prepared.capture`: [process id, [[directory, its upper directory],
+# ...]].
+MOUNTED = "mounted.json"
+
 
 class Way(StrEnum):
     """How the user's files are kept untouched."""

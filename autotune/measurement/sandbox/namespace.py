@@ -42,7 +42,9 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
     """Show `source`, with the mounts below it, at `target`."""
     mount(source, target, flags=MS_BIND | MS_REC)
     if read_only:
-        mount(None, target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY)
+        # What an ordinary user may not take off again must be asked for anew.
+        own = os.statvfs(target).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC)
+        mount(None, target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | own)
 
 
 def drop_capabilities() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autotune.measurement.sandbox.layer import Layer
+from autotune.measurement.sandbox.layer import MOUNTED, Layer
 from autotune.measurement.sandbox.namespace import (
     bind,
     drop_capabilities,
@@ -18,11 +18,8 @@ from autotune.measurement.sandbox.namespace import (
     mount,
     mount_points,
 )
+from autotune.measurement.sandbox.prepared import copy_tree
 from autotune.measurement.sandbox.territory import Cover
-
-# What one run mounted, for `prepared.capture`: [process id, [[directory, its upper directory],
-# ...]].
-MOUNTED = "mounted.json"
 
 
 def enter(layer: Layer) -> None:
@@ -35,18 +32,19 @@ def enter(layer: Layer) -> None:
     """
     working_directory = os.getcwd()
     enter_own_namespace(user=layer.user_namespace)
-    store = layer.root / "store"
-    store.mkdir()
+    root = layer.root / "store"
+    root.mkdir()
     if layer.in_memory:
-        mount("autotune", str(store), kind="tmpfs", options="mode=0700")
+        mount("autotune", str(root), kind="tmpfs", options="mode=0700")
     plan = layer.territory.plan(tuple(mount_points()))
     if any(path == "/" for path, _ in plan):
         raise OSError(errno.EBUSY, "the root of all files cannot be overlaid")
     with contextlib.ExitStack() as handles:
         # Taken before anything is mounted: afterwards the overlays hide what these lead to.
         below = [_handle(path, handles) for path, _ in plan]
+        store = _Store(layer, handles)
         mounted = [
-            _cover(layer, path, cover, handle, handles)
+            _cover(layer, path, cover, handle, store)
             for (path, cover), handle in zip(plan, below, strict=True)
         ]
     if layer.user_namespace:
@@ -65,11 +63,42 @@ def _handle(path: str | Path, handles: contextlib.ExitStack) -> str:
     return f"/proc/self/fd/{handle}"
 
 
-def _cover(layer: Layer, path: str, cover: Cover, below: str, handles: contextlib.ExitStack) -> str:
+class _Store:
+    """Where writes go, and what was prepared: by handles, for an overlay may come to lie over
+    both.
+    """
+
+    def __init__(self, layer: Layer, handles: contextlib.ExitStack) -> None:
+        self.user_namespace = layer.user_namespace
+        self._root = layer.root / "store"
+        self._handle = Path(_handle(self._root, handles))
+        prepared = layer.prepared
+        self._prepared = Path(_handle(prepared / "tree", handles)) if prepared else None
+        self._shares = 0
+        self._handles = handles
+
+    def share(self) -> tuple[Path, Path]:
+        """A new directory: by its name, and by a handle that holds whatever is mounted."""
+        name = str(self._shares)
+        self._shares += 1
+        (self._handle / name).mkdir()
+        return self._root / name, self._handle / name
+
+    def prepared(self, path: str) -> Path | None:
+        """What was prepared of a directory."""
+        tree = self._prepared / path[1:] if self._prepared else None
+        return tree if tree is not None and tree.is_dir() else None
+
+    def handle(self, path: Path) -> str:
+        """See `_handle`."""
+        return _handle(path, self._handles)
+
+
+def _cover(layer: Layer, path: str, cover: Cover, below: str, store: _Store) -> str:
     """Carry out one line of the plan; returns the overlay's upper directory, if it is one."""
     if cover in (Cover.OVERLAY, Cover.ATTEMPT):
         try:
-            return _overlay(layer, path, below, handles)
+            return _overlay(path, below, store)
         except OSError:  # a file system that cannot lie below an overlay
             if path in layer.territory.protected:
                 raise
@@ -78,33 +107,41 @@ def _cover(layer: Layer, path: str, cover: Cover, below: str, handles: contextli
     return ""
 
 
-def _overlay(layer: Layer, path: str, below: str, handles: contextlib.ExitStack) -> str:
-    share = layer.root / "store" / str(len(os.listdir(layer.root / "store")))
+def _overlay(path: str, below: str, store: _Store) -> str:
+    tree = store.prepared(path)
+    if tree is not None:
+        with contextlib.suppress(OSError):  # one of the two may lie in the other
+            return _mounted(path, [store.handle(tree), below], store)
+    return _mounted(path, [below], store, copied=tree)
+
+
+def _mounted(path: str, lowers: list[str], store: _Store, *, copied: Path | None = None) -> str:
+    """Mount an overlay over `path`; its upper directory, which begins with what is `copied`."""
+    named, share = store.share()
     upper, work = share / "upper", share / "work"
-    upper.mkdir(parents=True)
+    upper.mkdir()
     work.mkdir()
+    if copied is not None:
+        copy_tree(copied, upper)
     _copy_attributes(path, upper)  # the top of an overlay shows the upper directory's own
-    lowers = [below]
-    if layer.prepared is not None and (tree := layer.prepared / "tree" / path[1:]).is_dir():
-        lowers.insert(0, _handle(tree, handles))
     options = [
         f"lowerdir={':'.join(lowers)}",
-        f"upperdir={_handle(upper, handles)}",
-        f"workdir={_handle(work, handles)}",
+        f"upperdir={store.handle(upper)}",
+        f"workdir={store.handle(work)}",
         # Directories that were there can be renamed; a user namespace may not have that.
         *(
             ["userxattr"]
-            if layer.user_namespace
+            if store.user_namespace
             else ["redirect_dir=on", "metacopy=off", "index=off"]
         ),
     ]
     mount("autotune", path, kind="overlay", options=",".join(options))
-    return str(upper)
+    return str(named / "upper")
 
 
 def _copy_attributes(source: str, target: Path) -> None:
     found = os.stat(source)
-    with contextlib.suppress(PermissionError):  # an ordinary user, a directory of someone else's
+    with contextlib.suppress(OSError):  # an ordinary user, a directory of someone else's
         os.chown(target, found.st_uid, found.st_gid)
     shutil.copystat(source, target)
 

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.measurement.sandbox.layer import Layer, Way
-from autotune.measurement.sandbox.overlay import MOUNTED
+from autotune.measurement.sandbox.layer import MOUNTED, Layer, Way
 
 # At most this share of the free space is spent on a prepared layer; beyond it every run prepares
 # for itself.
@@ -77,6 +76,16 @@ def copy_file(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
     _copy_owner(source, target)
     shutil.copystat(source, target, follow_symlinks=False)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy what is in a directory into another, as `copy_file` does."""
+
+    def copied(name: str, copy: str) -> str:
+        copy_file(Path(name), Path(copy))
+        return copy
+
+    shutil.copytree(source, target, symlinks=True, copy_function=copied, dirs_exist_ok=True)
 
 
 def _clone(source: Path, target: Path) -> bool:

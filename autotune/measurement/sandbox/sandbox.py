@@ -32,6 +32,7 @@ class Sandbox:
         protected: Iterable[Path],
         *,
         kept: Iterable[Path] = (),
+        named: Iterable[Path] = (),
         elsewhere: Iterable[Path] = (),
         way: Way | None = None,
         scratch_parent: Path | None = None,
@@ -42,6 +43,7 @@ class Sandbox:
             protected: directories that no run may change (see `protected_directories`).
             kept: directories that stay real though they may lie in protected ones, the output
                 directory for one.
+            named: further ones, where that may fail (see `directories_in_texts`).
             elsewhere: directories that are protected where overlays can (see `other_directories`).
             way: insist on one way.
             scratch_parent: where to put the scratch directory; by default below the directory for
@@ -54,7 +56,7 @@ class Sandbox:
         self._numbers = itertools.count()
         self._prepared: Path | None = None
         real = [*kept, *SHARED_DIRECTORIES, self.scratch]
-        self._territory = Territory.of(protected, real, elsewhere)
+        self._territory = Territory.of(protected, real, named=named, elsewhere=elsewhere)
         try:
             self._pattern, self.description = self._choose(way)
         except BaseException:
@@ -64,9 +66,12 @@ class Sandbox:
 
     def _choose(self, way: Way | None) -> tuple[Layer, str]:
         empty = Layer(way=Way.OVERLAY, root=self.scratch, territory=self._territory)
+        root = os.geteuid() == 0
+        few = replace(self._territory, elsewhere=()) if root else self._territory
+        mine = replace(empty, user_namespace=True, territory=few)
         overlays = [
-            replace(empty, user_namespace=user, in_memory=memory)
-            for user in ((False, True) if os.geteuid() == 0 else (True,))
+            replace(layer, in_memory=memory)
+            for layer in ((empty, mine) if root else (mine,))
             for memory in (False, True)
         ]
         guarded = replace(empty, way=Way.REDIRECT, kernel_guard=True)
@@ -89,7 +94,7 @@ class Sandbox:
     def _to_try(self, layer: Layer) -> Layer:
         new = self._new(layer)
         ground = str(new.root / GROUND)
-        territory = replace(self._territory, protected=(*self._territory.protected, ground))
+        territory = replace(layer.territory, protected=(*layer.territory.protected, ground))
         return replace(new, territory=territory)
 
     def _new(self, pattern: Layer) -> Layer:

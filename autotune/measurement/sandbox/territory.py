@@ -25,29 +25,36 @@ class Territory:
     without links.
 
     The nearest of the two above a path decides over it, and protection wins where both name the
-    same path. `elsewhere` is what no program is known to write to: the kernel's overlays protect it
-    too where they can, redirection leaves it alone.
+    same path. What is `named`, by a text of the project, is protected as well; where its file
+    system cannot lie below an overlay it can only be read. `elsewhere` is what no program is known
+    to write to: the kernel's overlays protect it too where they can, redirection leaves it alone.
     """
 
     protected: tuple[str, ...]
     kept: tuple[str, ...]
+    named: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
 
     @staticmethod
     def of(
-        protected: Iterable[Path], kept: Iterable[Path], elsewhere: Iterable[Path] = ()
+        protected: Iterable[Path],
+        kept: Iterable[Path],
+        *,
+        named: Iterable[Path] = (),
+        elsewhere: Iterable[Path] = (),
     ) -> "Territory":
         """The territory of those directories that exist and are not the system's."""
         return Territory(
-            protected=tuple(path for path in _directories(protected) if not is_in(SYSTEM, path)),
+            protected=_no_system(_directories(protected)),
             kept=_directories([*kept, *(Path(path) for path in SYSTEM)]),
+            named=_no_system(_directories(named)),
             elsewhere=_directories(elsewhere),
         )
 
     def protects(self, path: str) -> bool:
         """Whether writing to `path` (absolute, without links) must not reach it."""
         while True:
-            if path in self.protected:
+            if path in self.protected or path in self.named:
                 return True
             if path in self.kept or path == "/":
                 return False
@@ -61,7 +68,7 @@ class Territory:
         """
         planned: dict[str, Cover] = {}
         for path in sorted(
-            {*self.protected, *self.kept, *self.elsewhere, *mounts},
+            {*self.protected, *self.named, *self.kept, *self.elsewhere, *mounts},
             key=lambda path: path.split("/"),
         ):
             above = _nearest(path, planned)
@@ -71,7 +78,7 @@ class Territory:
         return tuple(planned.items())
 
     def _cover(self, path: str, above: Cover) -> Cover:
-        if path in self.protected:
+        if path in self.protected or path in self.named:
             return Cover.OVERLAY
         if path in self.kept:
             return Cover.REAL
@@ -85,6 +92,10 @@ class Territory:
 def _directories(paths: Iterable[Path]) -> tuple[str, ...]:
     real = (os.path.realpath(path) for path in paths)
     return tuple(dict.fromkeys(path for path in real if os.path.isdir(path)))
+
+
+def _no_system(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path for path in paths if not is_in(SYSTEM, path))
 
 
 def is_in(tops: Iterable[str], path: str) -> bool:

@@ -4,6 +4,7 @@ that it leaves to the environment.
 
 import contextlib
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +77,8 @@ def _disable_wandb(wandb: Any) -> None:
         chosen.update(_first_values(given.get("parameters", {})))
         return "not-sent"
 
-    def agent(_sweep: Any, function: Callable[[], Any] | None = None, **_kwargs: Any) -> None:
+    def agent(*args: Any, **kwargs: Any) -> None:
+        function = args[1] if len(args) > 1 else kwargs.get("function")
         if function is not None:
             function()
 
@@ -91,9 +93,18 @@ def _first_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if "parameters" in told:
             found[name] = _first_values(told["parameters"])
         else:
-            values = told.get("values") or [told.get("min")]
-            found[name] = told.get("value", values[0])
+            found[name] = _first_value(told)
     return found
+
+
+def _first_value(told: Mapping[str, Any]) -> Any:
+    """Of a list the first, of a range its lower end, of a distribution without one its mean."""
+    if "value" in told or told.get("values"):
+        return told.get("value", (told.get("values") or [None])[0])
+    lowest = told.get("min", told.get("mu"))
+    if str(told.get("distribution", "")).endswith("log_uniform") and lowest is not None:
+        return math.exp(lowest)  # such a range is one of exponents
+    return lowest
 
 
 def _keep_mlflow_local(home: str | None, mlflow: Any) -> None:
@@ -145,6 +156,10 @@ class _Folder:
         if name.startswith("__"):
             raise AttributeError(name)
         return _ignored
+
+    def push_to_hub(self, *_args: Any, blocking: bool = True, **_kwargs: Any) -> Any:
+        """What a push gives: where it went to, and how it goes on where nobody waits for it."""
+        return "" if blocking else ("", SimpleNamespace(is_done=True))
 
     @contextmanager
     def commit(self, *_args: Any, **_kwargs: Any) -> Iterator["_Folder"]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
-from autotune.workload.seams import loader, model
+from autotune.workload.seams import autocast, loader
 from autotune.workload.seams.optimizer import step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
 
@@ -57,7 +57,7 @@ def _any_backward(live: Live) -> Any:
         live.in_backward = True
         try:
             if live.open_autocast is not None:
-                model.close_autocast(live)
+                autocast.close(live)
             if pace.away:
                 pace.enter_training()
             _note(live, tensors)

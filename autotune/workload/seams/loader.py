@@ -16,7 +16,7 @@ from autotune.workload.ahead import CopiedAhead
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
 from autotune.workload.kept import kept_to_read
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
-from autotune.workload.seams import construction, model
+from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 
 _AHEAD = "_autotune_ahead"
@@ -146,7 +146,7 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     live.plain = False
     live.pace.leave_training()
     if threading.get_ident() == live.thread:
-        model.close_autocast(live)
+        autocast.close(live)
     batch = draw(iterator)
     samples = batches.count_samples(batch, iterator._autotune_batch_size)
     live.stranger = built, iterator, samples
@@ -158,7 +158,7 @@ def _waits(live: Live) -> bool:
     if threading.get_ident() != live.thread:
         live.drawn_in_thread = True
         return False
-    model.close_autocast(live)  # the batch before had no backward pass
+    autocast.close(live)  # the batch before had no backward pass
     if live.pace.away:
         live.pace.enter_training()
     return True
@@ -221,7 +221,7 @@ def note_batch(live: Live) -> None:
     live.stranger, live.looked = None, False
     if live.leading_loader is None and not live.drawn:
         # Without a module to call, a step counts as one sample.
-        live.pace.pending_samples += live.forward_samples or int(not live.models)
+        live.pace.pending_samples += live.forward_samples or int(not live.models.known())
         live.forward_samples = 0
     if live.drawn:
         note_training(live)

@@ -15,7 +15,7 @@ from torch import nn
 from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.outputs import in_float32
-from autotune.workload.setup import Precision
+from autotune.workload.seams import autocast
 
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _is_tracing = torch._C._is_tracing
@@ -30,7 +30,7 @@ _CALLS = 256  # more distinct ones need no counting
 
 def install(live: Live) -> None:
     """Find the outermost modules that are called in the first steps, and hook each of them."""
-    own_call = nn.Module.__call__
+    own_call, passing = nn.Module.__call__, _passing(live)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_no_step():  # a compiled module may have kept this hook
@@ -38,17 +38,39 @@ def install(live: Live) -> None:
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
             scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
-            if not (live.elsewhere or scripting or _is_hooked(self)):
-                found = _lasting(live, self)
-                if found is self or not _is_hooked(found):
-                    hook(live, found)
+            if live.elsewhere or scripting or _is_hooked(self):
+                return own_call(self, *args, **kwargs)
+            if live.models.made_anew and not live.discovering:
+                return passing(own_call, self, args, kwargs)
+            found = _lasting(live, self)
+            if found is self or not _is_hooked(found):
+                hook(live, found)
             return own_call(self, *args, **kwargs)
         finally:
-            if live.discovering and live.restore:
+            if (live.discovering or live.models.made_anew) and live.restore:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
     live.patch(nn.Module, "_replicate_for_data_parallel", _replicate)
+
+
+def _passing(live: Live) -> Any:
+    """A call of a module that is gone after a few steps: timed, but not hooked."""
+    (began, ended), now = live.clock.span("forward"), live.clock.now
+
+    def passing(call: Any, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        if not _is_to_train(module):
+            return call(module, *args, **kwargs)
+        if not live.plain:
+            _note_training(live, module, args, kwargs)
+        began(now())
+        try:
+            outcome = call(module, *args, **kwargs)
+        finally:
+            ended(now())
+        return _handed_on(live, module, (args, kwargs), outcome, trains=True)
+
+    return passing
 
 
 def _lasting(live: Live, module: nn.Module) -> nn.Module:
@@ -56,14 +78,15 @@ def _lasting(live: Live, module: nn.Module) -> nn.Module:
     differential equation does), the model that it wraps.
     """
     weights, kind = set(map(id, module.parameters())), type(module)
-    may_be_new = bool(weights) and module not in live.wrapped  # no part of another that was called
+    inside = live.models.inside
+    may_be_new = bool(weights) and module not in inside  # no part of another that was called
     for part in islice(module.modules(), 1, None) if may_be_new else ():
-        if live.wrapped.get(part) is kind and set(map(id, part.parameters())) == weights:
-            for wrapper in live.wrapping(part, kind):
+        if inside.get(part) is kind and set(map(id, part.parameters())) == weights:
+            for wrapper in live.models.unwrap(part, kind):
                 live.unhook(wrapper, _CALL)
             return part
     for part in islice(module.modules(), 1, None):
-        live.wrapped.setdefault(part, kind)
+        inside.setdefault(part, kind)
     return module
 
 
@@ -148,13 +171,13 @@ def _is_to_train(module: nn.Module) -> bool:
 
 def set_up(live: Live, module: nn.Module) -> None:
     """Change `module` as the Setup says, once."""
-    if module in live.trained:
+    if module in live.models.trained:
         return
     for change in live.setup.model:
         change(module)
     if live.setup.nudge:
         _nudge(module, live.setup.nudge)
-    live.trained.add(module)
+    live.models.trained.add(module)
     if live.frozen is not None and live.frozen() is module:  # it was no teacher
         live.places.pop("frozen", None)
 
@@ -173,10 +196,10 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     """Whether a call without gradients is part of training: a teacher, an encoder; a trained model
     is being evaluated.
     """
-    if module in live.trained:
+    if module in live.models.trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
-            close_autocast(live)
+            autocast.close(live)
             live.leave_training()
     return not live.pace.away
 
@@ -188,7 +211,7 @@ def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
         # What autocast keeps of weights that it has cast now has no gradients, for the step either.
         given: dict[str, Any] = {"dtype": getattr(torch, precision.dtype), "cache_enabled": False}
         return torch.autocast(live.device().type, **given)(call)
-    if module in live.trained:
+    if module in live.models.trained:
         return call
     if live.discovering and not live.forward_begun:
         live.note_place("frozen")
@@ -196,21 +219,6 @@ def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
     if precision is None:
         return call
     return torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))(call)
-
-
-def _set_autocast(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
-    """Open autocast for a model that trains, and close it for one that evaluates a batch, which is
-    not what another model gave.
-    """
-    if live.setup.precision is None:
-        return
-    if module.training:
-        if live.open_autocast is None:
-            _open_autocast(live, live.setup.precision)
-    elif module in live.trained:
-        given = batches.first_tensor(args, kwargs)
-        if given is None or not given.requires_grad:
-            close_autocast(live)
 
 
 def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -222,13 +230,13 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         live.forward_samples = shape[0] if shape else 1
     elif not live.forward_samples:  # objects of the program's own: graphs, texts
         live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
-    _set_autocast(live, module, args, kwargs)
+    autocast.follow(live, module, args, kwargs)
     if live.discovering:
         if not live.forward_begun:
             live.note_place("forward")
             live.forward_begun = True
-        live.note_model(module)
-        _note_autocast(live)
+        live.models.note(module, live.pace.steps)
+        autocast.note(live)
 
 
 def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
@@ -257,28 +265,3 @@ def _note_for_good(live: Live, module: nn.Module, args: Any, kwargs: Any) -> tor
 def _numbers(args: Any, kwargs: Any) -> tuple[float, ...]:
     """A step's number, a rate: compiled code holds for just these where it is not dynamic."""
     return tuple(each for each in (*args, *kwargs.values()) if isinstance(each, int | float))
-
-
-def _open_autocast(live: Live, precision: Precision) -> None:
-    """Autocast from here to the backward pass, so that the loss is computed under it as well.
-
-    It keeps the weights that it has cast, so it must end before they change, with or without one.
-    """
-    live.open_autocast = torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))
-    live.open_autocast.__enter__()
-
-
-def _note_autocast(live: Live) -> None:
-    kind = live.device().type
-    live.autocast = (
-        str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
-        if torch.is_autocast_enabled(kind)
-        else ""
-    )
-
-
-def close_autocast(live: Live) -> None:
-    """Leave the autocast that a training forward opened."""
-    if live.open_autocast is not None:
-        live.open_autocast.__exit__(None, None, None)
-        live.open_autocast = None

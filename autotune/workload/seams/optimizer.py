@@ -13,7 +13,7 @@ from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.seams import loader, model
+from autotune.workload.seams import autocast, loader, model
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
@@ -34,6 +34,7 @@ def _install_build(live: Live) -> None:
 
     def __init__(self: Any, params: Any, defaults: dict[str, Any]) -> None:
         build(self, params, defaults)
+        self._autotune_built_at = live.pace.steps
         self._autotune_place = place = calling_place(building=self)
         self._autotune_caller = users_place() if place and is_installed(place.path) else None
         wanted: dict[str, Any] = {
@@ -89,14 +90,14 @@ def _any_step(live: Live) -> Any:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere:
             return type(self).step(self, *args, **kwargs)
-        model.close_autocast(live)  # gradients need not come from a backward pass
+        autocast.close(live)  # gradients need not come from a backward pass
         if live.group_open:
             return None  # more micro-batches of this batch are to come
         if live.rehearsal is not None:
             return _rehearse_step(live, self)
         if args or kwargs:
             args, kwargs = _with_timed_closure(live, args, kwargs)
-        elif live.drawn and live.backwards == live.backwards_before:
+        elif _has_data(live) and live.backwards == live.backwards_before:
             _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
             live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
@@ -120,9 +121,14 @@ def _any_step(live: Live) -> Any:
     return step
 
 
+def _has_data(live: Live) -> bool:
+    """Whether a batch was drawn, or a model called, that no backward pass has followed so far."""
+    return bool(live.drawn) or (live.leading_loader is None and live.forward_samples > 0)
+
+
 def _note_own_gradients(live: Live, optimizer: Any) -> None:
     """A step whose gradients came from no backward pass (`torch.func`, `torch.autograd.grad`)
-    trains on what was drawn for it.
+    trains on what was drawn for it, or on what its model was last given.
     """
     if live.leader is None or live.leader() is optimizer:
         live.own_gradients = True

@@ -1,0 +1,194 @@
+"""Overlays over directories that are not the project's: others', and those that hold the scratch
+directory.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune.errors import MeasurementError
+from autotune.measurement.sandbox import (
+    Layer,
+    Sandbox,
+    Way,
+    enter,
+    other_directories,
+    protected,
+)
+from autotune.measurement.sandbox.attempt import held_by_others
+from autotune.measurement.sandbox.named import entries
+from tests.measurement.sandboxed import NOBODY, become_nobody, in_child, started
+
+ORDINARY = "ordinary user"
+IN_MEMORY = "in memory"
+
+
+@pytest.fixture
+def machine() -> Iterator[Path]:
+    """A directory as it might lie below the root: others', but for what an ordinary user has."""
+    with tempfile.TemporaryDirectory(prefix="machine") as name:
+        top = Path(name).resolve()
+        top.chmod(0o755)
+        for folder in ("apps", "project", "tmp", "work"):
+            (top / folder).mkdir()
+            (top / folder / "file").write_text("before")
+        yield top
+
+
+def own(kind: str, layer: Layer, *owned: Path) -> Layer:
+    """`layer` for this kind of run, whose user owns some paths."""
+    if kind != ORDINARY:
+        return replace(layer, in_memory=kind == IN_MEMORY)
+    for path in (*owned, layer.root.parent, layer.root):
+        os.chown(path, NOBODY, NOBODY)
+    return replace(layer, user_namespace=True)
+
+
+def inside(kind: str, layer: Layer, program: Callable[[], Any]) -> Callable[[], Any]:
+    """`program`, run by that user above `layer`."""
+
+    def run() -> Any:
+        if kind == ORDINARY:
+            become_nobody()
+        enter(layer)
+        return program()
+
+    return run
+
+
+def overlays(*arguments: Any, **options: Any) -> Sandbox:
+    try:
+        return Sandbox(*arguments, way=Way.OVERLAY, **options)
+    except MeasurementError as error:
+        pytest.skip(str(error))
+
+
+KINDS = pytest.mark.parametrize(
+    "kind",
+    [
+        "root",
+        IN_MEMORY,
+        pytest.param(
+            ORDINARY, marks=pytest.mark.skipif(os.geteuid() != 0, reason="it becomes another user")
+        ),
+    ],
+)
+
+
+@KINDS
+@pytest.mark.parametrize("project", ["apps", "work"])  # before and after the scratch directory
+def test_a_scratch_directory_below_what_is_covered(machine: Path, project: str, kind: str) -> None:
+    """Its store, and what was prepared, lie below an overlay of their own making."""
+    home, away = machine / project, machine / "project"
+    written = [home / "best.pt", home / "file", away / "file"]
+    with overlays(
+        [home], elsewhere=[machine], scratch_parent=machine / "tmp" / "scratch"
+    ) as sandbox:
+        machine.chmod(0o755)
+        (machine / "tmp" / "scratch").chmod(0o755)
+        owned = (home, home / "file", away, away / "file")
+
+        def train() -> tuple[list[str], list[str]]:
+            before = [file.read_text() for file in written if file.exists()]
+            for file in written:
+                file.write_text("after")
+            return before, [file.read_text() for file in written]
+
+        ready, go = os.pipe(), os.pipe()
+
+        def prepare() -> None:
+            (away / "cache").write_text("prepared")
+            os.write(ready[1], b"!")
+            os.read(go[0], 1)
+
+        first = own(kind, sandbox.layer(), *owned)
+        with started(inside(kind, first, prepare)) as (_, receive):
+            assert os.read(ready[0], 1) == b"!"
+            assert sandbox.keep_prepared(first)
+            os.write(go[1], b"!")
+            receive()
+        for _ in range(2):
+            second = own(kind, sandbox.layer(), *owned)
+            before, after = in_child(inside(kind, second, train))
+            assert (before, after) == (["before"] * 2, ["after"] * 3)
+            third = own(kind, sandbox.layer(), *owned)
+            assert in_child(inside(kind, third, (away / "cache").read_text)) == "prepared"
+    assert [file.read_text() for file in written[1:]] == ["before"] * 2
+    assert not written[0].exists() and not (away / "cache").exists()
+
+
+@KINDS
+def test_directories_of_other_users_are_covered(machine: Path, kind: str) -> None:
+    free = machine / "apps"
+    free.chmod(0o777)
+    for named in (False, True):
+        with overlays(
+            [machine / "work"],
+            named=[free] if named else [],
+            elsewhere=[machine] if kind != ORDINARY else [free],
+            scratch_parent=machine / "tmp" / "scratch",
+        ) as sandbox:
+            sandbox.scratch.parent.chmod(0o755)
+            layer = own(kind, sandbox.layer(), machine / "work")
+
+            def program() -> str:
+                (free / "best.pt").write_text("after")
+                return (free / "best.pt").read_text()
+
+            assert in_child(inside(kind, layer, program)) == "after"
+        assert not (free / "best.pt").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it becomes another user")
+def test_an_ordinary_user_s_own_directories_are_found(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine / "apps" / "shared" / "ann" / "runs").mkdir(parents=True)
+    for owned in ("work", "apps/shared/ann", "apps/shared/ann/runs"):
+        os.chown(machine / owned, NOBODY, NOBODY)
+    monkeypatch.setattr(protected, "entries", as_the_root(machine))
+    monkeypatch.setattr(protected, "mount_points", dict)
+    monkeypatch.setattr(protected, "SHARED", ("/",))
+
+    def found() -> set[Path]:
+        become_nobody()
+        return {each for each in other_directories() if each.is_relative_to(machine)}
+
+    assert in_child(found) == {machine / "work", machine / "apps" / "shared" / "ann"}
+
+
+def as_the_root(machine: Path) -> Callable[[Path, int], list[os.DirEntry[str]]]:
+    """`entries` where that directory is the root of all."""
+
+    def listed(directory: Path, most: int) -> list[os.DirEntry[str]]:
+        return entries(machine if directory == Path("/") else directory, most)
+
+    return listed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it becomes another user")
+@pytest.mark.parametrize("owner", [(0, NOBODY), (NOBODY, 0)])
+def test_what_an_ordinary_user_shares_with_others_is_not_left_to_an_overlay(
+    machine: Path, owner: tuple[int, int]
+) -> None:
+    work = machine / "work"
+    for path in (work, work / "file"):
+        os.chown(path, NOBODY, NOBODY)
+    (work / "shared").mkdir(mode=0o777)
+    (work / "shared").chmod(0o777)
+
+    def others() -> str:
+        become_nobody()
+        return held_by_others([str(work)])
+
+    os.chown(work / "shared", NOBODY, NOBODY)
+    assert in_child(others) == ""
+    os.chown(work / "shared", *owner)
+    assert in_child(others) == str(work / "shared")
+    (work / "shared").chmod(0o755 if owner[0] == 0 else 0o555)
+    assert in_child(others) == ""
