@@ -183,16 +183,20 @@ def _why_nothing(target: Target, failure: Failure) -> MeasurementError | Program
     if failure.kind == "hung":
         return MeasurementError(
             f"{name}: {failure.reason}",
-            "Let it train sooner, on less data, or give it more time with a larger --budget.",
+            "Let it train sooner, on less data, or give it more time with a larger --budget. "
+            "Steps are seen by an optimizer's, or by a backward pass.",
         )
-    advice = (
+    return MeasurementError(f"{name}: {failure.reason}", _how_to_train(target))
+
+
+def _how_to_train(target: Target) -> str:
+    missing = missing_from_recipe(target.source)
+    if len(missing) == 1 and target.kind == SCRIPT:
+        return f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
+    return (
         "autotune times optimizer steps: let the program train for some seconds, "
         "with more epochs or more data."
     )
-    missing = missing_from_recipe(target.source)
-    if len(missing) == 1 and target.kind == SCRIPT:
-        advice = f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
-    return MeasurementError(f"{name}: {failure.reason}", advice)
 
 
 def _fair(windows: Sequence[Window], cores: int) -> Sequence[Window]:

@@ -71,6 +71,7 @@ class Live:
     backwards: int = 0
     backwards_before: int = 0  # the last step
     own_gradients: bool = False  # some step had no backward pass
+    idle_steps: int = 0  # of optimizers that had nothing to go by, before any other
     others: int = 0  # steps of other optimizers since the leading one's last
     led_from: int = 0  # the step with which the leading one began
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
@@ -225,11 +226,13 @@ class Live:
         """An optimizer step is complete."""
         self.draw_began, self.backwards_before = None, self.backwards
         self.others = self.replayed = 0
-        if self.discovering:
+        was_discovering = self.discovering
+        if was_discovering:
             self.clock.follow(self.device())
             self.outputs.end_step()
-            self.models.look(OTHERS_IN_A_ROW)
-        self.discovering = self.pace.steps + 1 < self.discovered_at
+            self.discovering = self.pace.steps + 1 < self.discovered_at
+        if was_discovering and not self.discovering:
+            self.models.look()
         self.pace.step()
         self.plain = self._is_plain()
 

@@ -5,6 +5,8 @@ from itertools import combinations
 
 from torch import nn
 
+SOON = 40  # backward passes and steps
+
 
 class Models:
     """Modules that were called to train, none of which this keeps alive.
@@ -20,15 +22,15 @@ class Models:
         self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
         self.made_anew = False
-        # With the first and the last of the steps in which it was called.
+        # With the moments at which it was called first and last.
         self._called: weakref.WeakKeyDictionary[nn.Module, tuple[int, int]] = (
             weakref.WeakKeyDictionary()
         )
 
-    def note(self, module: nn.Module, step: int) -> None:
-        """Remember that `module` was called to train in this step."""
-        first, _ = self._called.get(module, (step, step))
-        self._called[module] = first, step
+    def note(self, module: nn.Module, moment: int) -> None:
+        """Remember that `module` was called to train; `moment` counts backward passes and steps."""
+        first, _ = self._called.get(module, (moment, moment))
+        self._called[module] = first, moment
 
     def known(self) -> list[nn.Module]:
         """Those that were called to train, in the order of their first calls."""
@@ -47,12 +49,12 @@ class Models:
             del self._called[each]
         return found
 
-    def look(self, most_steps: int) -> None:
-        """Find out whether models are `made_anew`: one of the same kind and shapes came after
-        another, which was called no more, within `most_steps`.
+    def look(self) -> None:
+        """Find out, after some steps, whether models are `made_anew`: one of the same kind and
+        shapes soon came after another, which was called no more.
         """
         for (old, (began, ended)), (new, (first, _)) in combinations(self._called.items(), 2):
-            if ended < first < began + most_steps and _shapes(old) == _shapes(new):
+            if ended < first < began + SOON and _shapes(old) == _shapes(new):
                 self.made_anew = True
 
 

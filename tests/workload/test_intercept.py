@@ -390,6 +390,21 @@ for episode in range(30):
 """
 
 
+def test_a_step_before_all_training_is_none(tmp_path: Path) -> None:
+    text = PLAIN.replace("for epoch", "optimizer.step()\nfor epoch")
+    assert window_of(run(text, steps(7), folder=tmp_path)).samples == 200
+
+
+def test_models_that_the_optimizer_s_step_comes_before_are_timed(tmp_path: Path) -> None:
+    meta = "import copy\nmeta = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    text = HEAD + meta + TASKS.replace("STEPS", "2").replace("    meta.step()\n", "")
+    text = text.replace("    for task", "    meta.step()\n    for task")
+    reports = run(text, steps(8), steps(8), Tell(), folder=tmp_path)
+    assert window_of(reports).samples > 0
+    assert window_of(reports).phases["forward"] > 0
+    assert seen_of(reports).models_made_anew
+
+
 @pytest.mark.parametrize("steps_each", [1, 2, 5])
 def test_models_that_are_made_for_each_task_are_timed(steps_each: int, tmp_path: Path) -> None:
     meta = "import copy\nmodel = nn.Sequential(nn.Linear(8, 2))\n"

@@ -235,7 +235,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         if not live.forward_begun:
             live.note_place("forward")
             live.forward_begun = True
-        live.models.note(module, live.pace.steps)
+        live.models.note(module, live.backwards + live.pace.steps)
         autocast.note(live)
 
 

@@ -88,7 +88,7 @@ def _any_step(live: Live) -> Any:
     (began, ended), now = live.clock.span("optimizer"), live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if live.stepping or live.elsewhere:
+        if live.stepping or live.elsewhere or _is_idle(live, args or kwargs):
             return type(self).step(self, *args, **kwargs)
         autocast.close(live)  # gradients need not come from a backward pass
         if live.group_open:
@@ -119,6 +119,16 @@ def _any_step(live: Live) -> Any:
         return outcome
 
     return step
+
+
+def _is_idle(live: Live, closure: Any) -> bool:
+    """Whether an optimizer's first step has no gradients to go by: programs make one to have it
+    come before a scheduler's, or begin their loop with it.
+    """
+    if closure or live.idle_steps or live.leader or live.backwards or _has_data(live):
+        return False
+    live.idle_steps += 1
+    return True
 
 
 def _has_data(live: Live) -> bool:
