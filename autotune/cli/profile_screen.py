@@ -24,7 +24,7 @@ def show_profile(console: Console, result: Result, folder: Path, *, brief: bool 
     """The whole screen of `autotune profile`; only its first sentences where `brief`."""
     profile, first = result.profile, result.diagnosis[0]
     show_cautions(console, profile)
-    console.say((first.headline, "strong"))
+    console.say((wording.finding(profile, first.headline), "strong"))
     if brief:
         return
     console.say(first.evidence)

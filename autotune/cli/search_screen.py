@@ -42,7 +42,7 @@ def show_search(
         _show_settings(console, result, verdict)
     elif verdict.outcome == "no_gain" and result.diagnosis:
         show_cautions(console, result.profile)
-        console.say(result.diagnosis[0].headline)
+        console.say(wording.finding(result.profile, result.diagnosis[0].headline))
     _show_hand_steps(console, result.edits)
     _show_proof(console, result, verdict)
     if folder is None:
@@ -213,7 +213,8 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         if _was_busy(result, verdict):
             command = retyped(result.command)
     elif open_question := _open_question(result, verdict):
-        what = f"give it more time, {open_question}; the search goes on where it stopped"
+        quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
+        what = f"give it more time{quieter}, {open_question}; the search goes on where it stopped"
         command = retyped(result.command, budget=_more_time(result.profile.budget_seconds))
     if command:
         console.gap()

@@ -25,7 +25,7 @@ from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
-from autotune.outputs.writing import ensure_room
+from autotune.outputs.writing import room
 from autotune.profiling.profile import Profile
 from autotune.result import Cost, Result, SearchFacts, TargetFacts
 from autotune.trials.front import front
@@ -122,12 +122,25 @@ def _through(
     """Take `target` through `stages` on a workbench of its own, and write down what comes out,
     unless it is there already.
     """
+    if options.out is None:
+        return _on_a_bench(target, listener, options, stages)[0]
+    with room(options.out):
+        result, emission = _on_a_bench(target, listener, options, stages)
+        if emission is not None:
+            write_outputs(result, emission, target, options.out)
+    return result
+
+
+def _on_a_bench(
+    target: Target,
+    listener: Listener,
+    options: Options,
+    stages: Callable[[Context], tuple[Result, Emission | None]],
+) -> tuple[Result, Emission | None]:
     began = time.monotonic()
     machine = detect(options.device)
     if machine.device != CPU:
         make_gpu_nodes()
-    if options.out is not None:
-        ensure_room(options.out)
     limit = options.seconds(START_SHARE, START_SECONDS)
     with Workbench(
         target,
@@ -148,10 +161,7 @@ def _through(
                 waiting=lambda: listener.stage("waiting for another search to leave the device"),
             ),
         )
-        result, emission = stages(context)
-    if options.out is not None and emission is not None:
-        write_outputs(result, emission, target, options.out)
-    return result
+        return stages(context)
 
 
 def _reach(storage: str) -> None:

@@ -44,16 +44,18 @@ def set_up(order: Order) -> Live:
         switch()
     live = Live(setup=setup, training_loader=order.loader, passed_loops=order.passed_loops)
     live.clock = Untimed()
-    live.pace = Steps(after=LOOK_AFTER, then=lambda: _look(live, order))
+    live.pace = Steps(after=LOOK_AFTER, then=lambda first: _look(live, order, first=first))
     copying = setup.non_blocking or setup.prefetch_to_device
     for seam in (loader, model, backward, optimizer, *([copies] if copying else [])):
         seam.install(live)
     return live
 
 
-def _look(live: Live, order: Order) -> None:
-    """Say which settings did not take effect, and let go of all that was needed to see it."""
-    if os.environ.get("RANK", "0") == "0":
+def _look(live: Live, order: Order, *, first: bool) -> None:
+    """Say which settings did not take effect at `first`, and let go of all that was needed to see
+    it.
+    """
+    if first and os.environ.get("RANK", "0") == "0":
         for missing in unobserved(order.settings, observe(live)):
             _warn(f"not in effect: {missing}")
     live.batch = live.training_iterator = None

@@ -1,6 +1,7 @@
 """The things that can be turned: one file each, and the tuple that names them all."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from autotune.errors import UsageError
 from autotune.knobs.channels_last import ChannelsLast
@@ -54,10 +55,10 @@ def by_name(name: str) -> Knob:
     for knob in KNOBS:
         if knob.name == name:
             return knob
-    raise UsageError(
-        f"there is no knob called {name!r}",
-        f"the knobs are {', '.join(knob.name for knob in KNOBS)}",
-    )
+    names = [knob.name for knob in KNOBS]
+    near = get_close_matches(name, names, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"the knobs are {', '.join(names)}"
+    raise UsageError(f"there is no knob called {name!r}", advice)
 
 
 def setup_for(config: Config) -> Setup:

@@ -2,12 +2,11 @@
 `tuned.toml`.
 """
 
-import difflib
 import tomllib
 from pathlib import Path
 
 from autotune.errors import UsageError
-from autotune.knobs import KNOBS, by_name, check
+from autotune.knobs import by_name, check
 from autotune.knobs.knob import Knob, Semantics, Value
 
 _BOOLEANS = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
@@ -38,7 +37,7 @@ def parse_knob_option(text: str) -> tuple[str, tuple[Value, ...] | None]:
         raise UsageError(
             f"--knob {text} says no values", "write NAME=VALUE, NAME=VALUE,VALUE or NAME=off"
         )
-    knob = _named(name)
+    knob = by_name(name)
     if values == "off":
         return knob.name, None
     parsed = dict.fromkeys(parse_value(knob, value.strip()) for value in values.split(","))
@@ -80,10 +79,3 @@ def read_settings(path: Path) -> dict[str, Value]:
     for name, value in settings.items():
         check(by_name(name), value)
     return settings
-
-
-def _named(name: str) -> Knob:
-    near = difflib.get_close_matches(name, [knob.name for knob in KNOBS], n=1)
-    if name in near or not near:
-        return by_name(name)
-    raise UsageError(f"there is no knob called {name!r}", f"did you mean {near[0]}?")

@@ -218,6 +218,7 @@ def _environment() -> Environment:
         duration=wording.duration,
         interval_text=wording.interval_text,
         moment=wording.moment,
+        finding=wording.finding,
         outside=wording.outside,
         patch_kind=_patch_kind,
         rate=wording.rate,

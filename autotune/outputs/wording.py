@@ -64,6 +64,8 @@ def faster(speedup: float) -> str:
 
 def interval_text(value: Ratio) -> str:
     """The interval of a ratio: "2.12 to 2.50, 95 %"."""
+    if not math.isfinite(value.high):
+        return "how far off that may be is not known"
     return f"{ratio(value.low)} to {ratio(value.high)}, {percent(value.confidence)} interval"
 
 
@@ -143,6 +145,13 @@ def cautions(profile: Profile) -> tuple[tuple[str, str], ...]:
         for doubt in profile.doubts
         if doubt.name in _CAUTIONS
     )
+
+
+def finding(profile: Profile, headline: str) -> str:
+    """What was found first, as sure as it is."""
+    if profile.doubt(PROCESSORS_TAKEN) is None:
+        return headline
+    return f"What follows may not hold on a quiet machine. {headline}"
 
 
 def outside(profile: Profile) -> str:

@@ -3,7 +3,8 @@
 import os
 import shutil
 import tokenize
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -14,8 +15,26 @@ _ROOM_BYTES = 4 << 20
 _ADVICE = "Name a folder that you may write to, on a disk with room, with --out."
 
 
+@contextmanager
+def room(folder: Path) -> Iterator[None]:
+    """Make `folder` where it is missing, and see that results can be written into it; one that was
+    made and stays empty goes again.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    made = not folder.exists()
+    ensure_room(folder)
+    try:
+        yield
+    finally:
+        if made:
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
+
+
 def ensure_room(folder: Path) -> None:
-    """Make `folder` where it is missing, and see that results can be written into it.
+    """See that results can be written into `folder`, and make it where it is missing.
 
     Raises:
         UsageError: they cannot.

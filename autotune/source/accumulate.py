@@ -93,7 +93,9 @@ def _other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     )
     if function is None or name not in parameters:
         return ""
-    is_method = isinstance(next(loop.script.ancestors(function), None), ast.ClassDef)
+    owner = next(loop.script.ancestors(function), None)
+    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
+    is_method = isinstance(owner, ast.ClassDef) and not static
     given = {
         _given(at, function, name, is_method=is_method)
         for script in program.scripts.values()
@@ -116,6 +118,8 @@ def _given(
             return ast.unparse(keyword.value if keyword.arg else call)
     places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
     index = places.index(name) - is_method if name in places else len(call.args)
+    if is_method and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
     told = call.args[index] if 0 <= index < len(call.args) else None
     return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 

@@ -51,6 +51,9 @@ class Beat(Protocol):
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end."""
 
+    def look_again(self) -> None:
+        """The training has changed: its next steps are looked at."""
+
     def end_loop(self) -> None:
         """The program has gone on to another training loop."""
 
@@ -59,18 +62,18 @@ class Steps:
     """Steps of a run that nobody times.
 
     Args:
-        after: so many steps, `then` is called once.
-        then: what is to be done then.
+        after: so many steps, `then` is called, and again so many after the training has changed.
+        then: what is to be done then; whether this is the first time.
     """
 
     mode = AS_IS
     away = wants_loss = False
 
-    def __init__(self, *, after: int, then: Callable[[], None]) -> None:
+    def __init__(self, *, after: int, then: Callable[[bool], None]) -> None:
         self.steps = 0
         self.samples = 0
         self.pending_samples = 0
-        self._after = after
+        self._after = self._at = after
         self._then = then
 
     def step(self) -> None:
@@ -78,8 +81,8 @@ class Steps:
         self.steps += 1
         self.samples += self.pending_samples
         self.pending_samples = 0
-        if self.steps == self._after:
-            self._then()
+        if self.steps == self._at:
+            self._then(self._at == self._after)
 
     def leave_out_step(self) -> None:
         """No loss is kept."""
@@ -102,6 +105,10 @@ class Steps:
 
     def end(self, exit_code: int = 0) -> None:
         """Nobody waits for it."""
+
+    def look_again(self) -> None:
+        """See `Beat`."""
+        self._at = self.steps + self._after
 
     def end_loop(self) -> None:
         """Nobody compares the two."""

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 # Steps in which new modules are looked for and call sites noted, by hooks that are gone afterwards.
 DISCOVERY_STEPS = 2
-# So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
-# so of one for each of the other.
-OTHERS_IN_A_ROW = 20
+# And so many more where models may be made anew for each of them.
+MOST_DISCOVERY_STEPS = 8
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -71,7 +70,8 @@ class Live:
     backwards: int = 0
     backwards_before: int = 0  # the last step
     own_gradients: bool = False  # some step had no backward pass
-    idle_steps: int = 0  # of optimizers that had nothing to go by, before any other
+    # Optimizers that had nothing to go by in their first step.
+    idle: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
     others: int = 0  # steps of other optimizers since the leading one's last
     led_from: int = 0  # the step with which the leading one began
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
@@ -114,6 +114,8 @@ class Live:
     open_autocast: Any = None
 
     leader_place: Place | None = None  # where the leading optimizer was built
+    led_before: "weakref.ref[torch.optim.Optimizer] | None" = None
+    is_shared_place: bool = False  # optimizers that were built there step in turns
     passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
     taking_turns: bool = False  # a loop of one of those has come again
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
@@ -141,20 +143,6 @@ class Live:
         self.plain = False
         self.pace.leave_training(self.draw_began)
 
-    def lead(self, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
-        """The first optimizer that steps sets the beat, or the first of a later loop."""
-        place = getattr(optimizer, "_autotune_place", None)
-        if self.leader is None:
-            if place not in self.passed and len(self.passed) < self.passed_loops:
-                self.passed.append(place)
-            if place in self.passed:
-                return
-            self.leader, self.leader_place, self.closure = weakref.ref(optimizer), place, closure
-            if self.thread != threading.get_ident():
-                self.thread, self.drawn_in_thread = threading.get_ident(), False
-        if self.discovering:
-            self.note_place("step")
-
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
         for seen in (self.drawn, self.draws, self.calls, self.backward_places):
@@ -168,54 +156,11 @@ class Live:
         self.outputs = Outputs()
         self.pace.pass_over()
 
-    def has_stepped(self, optimizer: Any) -> bool:
-        """Count a step of `optimizer`; whether it leads from now on."""
-        if self.leader is None:
-            self.pass_over()
-            return False
-        optimizer._autotune_stepped = True
-        if self.leader() is not optimizer:
-            return self.leads_now(optimizer)
-        self.end_step()
-        return False
-
-    def leads_now(self, optimizer: torch.optim.Optimizer) -> bool:
-        """An optimizer has stepped that is not the leading one: in turns with it, or after it.
-
-        One that was built at the same place (for the next fold) leads from then on, and the modules
-        that it trains are looked for; any other is of another loop, new or back for its turn.
-        """
-        self.others += 1
-        place = getattr(optimizer, "_autotune_place", None)
-        if place == self.leader_place and self._was_built_since(optimizer):
-            return self._hand_over(optimizer)
-        if self.others < OTHERS_IN_A_ROW or self.taking_turns:
-            return False
-        if place != self.leader_place:
-            self.taking_turns = place in self.passed
-            if not self.taking_turns:
-                self.pace.end_loop()
-            return False
-        return self._hand_over(optimizer)
-
-    def _was_built_since(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether `optimizer` was built after the leading one had begun to step."""
-        return getattr(optimizer, "_autotune_built_at", 0) > self.led_from
-
-    def _hand_over(self, optimizer: torch.optim.Optimizer) -> bool:
-        """`optimizer` leads from now on; whether what it trains is to be looked for."""
-        looked_for = self.discovering or self.models.made_anew
-        self.leader, self.led_from = weakref.ref(optimizer), self.pace.steps
-        if looked_for:
-            self.end_step()
-        else:
-            self.discover_again()
-        return not looked_for
-
     def discover_again(self) -> None:
         """The training has changed: the next steps are looked at as the first ones were."""
         self.discovered_at = self.pace.steps + 1 + DISCOVERY_STEPS
         self.discovering, self.plain = True, False
+        self.pace.look_again()
 
     @property
     def beginning(self) -> bool:
@@ -226,15 +171,22 @@ class Live:
         """An optimizer step is complete."""
         self.draw_began, self.backwards_before = None, self.backwards
         self.others = self.replayed = 0
-        was_discovering = self.discovering
-        if was_discovering:
-            self.clock.follow(self.device())
-            self.outputs.end_step()
-            self.discovering = self.pace.steps + 1 < self.discovered_at
-        if was_discovering and not self.discovering:
-            self.models.look()
+        if self.discovering:
+            self._end_of_discovery()
         self.pace.step()
         self.plain = self._is_plain()
+
+    def _end_of_discovery(self) -> None:
+        """One of the first steps is complete."""
+        steps = self.pace.steps + 1
+        self.clock.follow(self.device())
+        self.outputs.end_step()
+        self.models.end_step(self.pace.steps)
+        longer = self.models.may_be_made_anew and steps < self.discovered_at + MOST_DISCOVERY_STEPS
+        self.discovering = steps < self.discovered_at or longer
+        if self.models.made_anew:
+            self.discovering = False
+            self.let_go_of_models()
 
     def _is_plain(self) -> bool:
         setup = self.setup
@@ -275,6 +227,13 @@ class Live:
         for *_, original in reversed(own):
             put(owner, name, original)
         self.restore = [hook for hook in self.restore if hook not in own]
+
+    def let_go_of_models(self) -> None:
+        """Take out the hooks of modules, which would keep them alive."""
+        for owner, name, original in reversed(self.restore):
+            if isinstance(owner, nn.Module):
+                put(owner, name, original)
+        self.restore = [hook for hook in self.restore if not isinstance(hook[0], nn.Module)]
 
     def note_place(self, role: str) -> None:
         """Remember the user's line that led here, as the place of `role`."""

@@ -1,11 +1,28 @@
 """The outermost modules of a run that it trains, as they were found in its first steps."""
 
 import weakref
-from itertools import combinations
+from dataclasses import dataclass
 
 from torch import nn
 
-SOON = 40  # backward passes and steps
+# A model that is followed by another one after so many steps is made for a task; one that is called
+# so often in a row is there for good.
+SOON = 20
+# So many times a model is followed by one of its kind, and models are made anew.
+SUCCESSIONS = 2
+_MOST_KNOWN = 50
+
+
+@dataclass(slots=True, kw_only=True)
+class _Called:
+    """A module by its class and the shapes of its weights, with the first and the last of the steps
+    in which it was seen to be called.
+    """
+
+    kind: tuple[type, tuple[tuple[int, ...], ...]]
+    first: int
+    last: int
+    followed: bool = False  # another one came after it
 
 
 class Models:
@@ -22,41 +39,67 @@ class Models:
         self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
         self.made_anew = False
-        # With the moments at which it was called first and last.
-        self._called: weakref.WeakKeyDictionary[nn.Module, tuple[int, int]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
+        self._calls: list[_Called] = []  # of those too that are gone
+        self._successions = 0
+        self._is_settled = False  # that they are not made anew
+        self._passing: weakref.ref[nn.Module] | None = None
+        self._passing_since = 0
 
-    def note(self, module: nn.Module, moment: int) -> None:
-        """Remember that `module` was called to train; `moment` counts backward passes and steps."""
-        first, _ = self._called.get(module, (moment, moment))
-        self._called[module] = first, moment
+    @property
+    def may_be_made_anew(self) -> bool:
+        """Whether that is to be found out in further steps."""
+        return bool(self._successions) and not (self.made_anew or self._is_settled)
+
+    def note(self, module: nn.Module, step: int) -> None:
+        """Remember that `module` was called to train in this step."""
+        called = self._modules.get(module)
+        if called is None:
+            shapes = tuple(tuple(parameter.shape) for parameter in module.parameters())
+            called = _Called(kind=(type(module), shapes), first=step, last=step)
+            self._modules[module] = called
+            self._calls = [*self._calls[1 - _MOST_KNOWN :], called]
+        called.last = step
 
     def known(self) -> list[nn.Module]:
         """Those that were called to train, in the order of their first calls."""
-        return list(self._called)
+        return list(self._modules)
 
     def forget(self) -> None:
         """What was called so far was of another training."""
-        self._called.clear()
+        self._modules.clear()
+        self._calls.clear()
+        self._successions = 0
 
     def unwrap(self, part: nn.Module, kind: type) -> list[nn.Module]:
         """The models of class `kind` that have `part` inside; they are none any more."""
         found = [
-            each for each in self._called if type(each) is kind and part in set(each.modules())
+            each for each in self._modules if type(each) is kind and part in set(each.modules())
         ]
         for each in found:
-            del self._called[each]
+            self._calls.remove(self._modules.pop(each))
         return found
 
-    def look(self) -> None:
-        """Find out, after some steps, whether models are `made_anew`: one of the same kind and
-        shapes soon came after another, which was called no more.
+    def end_step(self, step: int) -> None:
+        """See whether a model that is new in this step has followed one of its kind."""
+        new = {each.kind for each in self._calls if each.first == step}
+        gone = [
+            each
+            for each in self._calls
+            if each.last < step < each.first + SOON and each.kind in new
+        ]
+        for each in gone:
+            each.followed = True
+        self._successions += bool(gone)
+        self.made_anew = self._successions >= SUCCESSIONS and not self._is_settled
+
+    def pass_by(self, module: nn.Module, step: int) -> bool:
+        """`module` is called where models are made anew; whether it is there for good after all:
+        one that had been followed by another, or that stays for many steps.
         """
-        for (old, (began, ended)), (new, (first, _)) in combinations(self._called.items(), 2):
-            if ended < first < began + SOON and _shapes(old) == _shapes(new):
-                self.made_anew = True
-
-
-def _shapes(module: nn.Module) -> tuple[type, list[tuple[int, ...]]]:
-    return type(module), [tuple(parameter.shape) for parameter in module.parameters()]
+        if self._passing is None or self._passing() is not module:
+            self._passing, self._passing_since = weakref.ref(module), step
+        called = self._modules.get(module)
+        if (called and called.followed) or step - self._passing_since > SOON:
+            self.made_anew, self._is_settled = False, True
+        return self._is_settled

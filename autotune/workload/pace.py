@@ -215,6 +215,9 @@ class Pace:
             )
         )
 
+    def look_again(self) -> None:
+        """The seams do; what is timed stays the same."""
+
     def end_loop(self) -> None:
         """The program has gone on to another training loop: figures of the two cannot be mixed, and
         the window that is open has some of both.

@@ -3,6 +3,7 @@ directory.
 """
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from autotune.measurement.sandbox import (
     Sandbox,
     Way,
     enter,
+    landlock,
     other_directories,
     protected,
 )
@@ -192,3 +194,26 @@ def test_what_an_ordinary_user_shares_with_others_is_not_left_to_an_overlay(
     assert in_child(others) == str(work / "shared")
     (work / "shared").chmod(0o755 if owner[0] == 0 else 0o555)
     assert in_child(others) == ""
+
+
+def test_the_kernel_guards_what_texts_name(machine: Path) -> None:
+    """Where files are redirected in Python, other programs are refused, not let through."""
+    if not landlock.version():
+        pytest.skip("the kernel has no Landlock")
+    with Sandbox(
+        [machine / "work"],
+        named=[machine / "apps"],
+        way=Way.REDIRECT,
+        scratch_parent=machine / "scratch",
+    ) as sandbox:
+        layer = sandbox.layer()
+
+        def program() -> str:
+            enter(layer)
+            (machine / "apps" / "file").write_text("redirected")
+            command = ["sh", "-c", f"echo after > {machine}/apps/file"]
+            assert subprocess.run(command, capture_output=True, check=False).returncode
+            return (machine / "apps" / "file").read_text()
+
+        assert in_child(program) == "redirected"
+    assert (machine / "apps" / "file").read_text() == "before"

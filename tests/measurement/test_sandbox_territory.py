@@ -91,10 +91,10 @@ def test_a_program_s_project_arguments_and_links_are_protected(
     monkeypatch.chdir(folders["cwd"])
     monkeypatch.setenv("HOME", str(folders["home"]))
     arguments = [f"--data={folders['data']}/train.csv", "--out", f"{folders['out']}/new/run"]
-    found = protected_directories(
-        folders["project"] / "src" / "train.py", [*arguments, "--url", "https://a/b", "--lr", "1"]
-    )
-    assert set(found) == set(folders.values())
+    arguments += ["--url", "https://a/b", "--lr", "1"]
+    script = folders["project"] / "src" / "train.py"
+    assert set(protected_directories(script, arguments)) == {*folders.values()} - {folders["out"]}
+    assert directories_in_texts(script, arguments) == (folders["out"],)  # what is not there yet
 
 
 def test_what_the_program_names_itself_is_protected(
@@ -139,7 +139,8 @@ def test_what_other_modules_settings_and_variables_name_is_protected(
 
 
 def test_an_argument_below_nothing_that_exists_does_not_protect_the_whole_machine() -> None:
-    assert Path("/") not in protected_directories(Path(__file__), ["/no such directory/file"])
+    for find in (protected_directories, directories_in_texts):
+        assert Path("/") not in find(Path(__file__), ["/no such directory/file"])
 
 
 @pytest.mark.parametrize(
@@ -194,9 +195,9 @@ def test_a_script_of_no_repository_may_write_beside_its_folder(
     scripts.mkdir(parents=True)
     (repository / ".git").mkdir(parents=True)
     monkeypatch.chdir(scripts)
-    assert scripts.parent in protected_directories(scripts / "train.py")
+    assert scripts.parent in directories_in_texts(scripts / "train.py")
     monkeypatch.chdir(repository)
-    assert repository.parent not in protected_directories(repository / "train.py")
+    assert repository.parent not in directories_in_texts(repository / "train.py")
 
 
 def test_what_nothing_names_is_covered_where_that_is_possible(tmp_path: Path) -> None:
@@ -233,7 +234,9 @@ def test_a_folder_is_found_in_any_argument(argument: str, tmp_path: Path) -> Non
     beside, project = tmp_path / "beside", tmp_path / "project"
     beside.mkdir()
     project.mkdir()
-    found = protected_directories(project / "train.py", [argument.format(beside=beside)])
+    arguments = [argument.format(beside=beside)]
+    script = project / "train.py"
+    found = (*protected_directories(script, arguments), *directories_in_texts(script, arguments))
     assert beside in found
 
 
@@ -258,7 +261,23 @@ def test_a_list_of_samples_protects_the_directory_above_them(
     lines = [f"{cases}/{number}/scans/flair.nii.gz,1" for number in range(50)]
     (project / "train.csv").write_text("\n".join(lines))
     monkeypatch.chdir(project)
-    assert directories_in_texts(project / "train.py") == (cases,)
+    assert directories_in_texts(project / "train.py") == (tmp_path, cases)
+
+
+def test_links_in_what_texts_name_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("runs", "big", "project"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "runs" / "latest").symlink_to(tmp_path / "big")
+    (tmp_path / "project" / "train.py").write_text("open('../runs/latest/best.pt')\n")
+    monkeypatch.chdir(tmp_path / "project")
+    assert tmp_path / "big" in directories_in_texts(tmp_path / "project" / "train.py")
+
+
+def test_a_text_that_is_none_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_bytes(b"~a\0b/../c ../d\0 \xff://../")
+    directories_in_texts(tmp_path / "train.py")
 
 
 def test_data_is_read_after_all_that_may_say_where_to_write(

@@ -7,12 +7,22 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import UsageError
-from autotune.outputs.writing import ensure_room, write_whole
+from autotune.outputs.writing import ensure_room, room, write_whole
 
 
 def test_a_folder_is_made_and_left_empty(tmp_path: Path) -> None:
     ensure_room(tmp_path / "new" / "out")
     assert list((tmp_path / "new" / "out").iterdir()) == []
+
+
+def test_a_folder_that_stays_empty_goes_again(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    for name in ("own", "new"):
+        with pytest.raises(KeyboardInterrupt), room(tmp_path / name):
+            raise KeyboardInterrupt
+    with room(tmp_path / "used"):
+        (tmp_path / "used" / "trials.log").touch()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["own", "used"]
 
 
 @pytest.mark.parametrize("out", ["file", "file/below"])

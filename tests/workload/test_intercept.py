@@ -390,6 +390,108 @@ for episode in range(30):
 """
 
 
+MEMBERS = """
+members = [nn.Sequential(nn.Linear(8, 2)) for _ in range(3)]
+optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in members]
+for step in range(60):
+    x, y = dataset[:20]
+    for number in (ORDER):
+        optimizers[number].zero_grad()
+        criterion(members[number](x), y).backward()
+        optimizers[number].step()
+"""
+
+
+@pytest.mark.parametrize("order", ["0, 1, 2", "step % 3,"])
+def test_models_that_are_trained_in_turns_are_there_for_good(order: str, tmp_path: Path) -> None:
+    text = HEAD + MEMBERS.replace("ORDER", order)
+    reports = run(text, steps(8), steps(8), Tell(), folder=tmp_path)
+    assert not seen_of(reports).models_made_anew
+    assert len(seen_of(reports).models) == 3
+    assert window_of(reports).phases["forward"] > 0
+
+
+def test_models_and_optimizers_of_past_folds_are_let_go(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + FOLD.replace("optimizer = ", "optimizer = kept_weakly = ")
+        + """
+import gc, weakref
+gc.disable()
+known, alive = [], 0
+for rate in range(1, 6):
+    model = nn.Sequential(nn.Linear(8, 2))
+    known.append(weakref.ref(model))
+    fold(rate)
+    alive = max(alive, sum(each() is not None for each in known))
+gc.enable()
+with open("alive.txt", "w") as file:
+    print("alive", alive, file=file)
+"""
+    )
+    run(text, steps(500), folder=tmp_path)
+    assert (tmp_path / "alive.txt").read_text() == "alive 1\n"
+
+
+def test_zero_grad_is_hooked_once_however_many_folds_there_are(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + FOLD.replace("range(4)", "range(1)")
+        + """
+import sys
+depths = []
+called = 0
+
+def count(frame, event, _):
+    global called
+    called += event == "call" and frame.f_code.co_name == "zero_grad"
+
+for rate in range(1, 40):
+    model = nn.Sequential(nn.Linear(8, 2))
+    fold(rate)
+    called = 0
+    sys.setprofile(count)
+    torch.optim.SGD(model.parameters(), lr=0.1).zero_grad()
+    sys.setprofile(None)
+    depths.append(called)
+with open("depth.txt", "w") as file:
+    print(max(depths), file=file)
+"""
+    )
+    run(text, steps(1000), setup=Setup(set_to_none=True), folder=tmp_path)
+    assert (tmp_path / "depth.txt").read_text() == "2\n"  # ours, and torch's
+
+
+def test_a_helper_s_short_lived_optimizer_gives_the_lead_back(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+def optimizer_of(module):
+    return torch.optim.SGD(module.parameters(), lr=0.1)
+
+def train(module, optimizer, batch):
+    optimizer.zero_grad()
+    x, y = batch
+    criterion(module(x), y).backward()
+    optimizer.step()
+
+main = optimizer_of(model)
+for epoch in range(30):
+    for x, y in DataLoader(dataset, batch_size=20):
+        train(model, main, (x, y))
+    probe = nn.Sequential(nn.Linear(8, 2))
+    adapted = optimizer_of(probe)
+    for _ in range(5):
+        train(probe, adapted, dataset[:20])
+"""
+    )
+    reports = run(text, steps(40), steps(20), Tell(), folder=tmp_path)
+    assert window_of(reports).steps == 20
+    # Two epochs of ten steps, and the probe's steps between them.
+    assert window_of(reports).samples < 2 * 20 * 20
+    assert not seen_of(reports).models_made_anew
+
+
 def test_a_step_before_all_training_is_none(tmp_path: Path) -> None:
     text = PLAIN.replace("for epoch", "optimizer.step()\nfor epoch")
     assert window_of(run(text, steps(7), folder=tmp_path)).samples == 200

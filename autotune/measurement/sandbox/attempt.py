@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from autotune.measurement.sandbox.layer import Layer
@@ -18,8 +19,8 @@ from autotune.measurement.sandbox.named import entries
 # outside.
 GROUND = "ground"
 TIME_LIMIT_SECONDS = 60.0
-# How far others' files are looked for.
-LEVELS, MOST_ENTRIES = 2, 300
+# How far others' files are looked for: in all, and of a directory.
+MOST_LOOKED_AT, MOST_ENTRIES = 2000, 300
 
 
 def attempt(layers: Sequence[Layer]) -> list[str]:
@@ -40,10 +41,16 @@ def attempt(layers: Sequence[Layer]) -> list[str]:
             timeout=TIME_LIMIT_SECONDS,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return [f"it took more than {TIME_LIMIT_SECONDS:.0f} s"]
-    answers = [str(json.loads(line)) for line in done.stdout.splitlines()]
+    except subprocess.TimeoutExpired as expired:
+        answers = [*_answers(expired.stdout), f"it took more than {TIME_LIMIT_SECONDS:.0f} s"]
+        left = layers[len(answers) :]
+        return [*answers, *(attempt(left) if left else [])]
+    answers = _answers(done.stdout)
     return answers or [done.stderr.decode(errors="replace").strip()[-500:] or "the attempt died"]
+
+
+def _answers(said: bytes | None) -> list[str]:
+    return [str(json.loads(line)) for line in (said or b"").splitlines()]
 
 
 def answer() -> None:
@@ -57,8 +64,15 @@ def answer() -> None:
 
 def _try_in_child(layer: Layer) -> str:
     """Why `layer` does not work, "" if it does."""
-    if layer.user_namespace and (others := held_by_others(layer.territory.protected)):
-        return f"{others} is another user's or group's, and an overlay of yours cannot hold it"
+    reason = _try_to_use(layer)
+    if not reason and layer.user_namespace:
+        others = held_by_others(layer.territory.protected)
+        said = f"{others} is another user's or group's, and an overlay of yours cannot hold it"
+        return said if others else ""
+    return reason
+
+
+def _try_to_use(layer: Layer) -> str:
     ground = layer.root / GROUND
     (ground / "full" / "inner").mkdir(parents=True)
     for name in ("changed", "removed", "full/inner/file"):
@@ -86,26 +100,26 @@ def _try_in_child(layer: Layer) -> str:
 
 
 def held_by_others(directories: Iterable[str]) -> str:
-    """The first file or directory near the top of `directories` that this user may change and that
-    has another owner or group; "" without one.
+    """The first file or directory near the top of `directories`, but not one of these itself, that
+    this user may change and that has another owner or group; "" without one.
 
     A user namespace knows one of each: a file of any other is too large for its overlay to copy.
     """
-    for directory in directories:
-        for path in (directory, *_near_the_top(directory)):
-            with contextlib.suppress(OSError):
-                found = os.lstat(path)
-                own = (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
-                if not (own or stat.S_ISLNK(found.st_mode)) and os.access(path, os.W_OK):
-                    return path
+    near = (path for directory in directories for path in _near_the_top(directory))
+    for path in islice(near, MOST_LOOKED_AT):
+        with contextlib.suppress(OSError):
+            found = os.lstat(path)
+            own = (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
+            if not (own or stat.S_ISLNK(found.st_mode)) and os.access(path, os.W_OK):
+                return path
     return ""
 
 
-def _near_the_top(directory: str, levels: int = LEVELS) -> Iterator[str]:
-    for entry in entries(Path(directory), MOST_ENTRIES):
-        yield entry.path
-        if levels > 1 and entry.is_dir(follow_symlinks=False):
-            yield from _near_the_top(entry.path, levels - 1)
+def _near_the_top(directory: str) -> Iterator[str]:
+    top = entries(Path(directory), MOST_ENTRIES)
+    yield from (entry.path for entry in top)
+    for folder in (entry.path for entry in top if entry.is_dir(follow_symlinks=False)):
+        yield from (entry.path for entry in entries(Path(folder), MOST_ENTRIES))
 
 
 def _use(layer: Layer, ground: Path) -> str:

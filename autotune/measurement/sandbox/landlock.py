@@ -63,7 +63,7 @@ def forbid_writes(territory: Territory, allowed: Iterable[str]) -> None:
 
 def _open_directories(top: str, territory: Territory) -> list[str]:
     """The largest directories from `top` on that have nothing protected in them."""
-    if not any(_is_below(path, top) for path in territory.protected):
+    if not any(_is_below(path, top) for path in (*territory.protected, *territory.named)):
         return [top]
     found = [path for path in territory.kept if path != top and _is_below(path, top)]
     if territory.protects(top):

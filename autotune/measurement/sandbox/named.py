@@ -27,6 +27,7 @@ MOST_BYTES_PER_TEXT = 1 << 20
 MOST_BYTES = 16 << 20
 # Folders of one directory, each named for itself (a list of samples), count as that directory.
 MOST_OF_A_DIRECTORY = 8
+MOST_OF_A_TEXT = 100  # paths: of more, their folders
 INSTALLED = ("site-packages", "dist-packages", "node_modules", ".git", "__pycache__")
 # Where links lead to programs (a virtual environment's python), not to files that training writes.
 PROGRAMS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/nix")
@@ -43,18 +44,21 @@ def named_directories(root: Path, files: Iterable[Path]) -> list[Path]:
     no shared ones (`/tmp`).
     """
     named: set[str] = set()
-    for folder, text, paths in _texts_read([*files, *islice(_texts(root), MOST_TEXTS)]):
+    for file, text, paths in _texts_read([*files, *islice(_texts(root), MOST_TEXTS)]):
         values = [os.environ[name] for name in os.environ if _has_word(text, name)]
-        away = [place for path in (*paths, *filter(leads_out, values)) if (place := placed(path))]
-        named.update(os.path.join(base, path) for path in away for base in (os.getcwd(), folder))
+        away = {place for path in (*paths, *filter(leads_out, values)) if (place := placed(path))}
+        if len(away) > MOST_OF_A_TEXT:  # samples
+            away = {os.path.dirname(path) for path in away}
+        bases = (os.getcwd(), str(file.parent))
+        named.update(os.path.join(base, path) for path in away for base in bases)
     found = dict.fromkeys(map(nearest_directory, map(Path, sorted(named))))
     elsewhere = (*PROGRAMS, *SYSTEM)
     kept = [each for each in found if not (str(each) in SHARED or is_in(elsewhere, str(each)))]
     return _together(each for each in kept if each != Path.cwd())
 
 
-def _texts_read(files: Iterable[Path]) -> Iterator[tuple[str, str, list[str]]]:
-    """For each of `files` that is a text: its folder, what it says, and the paths in it."""
+def _texts_read(files: Iterable[Path]) -> Iterator[tuple[Path, str, list[str]]]:
+    """For each of `files` that is a text: what it says, and the paths in it that may lead out."""
     left = MOST_BYTES
     for file in dict.fromkeys(files):
         text = _read(file)
@@ -63,7 +67,7 @@ def _texts_read(files: Iterable[Path]) -> Iterator[tuple[str, str, list[str]]]:
             return
         found = _QUOTED.findall(text)
         found += [] if file.suffix == ".py" else words(text)
-        yield str(file.parent), text, list(dict.fromkeys(filter(leads_out, found)))
+        yield file, text, list(dict.fromkeys(filter(leads_out, found)))
 
 
 def words(text: str) -> list[str]:
@@ -83,10 +87,11 @@ def placed(path: str) -> str:
     """
     if path.startswith("file:"):
         path = unquote(path.removeprefix("file:").removeprefix("//"))
+    if "\0" in path or "://" in path:
+        return ""
     first, _, rest = path.partition("/")
     path = rest if {"{", "$"} & set(first) else os.path.expanduser(path)
-    fits = len(path) < os.pathconf("/", "PC_PATH_MAX")
-    return path if fits and "\0" not in path and "://" not in path else ""
+    return path if len(path) < os.pathconf("/", "PC_PATH_MAX") else ""
 
 
 def nearest_directory(path: Path) -> Path:

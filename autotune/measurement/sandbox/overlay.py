@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from autotune.measurement.sandbox.namespace import (
     mount_points,
 )
 from autotune.measurement.sandbox.prepared import copy_tree
-from autotune.measurement.sandbox.territory import Cover
+from autotune.measurement.sandbox.territory import Cover, is_in
+
+# What may be had in one run, and not in the next.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def enter(layer: Layer) -> None:
@@ -52,7 +55,7 @@ def enter(layer: Layer) -> None:
     uppers = [(path, upper) for (path, _), upper in zip(plan, mounted, strict=True) if upper]
     (layer.root / MOUNTED).write_text(json.dumps([os.getpid(), uppers]))
     os.chdir(working_directory)  # the old one is the directory below the overlay
-    _remove_deleted(layer)
+    _remove_deleted(layer, [path for path, _ in uppers])
     _move_across_mounts()
 
 
@@ -75,7 +78,6 @@ class _Store:
         prepared = layer.prepared
         self._prepared = Path(_handle(prepared / "tree", handles)) if prepared else None
         self._shares = 0
-        self._handles = handles
 
     def share(self) -> tuple[Path, Path]:
         """A new directory: by its name, and by a handle that holds whatever is mounted."""
@@ -89,18 +91,14 @@ class _Store:
         tree = self._prepared / path[1:] if self._prepared else None
         return tree if tree is not None and tree.is_dir() else None
 
-    def handle(self, path: Path) -> str:
-        """See `_handle`."""
-        return _handle(path, self._handles)
-
 
 def _cover(layer: Layer, path: str, cover: Cover, below: str, store: _Store) -> str:
     """Carry out one line of the plan; returns the overlay's upper directory, if it is one."""
     if cover in (Cover.OVERLAY, Cover.ATTEMPT):
         try:
             return _overlay(path, below, store)
-        except OSError:  # a file system that cannot lie below an overlay
-            if path in layer.territory.protected:
+        except OSError as error:  # a file system that cannot lie below an overlay
+            if path in layer.territory.protected or error.errno in _NO_ROOM:
                 raise
             cover = Cover.READ_ONLY if cover is Cover.OVERLAY else Cover.REAL
     bind(below, path, read_only=cover is Cover.READ_ONLY)
@@ -109,13 +107,21 @@ def _cover(layer: Layer, path: str, cover: Cover, below: str, store: _Store) -> 
 
 def _overlay(path: str, below: str, store: _Store) -> str:
     tree = store.prepared(path)
-    if tree is not None:
-        with contextlib.suppress(OSError):  # one of the two may lie in the other
-            return _mounted(path, [store.handle(tree), below], store)
-    return _mounted(path, [below], store, copied=tree)
+    with contextlib.ExitStack() as handles:
+        if tree is not None:
+            with contextlib.suppress(OSError):  # one of the two may lie in the other
+                return _mounted(path, [_handle(tree, handles), below], store, handles)
+        return _mounted(path, [below], store, handles, copied=tree)
 
 
-def _mounted(path: str, lowers: list[str], store: _Store, *, copied: Path | None = None) -> str:
+def _mounted(
+    path: str,
+    lowers: list[str],
+    store: _Store,
+    handles: contextlib.ExitStack,
+    *,
+    copied: Path | None = None,
+) -> str:
     """Mount an overlay over `path`; its upper directory, which begins with what is `copied`."""
     named, share = store.share()
     upper, work = share / "upper", share / "work"
@@ -126,8 +132,8 @@ def _mounted(path: str, lowers: list[str], store: _Store, *, copied: Path | None
     _copy_attributes(path, upper)  # the top of an overlay shows the upper directory's own
     options = [
         f"lowerdir={':'.join(lowers)}",
-        f"upperdir={store.handle(upper)}",
-        f"workdir={store.handle(work)}",
+        f"upperdir={_handle(upper, handles)}",
+        f"workdir={_handle(work, handles)}",
         # Directories that were there can be renamed; a user namespace may not have that.
         *(
             ["userxattr"]
@@ -146,11 +152,13 @@ def _copy_attributes(source: str, target: Path) -> None:
     shutil.copystat(source, target)
 
 
-def _remove_deleted(layer: Layer) -> None:
+def _remove_deleted(layer: Layer, covered: Sequence[str]) -> None:
     """What the observed run deleted before its first step is gone for this one too."""
     if layer.prepared is None:
         return
     for path in json.loads((layer.prepared / "deleted.json").read_text()):
+        if not is_in(covered, path):
+            continue
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path, ignore_errors=True)
         else:

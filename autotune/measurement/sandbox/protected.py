@@ -1,7 +1,10 @@
 """Which directories a program's runs could change: what is protected while it is measured."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from autotune.measurement.sandbox.named import (
@@ -21,6 +24,7 @@ from autotune.measurement.sandbox.territory import SYSTEM, is_in
 LINK_DEPTH = 2
 LINK_ENTRIES = 300
 TOP_ENTRIES = 1000
+MOST_LOOKED_AT, MOST_OWN = 2000, 50
 OWN_LEVELS = 3  # below a disk's top, where an ordinary user's own directories are looked for
 MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "tmpfs")
@@ -32,22 +36,25 @@ def protected_directories(
     """The directories that a run of `program` is expected to change files in.
 
     Its project's root, the working directory, the home directory, what its arguments name (`--out
-    DIR`, `--data=FILE`; what does not exist yet counts as its nearest directory), `extra`, and
-    where links near the top of any of these lead (`checkpoints -> /mnt/big`).
+    DIR`, `--data=FILE`), `extra`, and where links near the top of any of these lead (`checkpoints
+    -> /mnt/big`).
     """
-    given = [nearest_directory(path) for path in _places(arguments)]
-    root = _project_root(program.resolve())
-    found = (*_around(root), Path.cwd(), Path.home(), *given, *extra)
-    linked = [target for directory in dict.fromkeys(found) for target in _linked(directory)]
-    return tuple(dict.fromkeys((*found, *linked)))
+    given = [nearest_directory(path) for path in _places(arguments) if path.exists()]
+    found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *given, *extra)
+    return _with_links(found)
 
 
 def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[Path, ...]:
     """Further ones: those that the texts of the program's project, and the settings files among
-    its arguments, name (see `named_directories`).
+    its arguments, name (see `named_directories`), the folder above a script that lies in no
+    repository (its paths go by `dirname(dirname(__file__))`), and the nearest directories of what
+    arguments name and is not there yet.
     """
     root = _project_root(program.resolve())
-    return tuple(named_directories(root, [program, *map(Path, _values(arguments))]))
+    new = [nearest_directory(path) for path in _places(arguments) if not path.exists()]
+    named = named_directories(root, [program, *map(Path, _values(arguments))])
+    found = (*_above(root), *new, *named)
+    return _with_links(each for each in found if each != Path.cwd())
 
 
 def other_directories() -> tuple[Path, ...]:
@@ -65,21 +72,21 @@ def other_directories() -> tuple[Path, ...]:
         for path in dict.fromkeys(found)
         if path != "/" and not any(mount.startswith(path + "/") for mount in mounts)
     ]
-    if os.geteuid() == 0:
-        return tuple(whole)
-    return tuple(own for path in whole for own in _own(path))
+    return tuple(whole if os.geteuid() == 0 else islice(_own(whole), MOST_OWN))
 
 
-def _own(directory: Path, levels: int = OWN_LEVELS) -> list[Path]:
-    """The largest directories from `directory` on that are this user's."""
-    try:
-        if os.lstat(directory).st_uid == os.geteuid():
-            return [directory]
-    except OSError:
-        return []
-    below = entries(directory, TOP_ENTRIES) if levels else []
-    folders = (Path(entry.path) for entry in below if entry.is_dir(follow_symlinks=False))
-    return [own for folder in folders for own in _own(folder, levels - 1)]
+def _own(tops: Iterable[Path]) -> Iterator[Path]:
+    """The largest directories from `tops` on that are this user's, those near the top first."""
+    waiting, left = deque((path, OWN_LEVELS) for path in tops), MOST_LOOKED_AT
+    while waiting and left > 0:
+        path, levels = waiting.popleft()
+        left -= 1
+        with suppress(OSError):
+            if os.lstat(path).st_uid == os.geteuid():
+                yield path
+            elif levels:
+                below = (each for each in entries(path, TOP_ENTRIES) if each.is_dir())
+                waiting.extend((Path(each.path), levels - 1) for each in below)
 
 
 def _is_own(entry: os.DirEntry[str], mounts: Mapping[str, str]) -> bool:
@@ -104,13 +111,20 @@ def _values(arguments: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def _with_links(directories: Iterable[Path]) -> tuple[Path, ...]:
+    found = dict.fromkeys(directories)
+    linked = (target for directory in found for target in _linked(directory))
+    return tuple(dict.fromkeys((*found, *linked)))
+
+
 def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:
     """Directories that links in `directory` lead to, and links `depth` levels down."""
     found: list[Path] = []
     for entry in entries(directory, LINK_ENTRIES):
         if entry.is_symlink():
             target = os.path.realpath(entry.path)
-            found += [] if is_in(PROGRAMS, target) else [nearest_directory(Path(target))]
+            nearest = nearest_directory(Path(target))
+            found += [] if is_in(PROGRAMS, target) or str(nearest) in SHARED else [nearest]
         elif depth > 1 and entry.is_dir():
             found.extend(_linked(Path(entry.path), depth - 1))
     return found
@@ -124,11 +138,8 @@ def _project_root(program: Path) -> Path:
     )
 
 
-def _around(root: Path) -> tuple[Path, ...]:
-    """The project's root, and the folder above that of a script that lies in no repository: its
-    paths go by `dirname(dirname(__file__))`.
-    """
+def _above(root: Path) -> tuple[Path, ...]:
     above = root.parent
     lone = not any((root / mark).exists() for mark in MARKS)
     shared = str(above) in SHARED or above.parent == Path("/")
-    return (root, above) if lone and not shared else (root,)
+    return (above,) if lone and not shared else ()

@@ -18,6 +18,8 @@ _CHANGING_THE_HUB = (
     *("create_", "upload_", "preupload_", "delete_", "update_", "move_", "add_"),
     *("super_squash", "sync_bucket", "batch_bucket", "run_job", "run_uv_job"),
 )
+# Distributions of a sweep whose numbers are exponents.
+_EXPONENTS = ("log_uniform", "log_normal")
 
 
 def keep_at_home() -> None:
@@ -102,7 +104,7 @@ def _first_value(told: Mapping[str, Any]) -> Any:
     if "value" in told or told.get("values"):
         return told.get("value", (told.get("values") or [None])[0])
     lowest = told.get("min", told.get("mu"))
-    if str(told.get("distribution", "")).endswith("log_uniform") and lowest is not None:
+    if str(told.get("distribution", "")).endswith(_EXPONENTS) and lowest is not None:
         return math.exp(lowest)  # such a range is one of exponents
     return lowest
 

@@ -61,6 +61,8 @@ def _passing(live: Live) -> Any:
     def passing(call: Any, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if not _is_to_train(module):
             return call(module, *args, **kwargs)
+        if live.models.pass_by(module, live.pace.steps):
+            live.discover_again()
         if not live.plain:
             _note_training(live, module, args, kwargs)
         began(now())
@@ -235,7 +237,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         if not live.forward_begun:
             live.note_place("forward")
             live.forward_begun = True
-        live.models.note(module, live.backwards + live.pace.steps)
+        live.models.note(module, live.pace.steps)
         autocast.note(live)
 
 

@@ -2,13 +2,13 @@
 by.
 """
 
-import types
 import weakref
 from typing import Any
 
 import torch
 from torch import nn
 
+from autotune.workload import leading
 from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
@@ -52,20 +52,21 @@ def _install_build(live: Live) -> None:
         if "step" in vars(optimizer):
             return  # known already: load_state_dict() goes through __setstate__ too
         live.optimizers.append(weakref.ref(optimizer))
-        optimizer.step = types.MethodType(_timed_step(live, type(optimizer).step), optimizer)
+        optimizer.step = _timed_step(live, optimizer)
 
     live.patch(torch.optim.Optimizer, "__init__", __init__)
     live.patch(torch.optim.Optimizer, "__setstate__", __setstate__)
 
 
-def _timed_step(live: Live, original: Any) -> Any:
+def _timed_step(live: Live, optimizer: Any) -> Any:
     """A step that is timed; the class is asked for its own each time, which a program may have
-    replaced since.
+    replaced since. It does not keep the optimizer and its state alive.
     """
-    other = _any_step(live)
+    other, known = _any_step(live), weakref.ref(optimizer)
     (began, ended), now, pace = live.clock.span("optimizer"), live.clock.now, live.pace
 
-    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(*args: Any, **kwargs: Any) -> Any:
+        self: Any = known()
         kind: Any = type(self)
         if args or kwargs or live.stepping or not live.plain or live.leader() is not self:  # type: ignore[misc]
             return other(self, *args, **kwargs)
@@ -80,7 +81,11 @@ def _timed_step(live: Live, original: Any) -> Any:
         pace.step()
         return outcome
 
-    step.__wrapped__ = original  # type: ignore[attr-defined]
+    def of_the_class(_self: Any, *args: Any, **kwargs: Any) -> Any:
+        return step(*args, **kwargs)
+
+    step.__wrapped__ = type(optimizer).step  # type: ignore[attr-defined]
+    step.__func__ = of_the_class  # type: ignore[attr-defined]  # a scheduler asks for it
     return step
 
 
@@ -88,7 +93,7 @@ def _any_step(live: Live) -> Any:
     (began, ended), now = live.clock.span("optimizer"), live.clock.now
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if live.stepping or live.elsewhere or _is_idle(live, args or kwargs):
+        if live.stepping or live.elsewhere or _is_idle(live, self, args or kwargs):
             return type(self).step(self, *args, **kwargs)
         autocast.close(live)  # gradients need not come from a backward pass
         if live.group_open:
@@ -100,7 +105,9 @@ def _any_step(live: Live) -> Any:
         elif _has_data(live) and live.backwards == live.backwards_before:
             _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
-            live.lead(self, closure=bool((args and callable(args[0])) or kwargs.get("closure")))
+            leading.lead(
+                live, self, closure=bool((args and callable(args[0])) or kwargs.get("closure"))
+            )
         update = type(self).step
         if live.scaler is not None:
             update = live.scaler.step
@@ -112,22 +119,29 @@ def _any_step(live: Live) -> Any:
             ended(now())
             live.stepping = False
         live.holding = False
-        if live.has_stepped(self):
-            model.install(live)
-            _install_zero_grad(live)
-            live.end_step()
+        if leading.has_stepped(live, self):
+            _look_again(live)
         return outcome
 
     return step
 
 
-def _is_idle(live: Live, closure: Any) -> bool:
-    """Whether an optimizer's first step has no gradients to go by: programs make one to have it
+def _look_again(live: Live) -> None:
+    for name in ("__call__", "_replicate_for_data_parallel", "zero_grad"):
+        live.unhook(nn.Module, name)
+    live.unhook(torch.optim.Optimizer, "zero_grad")
+    model.install(live)
+    _install_zero_grad(live)
+    live.end_step()
+
+
+def _is_idle(live: Live, optimizer: Any, closure: Any) -> bool:
+    """Whether the first step of `optimizer` has no gradients to go by: programs make one to have it
     come before a scheduler's, or begin their loop with it.
     """
-    if closure or live.idle_steps or live.leader or live.backwards or _has_data(live):
+    if closure or live.leader or live.backwards or _has_data(live) or optimizer in live.idle:
         return False
-    live.idle_steps += 1
+    live.idle.add(optimizer)
     return True
 
 
