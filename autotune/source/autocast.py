@@ -3,7 +3,7 @@
 import ast
 
 from autotune.source.edits import Autocast
-from autotune.source.forward import Span, backwards_in_loop, forward_span
+from autotune.source.forward import Span, backwards_in_loop, forward_span, runs_one_backward
 from autotune.source.insertions import imports_added, snippet, under
 from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
 from autotune.source.outputs import outputs_in_float32
@@ -27,7 +27,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     hand_step = f"{header} round forward and loss, up to this backward"
     if edit.device_type == "cpu":
         program = outputs_in_float32(program)
-    span = _span(program, hand_step)
+    span = _span(program, hand_step, scaled=edit.scaled)
     if _existing(span, edit, hand_step) is None:
         program = program.changed(_wrapped(span, header))
     else:
@@ -35,14 +35,19 @@ def autocast(program: Program, edit: Autocast) -> Program:
     return with_scaler(program, edit.device_type) if edit.scaled else program
 
 
-def _span(program: Program, hand_step: str) -> Span:
+def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
     backward = backward_call(program, hand_step)
-    if backwards_in_loop(backward) > 1 or len(program.places.backwards) > 1:
+    alone = runs_one_backward(backward)
+    if scaled:  # another would give gradients that are not
+        alone = len(backwards_in_loop(backward)) == 1
+    if not alone or len(program.places.backwards) > 1:
         raise backward.refusal("a step runs more than one backward pass", hand_step)
     return forward_span(program, backward, hand_step)
 
 
 def _wrapped(span: Span, header: str) -> list[Change]:
+    if span.condition:
+        header = f"{header.removesuffix('):')}, enabled={span.condition}):"
     own = snippet(span.script, f"{header} pass")
     changes = under(
         span.script, span.statements[0], span.statements[-1], own.code.removesuffix(" pass")
@@ -84,14 +89,15 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
 
 def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
     """`program` with the autocast that it has set to what `edit` asks."""
-    for change in (_with_device, _with_dtype, _always_enabled):
-        call = _existing(_span(program, hand_step), edit, hand_step)
+    for change in (_with_device, _with_dtype, _enabled):
+        span = _span(program, hand_step, scaled=edit.scaled)
+        call = _existing(span, edit, hand_step)
         assert call is not None
-        program = program.changed(change(call, edit, hand_step))
+        program = program.changed(change(call, span, edit, hand_step))
     return program
 
 
-def _with_device(call: Call, edit: Autocast, _: str) -> list[Change]:
+def _with_device(call: Call, _span: Span, edit: Autocast, _: str) -> list[Change]:
     if _signature(call) is _CUDA_AUTOCAST:
         return []
     value = given_value(call, "device_type", _AUTOCAST)
@@ -99,7 +105,7 @@ def _with_device(call: Call, edit: Autocast, _: str) -> list[Change]:
     return replaced(call.script, value, f'"{edit.device_type}"') if value and literal else []
 
 
-def _with_dtype(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
+def _with_dtype(call: Call, _: Span, edit: Autocast, hand_step: str) -> list[Change]:
     given = given_value(call, "dtype", _signature(call))
     if given is None and _OWN_DTYPE.get(edit.device_type) == edit.dtype:
         return []
@@ -108,7 +114,10 @@ def _with_dtype(call: Call, edit: Autocast, hand_step: str) -> list[Change]:
     return [*imports_added(call.script, own.imports), *changes] if changes else []
 
 
-def _always_enabled(call: Call, _: Autocast, hand_step: str) -> list[Change]:
+def _enabled(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change]:
+    """Always, or in training alone."""
+    if span.condition:
+        return set_argument(call, "enabled", span.condition, _signature(call), hand_step)
     given = given_value(call, "enabled", _signature(call))
     if given is None or (isinstance(given, ast.Constant) and given.value is True):
         return []

@@ -9,13 +9,20 @@ from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, is_method, last_name
 
+BACKWARDS = ("backward", "manual_backward")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Siblings of one block, in order, that hold the whole of forward and loss."""
+    """Siblings of one block, in order, that hold the whole of forward and loss.
+
+    `condition` is the code of that under which they are trained on, where they are also evaluated
+    in the same block (`if phase == "train": loss.backward()`).
+    """
 
     script: Script
     statements: list[ast.stmt]
+    condition: str = ""
 
 
 def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
@@ -50,7 +57,35 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
         statements = statements[: len(statements) - makes_loss[::-1].index(True)]
     if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
         raise backward.refusal("forward or loss shares its line with other code", hand_step)
-    return Span(script=script, statements=statements)
+    condition = _condition(backward, holder, statements)
+    return Span(script=script, statements=statements, condition=condition)
+
+
+def _condition(backward: Call, holder: ast.stmt, statements: list[ast.stmt]) -> str:
+    """The test of the `if` that `holder` is, where that tells training from evaluation."""
+    if not isinstance(holder, ast.If) or not _never_trains(holder, backward.node):
+        return ""
+    given = set[str]().union(*map(_given_inside, statements))
+    if names_in(holder.test) & given:
+        return ""  # by the loss itself, say
+    code = backward.script.code(holder.test)
+    if backward.node in _nodes(holder.body):
+        return code
+    return f"not ({code})"
+
+
+def _never_trains(holder: ast.If, backward: ast.Call) -> bool:
+    """Whether one branch of `holder` has no backward pass."""
+    calls = [
+        [at for at in _nodes(branch) if isinstance(at, ast.Call)]
+        for branch in (holder.body, holder.orelse)
+    ]
+    return any(all(last_name(at.func) not in BACKWARDS for at in branch) for branch in calls)
+
+
+def _nodes(block: list[ast.stmt]) -> Iterator[ast.AST]:
+    """All nodes of a block."""
+    return (node for statement in block for node in ast.walk(statement))
 
 
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:
@@ -74,13 +109,35 @@ def _only_clears(statement: ast.stmt) -> bool:
     return is_zero_grad(statement)
 
 
-def backwards_in_loop(backward: Call) -> int:
-    """How many calls of a `backward` stand in the innermost loop round it, or in its function."""
+def backwards_in_loop(backward: Call) -> list[ast.Call]:
+    """The calls of a `backward` in the innermost loop round it, or in its function."""
     script = backward.script
     loops = ast.For | ast.While | ast.AsyncFor | Function | ast.Module
     around = next(at for at in script.ancestors(backward.node) if isinstance(at, loops))
     calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
-    return sum(last_name(call.func).endswith("backward") for call in calls)
+    return [call for call in calls if last_name(call.func) in BACKWARDS]
+
+
+def runs_one_backward(backward: Call) -> bool:
+    """Whether a step comes by no other call of a `backward`, as far as the text tells: those of the
+    other branch of an `if`, and of functions that are defined in the loop, it does not.
+    """
+    script = backward.script
+    around = list(script.ancestors(backward.node))
+    for call in backwards_in_loop(backward):
+        above = list(script.ancestors(call))
+        shared = next(at for at in above if at in around)
+        defined = any(isinstance(at, Function) for at in above[: above.index(shared)])
+        if call is not backward.node and not (defined or _in_two_branches(shared, around, above)):
+            return False
+    return True
+
+
+def _in_two_branches(shared: ast.AST, one: list[ast.AST], other: list[ast.AST]) -> bool:
+    if not isinstance(shared, ast.If):
+        return False
+    inside = (at[at.index(shared) - 1] for at in (one, other))
+    return len({each in shared.orelse for each in inside}) == 2
 
 
 def _innermost(script: Script, line: int) -> ast.stmt | None:

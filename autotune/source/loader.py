@@ -4,7 +4,13 @@ import ast
 from dataclasses import dataclass, replace
 
 from autotune.source.edits import LoaderArgument
-from autotune.source.keywords import Signature, drop_argument, set_argument
+from autotune.source.keywords import (
+    Signature,
+    drop_argument,
+    given_value,
+    operand,
+    set_argument,
+)
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Function
@@ -40,6 +46,8 @@ LOADER = Signature(
 
 # DataLoader refuses these where num_workers is 0.
 NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+# How two of them are written where that may be.
+WITHOUT_WORKERS = {"prefetch_factor": "{0} if {1} else None", "persistent_workers": "{1} > 0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +66,21 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     """
     hand_step = f"DataLoader(..., {edit.name}={edit.code})"
     at = building(program, edit.name, hand_step)
-    program = program.changed(set_argument(at.call, edit.name, edit.code, at.signature, hand_step))
+    code = _beside_workers(at, edit)
+    program = program.changed(set_argument(at.call, edit.name, code, at.signature, hand_step))
     if (edit.name, edit.code) == ("num_workers", "0"):
         for name in NEEDS_WORKERS:
             at = building(program, name, hand_step)
             program = program.changed(drop_argument(at.call, name, at.signature, hand_step))
     return program
+
+
+def _beside_workers(at: "Building", edit: LoaderArgument) -> str:
+    """The code for `edit` in a call whose number of workers is an option, and may be 0."""
+    workers = given_value(at.call, "num_workers", at.signature)
+    if edit.name not in WITHOUT_WORKERS or workers is None or isinstance(workers, ast.Constant):
+        return edit.code
+    return WITHOUT_WORKERS[edit.name].format(edit.code, operand(at.call.script, workers))
 
 
 def building(program: Program, name: str, hand_step: str) -> Building:

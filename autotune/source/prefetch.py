@@ -1,6 +1,7 @@
 """The training loop goes over its loader's batches as copied to the device, one of them ahead."""
 
 import ast
+import itertools
 
 from autotune.source.insertions import defined_after_imports, imports_added, snippet
 from autotune.source.loss import stored_names
@@ -105,6 +106,10 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
         for call in copies:
             if call.script is not script or loop not in script.ancestors(call.node):
                 continue
+            inside = itertools.takewhile(lambda at: at is not loop, script.ancestors(call.node))
+            if condition := next((at for at in inside if isinstance(at, ast.If | ast.IfExp)), None):
+                reason = f"the loop copies its batches only if {script.code(condition.test)}"
+                raise call.refusal(reason, _BY_HAND)
             named = [each.value for each in call.node.keywords if each.arg == "device"]
             target = next(iter([*call.node.args, *named]), None)
             if target is None and is_method(call.node, "cuda"):

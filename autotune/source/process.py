@@ -33,7 +33,9 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         change
         for script in program.scripts.values()
         for statement in ast.walk(script.tree)
-        if isinstance(statement, ast.stmt) and _same_switch(script, statement, wanted)
+        if isinstance(statement, ast.stmt)
+        and _same_switch(script, statement, wanted)
+        and not _keeps_deterministic(script, statement)
         for change in _thrown(script, statement, wanted, edit.code)
     ]
     program = program.changed(changes)
@@ -50,6 +52,13 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
         return True
     switch = _switch(statement, script.imports)
     return switch != "" and switch == _switch(wanted, {})
+
+
+def _keeps_deterministic(script: Script, statement: ast.stmt) -> bool:
+    """Whether `statement` stands beside one that asks for repeatable results (for a seed, say)."""
+    beside = [at for at in script.block(statement) if at is not statement]
+    names = {_switch(at, script.imports).rpartition(".")[2] for at in beside}
+    return bool(names & {"deterministic", "use_deterministic_algorithms"})
 
 
 def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:

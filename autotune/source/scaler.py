@@ -51,6 +51,8 @@ def with_scaler(program: Program, device_type: str) -> Program:
         raise step.refusal("the optimizer steps with a closure", hand_step)
     if _steps_elsewhere(program, step):
         raise step.refusal("the optimizer steps in another place too", hand_step)
+    if other := _other_optimizer(program, backward, step):
+        raise step.refusal(f"{other} may step on the scaled gradients as well", hand_step)
     script = backward.script
     if step.script is not script or script.function(step.node) is not script.function(
         backward.node
@@ -79,6 +81,25 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
         for node in ast.walk(script.tree)
         if isinstance(node, ast.Call)
     )
+
+
+def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
+    """What else the function of `backward` steps that may be an optimizer, by its name or by being
+    cleared, though it did not step when the program was seen.
+    """
+    script, own = backward.script, last_name(_stepping(step.node))
+    around = script.function(backward.node) or script.tree
+    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
+    cleared = {
+        last_name(_stepping(at))
+        for each in program.scripts.values()
+        for at in ast.walk(each.tree)
+        if isinstance(at, ast.Call) and is_method(at, "zero_grad")
+    }
+    stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
+    others = [at for at in stepped if last_name(at) != own]
+    found = (at for at in others if "opt" in last_name(at).lower() or last_name(at) in cleared)
+    return next(map(script.code, found), "")
 
 
 def _may_be_off(tree: ast.AST) -> bool:
@@ -110,7 +131,7 @@ def _defined(
     imports = imports_added(script, own.imports)
     at = _beside_loop(program, backward)
     if at is None or not script.owns_its_lines(at):
-        texts = [each.text for each in program.scripts.values()]
+        texts = [ast.unparse(each.tree) for each in program.scripts.values()]  # no comments
         if any(word in text for word in _BEFORE_CUDA for text in texts):
             reason = "it would wake CUDA up before the program chooses its GPUs, or forks"
             raise backward.refusal(reason, hand_step)

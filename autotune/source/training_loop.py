@@ -189,7 +189,7 @@ def _unusual(loop: TrainingLoop) -> list[str]:
     calls = [at for at in nodes if isinstance(at, ast.Call)]
     body = loop.node.body
     found = []
-    if backwards_in_loop(loop.backward) > 1:
+    if len(backwards_in_loop(loop.backward)) > 1:
         found.append("the loop runs more than one backward pass")
     if body.index(step.statement) < body.index(loop.backward.statement):
         found.append("the optimizer steps before backward")

@@ -50,7 +50,8 @@ def observe(live: Live) -> Seen:
         matmul_precision=_matmul_precision(),
         cudnn_benchmark=torch.backends.cudnn.benchmark,
         cudnn_tf32=_allows_cudnn_tf32(),
-        deterministic=torch.are_deterministic_algorithms_enabled(),
+        deterministic=torch.are_deterministic_algorithms_enabled()
+        or torch.backends.cudnn.deterministic,
         expandable_segments=_has_expandable_segments(),
         places=_places(live),
     )

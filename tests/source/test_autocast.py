@@ -166,23 +166,23 @@ def test_forward_in_a_block_of_its_own_goes_with_the_block() -> None:
     check(
         """
         import torch
-        for x, y in loaders[phase]:
-            with torch.set_grad_enabled(phase == "train"):
+        for x, y in loader:
+            with torch.set_grad_enabled(training):
                 out = model(x)
                 loss = criterion(out, y)
-                if phase == "train":
+                if training:
                     optimizer.zero_grad()
                     loss.backward()
                     optimizer.step()
         """,
         """
         import torch
-        for x, y in loaders[phase]:
-            with torch.set_grad_enabled(phase == "train"):
-                with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+        for x, y in loader:
+            with torch.set_grad_enabled(training):
+                with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=training):
                     out = model(x)
                     loss = criterion(out, y)
-                if phase == "train":
+                if training:
                     optimizer.zero_grad()
                     loss.backward()
                     optimizer.step()
@@ -619,6 +619,11 @@ SCALER_REFUSED = {
         LEAVING_OUT.replace(":\n            left_out += 1\n            continue", ": continue"),
         "leaves the step out",
     ),
+    "another optimizer in another stage": (
+        SCALED_LOOP.rstrip("\n")
+        + "\n    if encoder_optimizer:\n        encoder_optimizer.step()\n",
+        "encoder_optimizer may step on the scaled gradients",
+    ),
     "a step for what is left of an epoch": (
         SCALED_LOOP.rstrip("\n") + "\n    if rest:\n        optimizer.step()\n",
         "steps in another place too",
@@ -685,7 +690,8 @@ def test_what_models_give_on_a_cpu_is_float32_for_the_loss() -> None:
     seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)
     done = rewritten(text, BF16, places=seen)
     head, _, body = done.text.partition("for x, y")
-    assert head == f"import torch\n\n{_FUNCTION}\n\n"
+    function = _FUNCTION.replace("NAME", "in_float32")
+    assert head == f"import torch\n\n{function}\n\n"
     assert "for x, y" + body == source(
         """
         for x, y in loader:
@@ -820,3 +826,77 @@ def test_losses_that_are_gathered_stay_together() -> None:
         """,
         BF16,
     )
+
+
+PHASES = """
+import torch
+
+def run(phases):
+    for phase in phases:
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x)
+                loss = loss_of(out, y)
+                if phase == "train":
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "enabled"),
+    [
+        (("", ""), 'enabled=phase == "train"'),
+        (('if phase == "train":', "if isfinite(loss):"), ""),
+        (
+            (
+                "optimizer.step()\n",
+                "optimizer.step()\n                else:\n                    x.sum().backward()\n",
+            ),
+            "",
+        ),
+        (
+            (
+                'if phase == "train":',
+                'if phase != "train":\n                    pass\n                else:',
+            ),
+            'enabled=not (phase != "train")',
+        ),
+    ],
+)
+def test_what_evaluates_in_the_same_block_stays_outside(
+    change: tuple[str, str], enabled: str
+) -> None:
+    text = source(PHASES).replace(*change)
+    done = rewritten(text, BF16, places=places_of(text))
+    header = next(line for line in done.text.splitlines() if "with torch.autocast" in line)
+    assert ("enabled" in header) == bool(enabled)
+    assert enabled in header
+    again = rewritten(done.text, BF16, places=places_of(done.text))
+    assert again.statuses == ["already"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (("", ""), "done"),
+        (
+            ("loss.backward()", "if amp:\n    scale(loss).backward()\nelse:\n    loss.backward()"),
+            "done",
+        ),
+        (("loss.backward()", "loss.backward()\nself.after_backward()"), "done"),
+        (("loss.backward()", "loss.backward()\n(out * 2).backward()"), "refused"),
+    ],
+)
+def test_one_backward_pass_of_several_in_the_text_is_one(
+    change: tuple[str, str], status: str
+) -> None:
+    old, new = change
+    indented = new.replace("\n", "\n                    ")
+    text = source(PHASES.replace(old, indented))
+    line = max(
+        n for n, each in enumerate(text.splitlines(), 1) if each.strip() == "loss.backward()"
+    )
+    seen = replace(places_of(text), backward=Place(path=PATH, line=line))
+    assert rewritten(text, BF16, places=seen).statuses == [status]

@@ -9,6 +9,26 @@ WORKERS = LoaderArgument(name="num_workers", code="4")
 NO_WORKERS = LoaderArgument(name="num_workers", code="0")
 PINNED = LoaderArgument(name="pin_memory", code="True")
 
+
+@pytest.mark.parametrize(
+    ("edit", "given", "code"),
+    [
+        (("persistent_workers", "True"), "args.workers", "persistent_workers=args.workers > 0"),
+        (("prefetch_factor", "4"), "a or b", "prefetch_factor=4 if (a or b) else None"),
+        (("prefetch_factor", "4"), "2", "prefetch_factor=4"),
+        (("pin_memory", "True"), "args.workers", "pin_memory=True"),
+    ],
+)
+def test_what_needs_workers_asks_for_them_where_their_number_is_an_option(
+    edit: tuple[str, str], given: str, code: str
+) -> None:
+    text = source(f"loader = DataLoader(data, num_workers={given})")
+    argument = LoaderArgument(name=edit[0], code=edit[1])
+    done = rewritten(text, argument)
+    assert done.text == text.replace(")", f", {code})")
+    assert rewritten(done.text, argument).statuses == ["already"]
+
+
 CALLS = {
     "one line": (
         "loader = DataLoader(data, batch_size=8, shuffle=True)",

@@ -51,8 +51,24 @@ def test_a_copy_that_waits_on_purpose_is_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("def move(batch, device):\n    return [x.to(device) for x in batch]\n", "not x.is_cuda"),
+        ("def step(x, device):\n    x = x.to(device)\n    loss(x).backward()\n", "True"),
+        ("def train(loader, device):\n    for x in loader:\n        x = x.to(device)\n", "True"),
+        ("def move(x):\n    return x.to(DEVICE)\n", "True"),
+    ],
+)
+def test_a_copy_that_may_be_the_way_back_waits_there(function: str, told: str) -> None:
+    line = next(at for at, each in enumerate(function.splitlines(), 1) if ".to(" in each)
+    seen = Places(copies=(Place(path=PATH, line=line),))
+    assert f", non_blocking={told})" in rewritten(function, COPIES, places=seen).text
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ("x = x.to(*given, **named)\n", "hands on what it is given"),
         ("x = x.to(device, torch.float, False)\n", "without its name"),
         ("x = move(x)\n", "no .to"),
     ],

@@ -116,6 +116,10 @@ def train(loader):
             "may use x on the host",
         ),
         ("while True:\n    x = x.to(device)\n    loss.backward()\n", "for loop"),
+        (
+            LOOP.format(copy="x.to(device) if args.cuda else x"),
+            "copies its batches only if args.cuda",
+        ),
         (LOOP.format(copy="x.to(device)") + "CopiedAhead = 1\n", "something else"),
     ],
 )

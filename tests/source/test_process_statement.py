@@ -180,3 +180,16 @@ def test_a_statement_brings_the_imports_that_it_needs() -> None:
         'os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")\n\nx = 1\n',
         ALLOCATOR,
     )
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["torch.backends.cudnn.deterministic = True", "torch.use_deterministic_algorithms(True)"],
+)
+def test_a_switch_that_goes_with_a_seed_stays(beside: str) -> None:
+    off = "torch.backends.cudnn.benchmark = False"
+    seeded = f"if seed:\n    {beside}\n    {off}\n"
+    plain = f"import torch\n{seeded}else:\n    {off}\n"
+    done = rewritten(plain, BENCHMARK, places=Places()).text
+    assert seeded in done
+    assert done.count(BENCHMARK.code) == 2
