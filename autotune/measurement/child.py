@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from autotune.knobs import setup_for
-from autotune.measurement.causes import kind_of, likely_cause
+from autotune.measurement.causes import OUR_FAULT, kind_of, likely_cause
 from autotune.measurement.jobs import Call, Job
 from autotune.measurement.sandbox import Layer, enter
 from autotune.workload.conversation import Answer, Command, Crashed, Halted, Report
@@ -26,7 +26,6 @@ _FULL_BYTES = 1 << 20
 _WORKER_LOST = "the system killed a loader's worker, most likely because memory ran out"
 _NO_INPUT = "the program reads its standard input, which is empty in a run"
 
-OUR_FAULT = "autotune itself failed in the program"
 # What a slip in a hook raises; what torch's own functions raise by way of a hook is something else.
 _SLIPS = (AttributeError, LookupError, NameError, ReferenceError, AssertionError)
 

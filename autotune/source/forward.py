@@ -63,7 +63,7 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
 
 def _condition(backward: Call, holder: ast.stmt, statements: list[ast.stmt]) -> str:
     """The test of the `if` that `holder` is, where that tells training from evaluation."""
-    if not isinstance(holder, ast.If) or not _never_trains(holder, backward.node):
+    if not isinstance(holder, ast.If) or not _never_trains(holder):
         return ""
     given = set[str]().union(*map(_given_inside, statements))
     if names_in(holder.test) & given:
@@ -74,7 +74,7 @@ def _condition(backward: Call, holder: ast.stmt, statements: list[ast.stmt]) -> 
     return f"not ({code})"
 
 
-def _never_trains(holder: ast.If, backward: ast.Call) -> bool:
+def _never_trains(holder: ast.If) -> bool:
     """Whether one branch of `holder` has no backward pass."""
     calls = [
         [at for at in _nodes(branch) if isinstance(at, ast.Call)]

@@ -82,7 +82,9 @@ def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow)
 
     lines = run("search", "photos.py").stdout.splitlines()
 
-    assert lines[-2].startswith("Next: give it more time, a gain of up to 1.20× is not excluded")
+    assert lines[-2].startswith(
+        "Next: give it more time on a quieter machine, a gain of up to 1.20×"
+    )
     assert lines[-1] == "  autotune search photos.py --budget 3m -- --epochs 3"
 
 
