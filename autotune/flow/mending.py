@@ -3,7 +3,7 @@
 import re
 import sys
 
-from autotune.measurement.causes import OUR_FAULT
+from autotune.measurement.measurement import OUR_FAULT
 
 # What Python, torch and urllib say, as of Python 3.11 and torch 2.13, with what helps.
 _CURES = (

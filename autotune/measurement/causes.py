@@ -6,8 +6,6 @@ raises all of them as one type, `torch.AcceleratorError` (a RuntimeError before 
 
 import torch
 
-OUR_FAULT = "autotune itself failed in the program"
-
 # Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
 # allocator, and NVIDIA's libraries say it of their own workspace.
 _OUT_OF_MEMORY = (

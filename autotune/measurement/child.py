@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from autotune.knobs import setup_for
-from autotune.measurement.causes import OUR_FAULT, kind_of, likely_cause
+from autotune.measurement.causes import kind_of, likely_cause
 from autotune.measurement.jobs import Call, Job
+from autotune.measurement.measurement import OUR_FAULT
 from autotune.measurement.sandbox import Layer, enter
 from autotune.workload.conversation import Answer, Command, Crashed, Halted, Report
 from autotune.workload.intercept import intercepted

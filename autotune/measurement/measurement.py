@@ -6,6 +6,9 @@ from autotune.profiling.profile import SHAKEN, Doubt
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
+# How the reason of a failure begins where a hook is to blame, and not the program.
+OUR_FAULT = "autotune itself failed in the program"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
