@@ -31,7 +31,8 @@ def tensors(batch: object) -> list[torch.Tensor]:
 
 def count_samples(batch: object, batch_size: int | None = None) -> int:
     """Samples in a batch: the first dimension of its tensors, preferring the one equal to the
-    loader's batch size.
+    loader's batch size; in an incomplete batch the one that most of them have of those that are
+    not larger (beside rows of tokens or nodes).
     """
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
     if isinstance(first, torch.Tensor) and first.dim() and first.size(0) == batch_size:
@@ -39,6 +40,9 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
     if batch_size is not None and (batch_size in sizes or not sizes):
         return batch_size
+    some = [size for size in sizes if 0 < size < (batch_size or 0)]
+    if some:
+        return max((some.count(size), size) for size in some)[1]
     return sizes[0] if sizes else 1
 
 

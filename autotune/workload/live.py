@@ -215,6 +215,7 @@ class Live:
         for owner, name, original in reversed(self.restore):
             put(owner, name, original)
         self.restore = []
+        self.models.latest = None
         for built in self.loaders:
             built.kept = None
         for known in self.optimizers:

@@ -26,24 +26,25 @@ class _Called:
 
 
 class Models:
-    """Modules that were called to train, none of which this keeps alive.
+    """Modules that were called to train, which this does not keep alive.
 
     Attributes:
         trained: those that were set up as the Setup says.
         inside: what is inside an outermost module that was called, with that one's class.
         made_anew: the program makes a model for each few steps (a copy for each task of
             meta-learning), so that no model is there for good.
+        latest: of those the last one, kept so that there is one to look at.
     """
 
     def __init__(self) -> None:
         self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
         self.made_anew = False
+        self.latest: nn.Module | None = None
         self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
         self._calls: list[_Called] = []  # of those too that are gone
         self._successions = 0
         self._is_settled = False  # that they are not made anew
-        self._passing: weakref.ref[nn.Module] | None = None
         self._passing_since = 0
 
     @property
@@ -63,7 +64,9 @@ class Models:
 
     def known(self) -> list[nn.Module]:
         """Those that were called to train, in the order of their first calls."""
-        return list(self._modules)
+        known = list(self._modules)
+        here = self.latest is None or any(each is self.latest for each in known)
+        return known if here else [*known, self.latest]
 
     def forget(self) -> None:
         """What was called so far was of another training."""
@@ -97,9 +100,9 @@ class Models:
         """`module` is called where models are made anew; whether it is there for good after all:
         one that had been followed by another, or that stays for many steps.
         """
-        if self._passing is None or self._passing() is not module:
-            self._passing, self._passing_since = weakref.ref(module), step
+        if self.latest is not module:
+            self.latest, self._passing_since = module, step
         called = self._modules.get(module)
         if (called and called.followed) or step - self._passing_since > SOON:
-            self.made_anew, self._is_settled = False, True
+            self.made_anew, self._is_settled, self.latest = False, True, None
         return self._is_settled

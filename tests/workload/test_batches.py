@@ -9,7 +9,7 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from autotune.workload import batches
-from autotune.workload.batches import digest, to_device, without_last
+from autotune.workload.batches import count_samples, digest, to_device, without_last
 
 
 @dataclass
@@ -36,6 +36,23 @@ def test_every_sample_has_a_digest_of_its_own(batch: Any) -> None:
     for leaf in digest(batch):
         assert len(leaf) == len(set(leaf)) == 3
     assert digest(batch) == digest(batch)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "samples"),
+    [
+        ([(5000,), (5000,), (9,), (9,)], 9),  # tokens of an EmbeddingBag, offsets, topics
+        ([(50, 9), (9,), (9,)], 9),  # sequences first, beside lengths and targets
+        ([(300, 4), (2, 900), (9,), (10,)], 10),  # nodes, edges, targets, where graphs begin
+        ([(5000,), (16,)], 16),
+        ([(48, 3)], 48),
+        ([()], 16),
+    ],
+)
+def test_samples_of_a_batch_are_counted_where_it_is_incomplete(
+    shapes: list[tuple[int, ...]], samples: int
+) -> None:
+    assert count_samples([torch.zeros(shape) for shape in shapes], 16) == samples
 
 
 def test_a_value_a_type_and_a_shape_make_a_difference() -> None:

@@ -517,6 +517,7 @@ def test_models_that_are_made_for_each_task_are_timed(steps_each: int, tmp_path:
     assert window_of(reports).samples == 12 * 20
     assert window_of(reports).phases["forward"] > 0
     assert seen_of(reports).models_made_anew
+    assert seen_of(reports).models
 
 
 def test_gradients_without_a_backward_pass_train_on_what_the_model_was_given(
