@@ -12,6 +12,13 @@ from autotune.workload.seen import Seen
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
 # Whose losses say how far rounding alone takes the training: the program as it is, nudged.
 NUDGED = "nudged"
+# Where samples come in another order, losses that part by up to so many bands say nothing; chosen,
+# not measured.
+ORDER_BANDS = 2.0
+_OTHER_ORDER = (
+    "But the samples come in another order, each worker reading its part of the stream: losses of "
+    "single steps cannot be compared."
+)
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
@@ -27,7 +34,22 @@ def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
     skipped = turns.skipped.get(name, 0)
     late = max(0, skipped - turns.skipped.get(BASELINE, 0))
     found = parity(baseline, own, semantics, nudged=nudged, late=late)
+    if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
+        reason = f"{found.reason} {_OTHER_ORDER}"
+        found = replace(found, same_training=None, reason=reason)
     return replace(found, skipped_steps=skipped)
+
+
+def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
+    """Whether other workers than before draw from a stream: each reads, and shuffles, its own part
+    of it.
+    """
+    loaders = [each.loader for each in (before, after) if each]
+    return (
+        len(loaders) == 2
+        and all(each is not None and each.iterable for each in loaders)
+        and len({each.num_workers for each in loaders if each}) == 2
+    )
 
 
 def _repeats_itself(seen: Seen) -> bool:

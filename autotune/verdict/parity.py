@@ -73,6 +73,14 @@ class Parity:
     reason: str = ""
     skipped_steps: int = 0
 
+    @property
+    def parted_by(self) -> float:
+        """How many times their band the losses part by, infinite where it is not that."""
+        parted = self.same_training is False and self.reason.startswith(_PART)
+        if not (parted and self.band and self.max_relative_loss_difference):
+            return math.inf
+        return self.max_relative_loss_difference / self.band
+
 
 def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:
     """The mean of every `width` consecutive values, in order: `width` - 1 fewer than there were."""

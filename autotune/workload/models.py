@@ -64,9 +64,10 @@ class Models:
 
     def known(self) -> list[nn.Module]:
         """Those that were called to train, in the order of their first calls."""
-        known = list(self._modules)
-        here = self.latest is None or any(each is self.latest for each in known)
-        return known if here else [*known, self.latest]
+        known, latest = list(self._modules), self.latest
+        if latest is None or any(each is latest for each in known):
+            return known
+        return [*known, latest]
 
     def forget(self) -> None:
         """What was called so far was of another training."""

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -306,3 +307,20 @@ def test_too_few_turns_are_the_programs_only_where_it_ended(ended, says):
     found.ended = ended
     verdict = judged(found)
     assert verdict.outcome == "failed" and says in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("by", "iterable", "workers", "same"),
+    [(1.07, True, 2, None), (1.07, False, 2, False), (1.07, True, 0, False), (2.0, True, 2, False)],
+)
+def test_samples_of_a_stream_come_in_another_order_from_workers(by, iterable, workers, same):
+    losses = {"tuned": [by * loss for loss in CURVE]}
+    taken = turns(baseline=1000, tuned=2000, losses=losses)
+    for name, number in (("baseline", 0), ("tuned", workers)):
+        seen = builders.seen()
+        stream = replace(seen.loader, iterable=iterable, num_workers=number)
+        taken.seen[name] = replace(seen, loader=stream)
+    found = judged(taken)
+    assert found.parity.same_training is same
+    assert ("another order" in found.parity.reason) == (same is None)
+    assert found.outcome == ("no_gain" if same is False else "faster")
