@@ -1,6 +1,7 @@
 """Statements on the model, right before its optimizer is built."""
 
 import ast
+from collections.abc import Collection
 from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
@@ -37,6 +38,9 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     if edit.of and name == "self" and not _is_self(program, call, edit.of):
         reason = f"the optimizer is built in a module that holds the {edit.of} which is trained"
         raise call.refusal(reason, hand_step)
+    if _may_be_a_part(model, called):
+        reason = f"the optimizer is given the parameters of {name}, which may be a part of what"
+        raise call.refusal(f"{reason} the loop calls", hand_step)
     if edit.shared:
         reason = f"the loop calls the {edit.of} itself, which is only a part of {name}"
         raise call.refusal(reason, hand_step)
@@ -88,6 +92,19 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
         if isinstance(at, ast.ClassDef) and at.name == name
     )
     return inside == name or any(last_name(base) == inside for at in heirs for base in at.bases)
+
+
+def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
+    """Whether `model` is an attribute of a variable (`net.fc`) and nothing that the file calls goes
+    by its name.
+    """
+    if not isinstance(model, ast.Attribute) or not called:
+        return False
+    root: ast.expr = model
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    own = isinstance(root, ast.Name) and root.id == "self"
+    return not own and model.attr not in {each.rpartition(".")[2] for each in called}
 
 
 def _check_room(call: Call, hand_step: str) -> None:

@@ -337,3 +337,13 @@ def test_a_module_that_holds_the_one_that_is_trained_is_not_taken_for_it(
     if status == "refused":
         assert found.reason.endswith("in a module that holds the Net which is trained")
         assert found.hand_step.startswith(f"{PATH}:")
+
+
+@pytest.mark.parametrize(("callee", "status"), [("model", "refused"), ("heads.fc", "done")])
+def test_the_head_of_a_frozen_model_is_not_the_model(callee: str, status: str) -> None:
+    text = source("import torch\noptimizer = torch.optim.SGD(net.fc.parameters(), lr=0.1)\n")
+    place = OutputPlace(path=PATH, line=9, callee=callee, tensors=True)
+    seen = Places(optimizer=Place(path=PATH, line=2), outputs=(place,))
+    done = rewritten(text, LAST, places=seen)
+    assert done.statuses == [status]
+    assert status == "done" or "net.fc, which may be a part of what the loop calls" in done.reason
