@@ -1,5 +1,6 @@
 """`autotune apply`: tuned.patch, written into the source."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -21,10 +22,12 @@ def apply(out: Out, reverse: Reverse = False) -> None:
     console = Console()
     root, here = source_root(out), Path.cwd()
     if not (root.is_relative_to(here) or here.is_relative_to(root)):
-        command = typed("apply", str(out.resolve()), *(["--reverse"] if reverse else []))
+        words = ("apply", str(out.resolve()), *(["--reverse"] if reverse else []))
         raise UsageError(
-            f"The program of this result does not lie here, but in {root}.",
-            f"To change it there: cd {root} && {command}",
+            f"The program of this result lies in {root}, not here.",
+            f"To change it there: cd {shlex.quote(str(root))} && {typed(*words, whole=True)}"
+            if root.is_dir()
+            else "There is no such folder on this machine: it was searched on another.",
         )
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:

@@ -10,7 +10,7 @@ from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
-from autotune.verdict import Parity, Ratio, Verdict
+from autotune.verdict import ENDED, Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
 # Fewer trials than these were cut off by the budget: a search that ends by itself has tried more in
@@ -210,7 +210,7 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
             command = typed("apply", shown_path(folder))
     elif verdict.outcome == "failed":
         what = "try again when the machine is quieter; the search goes on where it stopped"
-        if _was_busy(result, verdict):
+        if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
             command = retyped(result.command)
     elif open_question := _open_question(result, verdict):
         quieter = " on a quieter machine" if _was_busy(result, verdict) else ""

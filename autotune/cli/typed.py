@@ -11,9 +11,11 @@ _NAME = "autotune"
 _FRESH = "--fresh"
 
 
-def typed(*words: str) -> str:
-    """A command of autotune with these words, called as this one was."""
-    return f"{_called()} {shlex.join(words)}"
+def typed(*words: str, whole: bool = False) -> str:
+    """A command of autotune with these words, called as this one was; by its `whole` path where it
+    is to be typed in another folder.
+    """
+    return f"{_called(whole=whole)} {shlex.join(words)}"
 
 
 def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -> str:
@@ -54,16 +56,16 @@ def _without(flags: Sequence[str], name: str) -> list[str]:
     return kept
 
 
-def _called() -> str:
+def _called(*, whole: bool = False) -> str:
     """What the shell calls this program by: where it is not on the path, by its own."""
     program = Path(sys.argv[0])
     if program.name == "__main__.py" and program.parent.name == _NAME:
-        return f"{_by_name('python', sys.executable)} -m {_NAME}"
-    return _by_name(_NAME, sys.argv[0]) if program.name == _NAME else _NAME
+        return f"{_by_name('python', sys.executable, whole=whole)} -m {_NAME}"
+    return _by_name(_NAME, sys.argv[0], whole=whole) if program.name == _NAME else _NAME
 
 
-def _by_name(name: str, path: str) -> str:
+def _by_name(name: str, path: str, *, whole: bool) -> str:
     found = shutil.which(name)
     if os.sep not in path or (found and os.path.abspath(found) == os.path.abspath(path)):
         return name
-    return shlex.quote(shown_path(Path(path)))
+    return shlex.quote(os.path.abspath(path) if whole else shown_path(Path(path)))

@@ -16,7 +16,8 @@ from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.outputs.patch import Emission
-from autotune.profiling.profile import TOO_FEW_STEPS, Profile
+from autotune.outputs.wording import settings
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import DIVERGES, Trial
 from autotune.verdict import (
@@ -162,12 +163,22 @@ def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
         )
     tried = [trial.outcome for trial in trials if trial.config]
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
-    if not tried or len(failures) < len(tried):
+    disturbed = [each for each in tried if isinstance(each, Measurement) and _is_disturbed(each)]
+    if not tried or len(failures) + len(disturbed) < len(tried):
         return ""
+    if disturbed:
+        return (
+            f"The machine was too busy: of {len(tried)} settings tried none could be measured "
+            "undisturbed."
+        )
     reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if len(tried) == 1:
         return f"The one setting tried could not be measured: {reasons}"
     return f"None of the {len(tried)} settings tried could be measured: {reasons}"
+
+
+def _is_disturbed(measured: Measurement) -> bool:
+    return any(doubt.name == PROCESSORS_TAKEN for doubt in measured.doubts)
 
 
 def _take_turns(
@@ -178,7 +189,7 @@ def _take_turns(
     Where the emitted program is the `whole` of them, it is the one that is judged; where it is not,
     the settings are injected, and what was emitted takes its turns beside them.
     """
-    context.listener.stage("judging the best against the program as it is")
+    context.listener.stage(f"judging {settings(config)} against the program as it is")
     bench = context.bench
     contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
     if emission.sources:

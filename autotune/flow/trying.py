@@ -89,7 +89,7 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         best, rematch = settle(context, profiled, study.ranked)
         return Found(
             trials=tuple(study.trials) or (as_it_is,),
-            own_trials=study.told or 1,
+            own_trials=study.told if study.trials else 1,
             best=_to_judge(context, best or as_it_is, study.ranked),
             ending=ending,
             rematch=rematch,

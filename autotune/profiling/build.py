@@ -167,6 +167,12 @@ def _data_processor_share(drained: Sequence[Window]) -> float | None:
     return processor / seconds if seconds else None
 
 
+# With a part of its work taken away a program is not slower than this, as a share of its speed:
+# other programs had the processors then.
+LEAST_CEILING = 0.9
+_SLOWED = "it came out slower than the program as it is: something else had the processors"
+
+
 def _ceilings(
     windows: Mapping[str, Sequence[Window]], reasons: Mapping[str, str], rate: float
 ) -> tuple[Ceiling, ...]:
@@ -182,6 +188,8 @@ def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> 
         return Ceiling(
             name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured"
         )
+    if ceiling < LEAST_CEILING * rate:
+        return Ceiling(name=name, samples_per_second=None, max_gain=None, reason=_SLOWED)
     return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
 
 

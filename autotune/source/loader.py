@@ -8,6 +8,7 @@ from autotune.source.keywords import (
     Signature,
     drop_argument,
     given_value,
+    may_hide,
     operand,
     set_argument,
 )
@@ -78,6 +79,9 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
 def _beside_workers(at: "Building", edit: LoaderArgument) -> str:
     """The code for `edit` in a call whose number of workers is an option, and may be 0."""
     workers = given_value(at.call, "num_workers", at.signature)
+    if edit.name in WITHOUT_WORKERS and workers is None and may_hide(at.call, "num_workers"):
+        reason = "the number of workers comes with ** arguments, and may be 0"
+        raise at.call.refusal(reason, f"DataLoader(..., {edit.name}={edit.code})")
     if edit.name not in WITHOUT_WORKERS or workers is None or isinstance(workers, ast.Constant):
         return edit.code
     return WITHOUT_WORKERS[edit.name].format(edit.code, operand(at.call.script, workers))

@@ -16,6 +16,7 @@ from autotune.workload.seen import Seen
 __all__ = [
     "BASELINE",
     "DELIVERED",
+    "ENDED",
     "NUDGED",
     "TUNED",
     "Delivered",
@@ -29,6 +30,7 @@ __all__ = [
 # With more of the turns spoilt than this, those that are left were picked by the neighbours.
 MOST_LEFT_OUT = 0.5
 FEWEST_TURNS = 3
+ENDED = "The program ended"
 
 Round = Mapping[str, Sequence[Timed]]
 
@@ -242,7 +244,7 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
         return "The time was over before enough turns could be taken: allow more."
     if not left_out:
         return (
-            "The program ended before enough turns could be taken: let it train longer, "
+            f"{ENDED} before enough turns could be taken: let it train longer, "
             "with more epochs or more data."
         )
     spoilt = f"{left_out} turn" if left_out == 1 else f"{left_out} turns"

@@ -44,6 +44,6 @@ def test_a_program_that_lies_elsewhere_is_not_changed_from_here(
     answer = run("apply", "../there/out")
 
     assert answer.exit_code == 2
-    assert "does not lie here" in answer.stderr
+    assert "there, not here" in answer.stderr
     assert f"cd {tmp_path / 'there'}" in answer.stderr.replace("\n  ", "")
     assert (tmp_path / "there" / "train.py").read_text() == BEFORE

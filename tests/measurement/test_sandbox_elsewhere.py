@@ -3,11 +3,13 @@ directory.
 """
 
 import os
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -217,3 +219,30 @@ def test_the_kernel_guards_what_texts_name(machine: Path) -> None:
 
         assert in_child(program) == "redirected"
     assert (machine / "apps" / "file").read_text() == "before"
+
+
+@pytest.mark.parametrize("kind", ["root", IN_MEMORY])
+def test_a_server_s_socket_is_reached_through_an_overlay(machine: Path, kind: str) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(machine / "work" / "socket"))
+        server.listen()
+        with overlays([machine / "work"], scratch_parent=machine / "tmp" / "scratch") as sandbox:
+
+            def program() -> None:
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(machine / "work" / "socket"))
+                (machine / "work" / "file").write_text("after")
+
+            in_child(inside(kind, own(kind, sandbox.layer()), program))
+    assert (machine / "work" / "file").read_text() == "before"
+
+
+def test_a_disk_below_a_directory_does_not_leave_that_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tops = [SimpleNamespace(path=f"/{name}", is_dir=lambda **_: True) for name in ("mnt", "net")]
+    mounts = {"/": "ext4", "/mnt/disk": "xfs", "/mnt/disk/inner": "tmpfs", "/net/far": "nfs4"}
+    monkeypatch.setattr(protected, "entries", lambda *_: tops)
+    monkeypatch.setattr(protected, "mount_points", lambda: mounts)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert set(other_directories()) == {Path("/mnt"), Path("/mnt/disk"), Path("/mnt/disk/inner")}

@@ -29,6 +29,16 @@ def test_what_needs_workers_asks_for_them_where_their_number_is_an_option(
     assert rewritten(done.text, argument).statuses == ["already"]
 
 
+def test_workers_that_come_with_unseen_arguments_may_be_none() -> None:
+    text = source("""
+        kw = dict(num_workers=args.workers)
+        loader = DataLoader(data, **kw)
+        """)
+    done = rewritten(text, LoaderArgument(name="prefetch_factor", code="4"))
+    assert done.statuses == ["refused"]
+    assert "may be 0" in done.reason
+
+
 CALLS = {
     "one line": (
         "loader = DataLoader(data, batch_size=8, shuffle=True)",

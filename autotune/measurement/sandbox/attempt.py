@@ -66,7 +66,7 @@ def _try_in_child(layer: Layer) -> str:
     """Why `layer` does not work, "" if it does."""
     reason = _try_to_use(layer)
     if not reason and layer.user_namespace:
-        others = held_by_others(layer.territory.protected)
+        others = held_by_others((*layer.territory.protected, *layer.territory.named))
         said = f"{others} is another user's or group's, and an overlay of yours cannot hold it"
         return said if others else ""
     return reason

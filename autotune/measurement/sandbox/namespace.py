@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+LISTENING = 1 << 16  # __SO_ACCEPTCON
 CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -59,9 +60,19 @@ def drop_capabilities() -> None:
 
 def mount_points() -> dict[str, str]:
     """Where something is mounted, as this process sees it, and of what kind: {"/": "ext4"}."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+    with open(
+        "/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n"
+    ) as table:
         mounts = [line.split(" - ") for line in table]  # man 5 proc
     return {_unescaped(where.split(" ")[4]): what.split(" ")[0] for where, what in mounts}
+
+
+def listening_sockets() -> list[str]:
+    """The sockets in the file system at which some server waits (man 5 proc)."""
+    with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape", newline="\n") as table:
+        rows = [line.rstrip("\n").split(None, 7) for line in table][1:]
+    waiting = (row[7] for row in rows if len(row) == 8 and int(row[3], 16) & LISTENING)
+    return list(dict.fromkeys(path for path in waiting if path.startswith("/")))
 
 
 def _unescaped(path: str) -> str:

@@ -15,6 +15,7 @@ from autotune.measurement.sandbox.namespace import (
     bind,
     drop_capabilities,
     enter_own_namespace,
+    listening_sockets,
     mount,
     mount_points,
 )
@@ -40,6 +41,7 @@ def enter(layer: Layer) -> None:
     if layer.in_memory:
         mount("autotune", str(root), kind="tmpfs", options="mode=0700")
     plan = layer.territory.plan(tuple(mount_points()))
+    plan = (*plan, *_servers(plan))
     if any(path == "/" for path, _ in plan):
         raise OSError(errno.EBUSY, "the root of all files cannot be overlaid")
     with contextlib.ExitStack() as handles:
@@ -57,6 +59,13 @@ def enter(layer: Layer) -> None:
     os.chdir(working_directory)  # the old one is the directory below the overlay
     _remove_deleted(layer, [path for path, _ in uppers])
     _move_across_mounts()
+
+
+def _servers(plan: Sequence[tuple[str, Cover]]) -> list[tuple[str, Cover]]:
+    """The sockets of servers below what is covered: one in an overlay leads to nobody."""
+    covered = [path for path, cover in plan if cover is not Cover.REAL]
+    found = (path for path in listening_sockets() if is_in(covered, path))
+    return [(path, Cover.REAL) for path in found if os.path.exists(path)]
 
 
 def _handle(path: str | Path, handles: contextlib.ExitStack) -> str:

@@ -41,7 +41,7 @@ def protected_directories(
     """
     given = [nearest_directory(path) for path in _places(arguments) if path.exists()]
     found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *given, *extra)
-    return _with_links(found)
+    return _with_links(each for each in found if each != Path("/"))
 
 
 def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -60,17 +60,18 @@ def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[
 def other_directories() -> tuple[Path, ...]:
     """The machine's directories that no program is known to write to: those right below the root,
     and local disks; of an ordinary user, what is their own near the top of those. No system's, no
-    shared ones, and none that has a mount below it: another machine's disk may be gone, and whoever
+    shared ones, and none that has another machine's disk below it: that may be gone, and whoever
     asks for it then waits for ever.
     """
     mounts = mount_points()
     tops = [entry.path for entry in entries(Path("/"), TOP_ENTRIES) if _is_own(entry, mounts)]
     disks = [path for path, kind in mounts.items() if kind in LOCAL]
     found = [path for path in (*tops, *disks) if not is_in((*PROGRAMS, *SYSTEM, *SHARED[1:]), path)]
+    remote = [mount for mount, kind in mounts.items() if kind not in LOCAL]
     whole = [
         Path(path)
         for path in dict.fromkeys(found)
-        if path != "/" and not any(mount.startswith(path + "/") for mount in mounts)
+        if path != "/" and not any(mount.startswith(path + "/") for mount in remote)
     ]
     return tuple(whole if os.geteuid() == 0 else islice(_own(whole), MOST_OWN))
 

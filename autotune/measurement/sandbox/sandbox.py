@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.errors import MeasurementError
 from autotune.measurement.sandbox import landlock, prepared
-from autotune.measurement.sandbox.attempt import GROUND, attempt
+from autotune.measurement.sandbox.attempt import GROUND, attempt, held_by_others
 from autotune.measurement.sandbox.layer import Layer, Way
 from autotune.measurement.sandbox.scratch import open_scratch
 from autotune.measurement.sandbox.territory import Territory
@@ -67,7 +67,8 @@ class Sandbox:
     def _choose(self, way: Way | None) -> tuple[Layer, str]:
         empty = Layer(way=Way.OVERLAY, root=self.scratch, territory=self._territory)
         root = os.geteuid() == 0
-        few = replace(self._territory, elsewhere=()) if root else self._territory
+        own = () if root else tuple(e for e in self._territory.elsewhere if not held_by_others([e]))
+        few = replace(self._territory, elsewhere=own)
         mine = replace(empty, user_namespace=True, territory=few)
         overlays = [
             replace(layer, in_memory=memory)
