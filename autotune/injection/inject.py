@@ -12,6 +12,7 @@ from torch.utils.data._utils.worker import _worker_loop
 import autotune
 from autotune.injection.order import Order, given_order
 from autotune.knobs import setup_for, unobserved
+from autotune.workload.attributes import owner_of
 from autotune.workload.beat import Steps
 from autotune.workload.clock import Untimed
 from autotune.workload.live import DISCOVERY_STEPS, Live
@@ -76,9 +77,8 @@ def _shed(live: Live) -> None:
     if live.setup.non_blocking:
         kept |= {"to", "cuda"}
     staying = [hook for hook in live.restore if hook[1] in kept]
-    live.restore = [
-        hook for hook in live.restore if hook[1] not in kept and _is_ours(hook[0], hook[1])
-    ]
+    going = [hook for hook in live.restore if hook[1] not in kept]
+    live.restore = [hook for hook in going if _is_ours(owner_of(hook[0]), hook[1])]
     live.optimizers = [known for known in live.optimizers if _is_ours(known(), "step")]
     live.unpatch()
     live.restore = staying

@@ -1,10 +1,21 @@
 """Attributes of classes and modules, put in and taken out again."""
 
+import weakref
 from typing import Any
 
 from torch import nn
 
 ABSENT: Any = object()
+
+
+def held(owner: Any) -> Any:
+    """`owner`, or of a module a reference that does not keep it alive."""
+    return weakref.ref(owner) if isinstance(owner, nn.Module) else owner
+
+
+def owner_of(held: Any) -> Any:
+    """What was `held`; None of a module that is gone."""
+    return held() if isinstance(held, weakref.ref) else held
 
 
 def put(owner: Any, name: str, value: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from autotune.workload.attributes import owner_of
 from autotune.workload.live import Live
 
 # So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
@@ -22,6 +23,7 @@ def lead(live: Live, optimizer: torch.optim.Optimizer, *, closure: bool) -> None
         if place in live.passed:
             return
         live.leader, live.leader_place, live.closure = weakref.ref(optimizer), place, closure
+        live.have_led.add(optimizer)
         if live.thread != threading.get_ident():
             live.thread, live.drawn_in_thread = threading.get_ident(), False
     if live.discovering:
@@ -55,6 +57,9 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
         built_at = getattr(optimizer, "_autotune_built_at", 0)
         if place == live.leader_place and built_at > live.led_from:
             return _hand_over(live, optimizer)
+    long = live.pace.steps - live.led_from + live.led_uncounted >= OTHERS_IN_A_ROW
+    if long and optimizer in live.have_led:  # the next of several in turn
+        return _hand_over(live, optimizer)
     if live.others < OTHERS_IN_A_ROW or live.taking_turns:
         return False
     if place != live.leader_place:
@@ -68,8 +73,9 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
 def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     """`optimizer` leads from now on."""
     live.led_before, live.leader = live.leader, weakref.ref(optimizer)
-    live.led_from = live.pace.steps
-    live.let_go_of_models()
+    live.led_from, live.led_uncounted = live.pace.steps, live.others
+    live.have_led.add(optimizer)
+    live.restore = [hook for hook in live.restore if owner_of(hook[0]) is not None]
     if live.discovering or live.models.made_anew:
         live.end_step()
         return False

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from autotune.source.edits import Place
-from autotune.workload.attributes import ABSENT, put
+from autotune.workload.attributes import ABSENT, held, owner_of, put
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
 from autotune.workload.copied import Copied
@@ -74,6 +74,7 @@ class Live:
     idle: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
     others: int = 0  # steps of other optimizers since the leading one's last
     led_from: int = 0  # the step with which the leading one began
+    led_uncounted: int = 0  # steps that it had taken by then
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
     # Since the last backward, with samples, otherwise.
     drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
@@ -115,6 +116,7 @@ class Live:
 
     leader_place: Place | None = None  # where the leading optimizer was built
     led_before: "weakref.ref[torch.optim.Optimizer] | None" = None
+    have_led: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
     is_shared_place: bool = False  # optimizers that were built there step in turns
     passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
     taking_turns: bool = False  # a loop of one of those has come again
@@ -207,13 +209,14 @@ class Live:
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
         """Put `replacement` in the place of `owner.name` until `unpatch`."""
-        self.restore.append((owner, name, vars(owner).get(name, ABSENT)))
+        self.restore.append((held(owner), name, vars(owner).get(name, ABSENT)))
         put(owner, name, replacement)
 
     def unpatch(self) -> None:
         """Take every hook out again, the newest first, and let go of what is the program's."""
-        for owner, name, original in reversed(self.restore):
-            put(owner, name, original)
+        for holder, name, original in reversed(self.restore):
+            if (owner := owner_of(holder)) is not None:
+                put(owner, name, original)
         self.restore = []
         self.models.latest = None
         for built in self.loaders:
@@ -224,17 +227,17 @@ class Live:
 
     def unhook(self, owner: Any, name: str) -> None:
         """Take the hooks of one attribute out again."""
-        own = [hook for hook in self.restore if hook[:2] == (owner, name)]
+        own = [hook for hook in self.restore if owner_of(hook[0]) is owner and hook[1] == name]
         for *_, original in reversed(own):
             put(owner, name, original)
-        self.restore = [hook for hook in self.restore if hook not in own]
+        self.restore = [hook for hook in self.restore if not any(hook is each for each in own)]
 
     def let_go_of_models(self) -> None:
-        """Take out the hooks of modules, which would keep them alive."""
-        for owner, name, original in reversed(self.restore):
-            if isinstance(owner, nn.Module):
+        """Take out the hooks of modules."""
+        for holder, name, original in reversed(self.restore):
+            if isinstance(owner := owner_of(holder), nn.Module):
                 put(owner, name, original)
-        self.restore = [hook for hook in self.restore if not isinstance(hook[0], nn.Module)]
+        self.restore = [hook for hook in self.restore if not isinstance(hook[0], weakref.ref)]
 
     def note_place(self, role: str) -> None:
         """Remember the user's line that led here, as the place of `role`."""

@@ -411,6 +411,14 @@ def test_models_that_are_trained_in_turns_are_there_for_good(order: str, tmp_pat
     assert window_of(reports).phases["forward"] > 0
 
 
+def test_what_has_led_before_leads_again_at_once(tmp_path: Path) -> None:
+    """Members that are trained for an epoch each, in turns."""
+    text = HEAD + MEMBERS.replace("ORDER", "step // 30 % 3,").replace("range(60)", "range(360)")
+    reports = run(text, steps(100), steps(150), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 150 * 20
+    assert not seen_of(reports).models_made_anew
+
+
 def test_models_and_optimizers_of_past_folds_are_let_go(tmp_path: Path) -> None:
     text = (
         HEAD

@@ -7,6 +7,7 @@ inner modules cost nothing, and torch.compile never traces it.
 
 import weakref
 from itertools import islice
+from types import MethodType
 from typing import Any
 
 import torch
@@ -114,19 +115,21 @@ def hook(live: Live, module: nn.Module) -> None:
     if ready:
         set_up(live, module)
     trainable = _is_trainable(module)
-    inner = vars(module).get(_CALL) or module._call_impl
+    # Not the module itself: what hangs on it would keep it alive.
+    known, own, unbound = weakref.ref(module), vars(module).get(_CALL), type(module)._call_impl
     (began, ended), now = live.clock.span("forward"), live.clock.now
     last_shape: Any = None
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_shape
+        module: Any = known()
+        call: Any = own or MethodType(unbound, module)
         if _is_no_step() or live.elsewhere:
-            return inner(*args, **kwargs)
-        call = inner
+            return call(*args, **kwargs)
         if not torch.is_grad_enabled():
             if not _belongs_to_step(live, module):
-                return inner(*args, **kwargs)
-            call = _frozen(live, module, inner)
+                return call(*args, **kwargs)
+            call = _frozen(live, module, call)
         elif not ready and _is_to_train(module):
             live.unhook(module, _CALL)
             hook(live, module)
@@ -144,7 +147,7 @@ def hook(live: Live, module: nn.Module) -> None:
         special = live.discovering or live.setup.precision is not None
         return _handed_on(live, module, (args, kwargs), outcome, ready) if special else outcome
 
-    timed.autotune_inner = inner  # type: ignore[attr-defined]
+    timed.autotune_inner = own or unbound  # type: ignore[attr-defined]
     live.patch(module, _CALL, timed)
 
 
