@@ -293,3 +293,9 @@ def test_data_is_read_after_all_that_may_say_where_to_write(
     (project / "src" / "config" / "paths.py").write_text(f"OUT = '{tmp_path}/beside'\n")
     monkeypatch.chdir(project)
     assert tmp_path / "beside" in directories_in_texts(project / "train.py")
+
+
+@pytest.mark.parametrize("argument", [f"--prompt=a/{'b' * 5000}", f"--json={'c' * 300}/d", "a/\0b"])
+def test_an_argument_that_can_be_no_path_is_passed_over(argument: str, tmp_path: Path) -> None:
+    for find in (protected_directories, directories_in_texts):
+        find(tmp_path / "train.py", [argument])

@@ -64,8 +64,10 @@ def enter(layer: Layer) -> None:
 def _servers(plan: Sequence[tuple[str, Cover]]) -> list[tuple[str, Cover]]:
     """The sockets of servers below what is covered: one in an overlay leads to nobody."""
     covered = [path for path, cover in plan if cover is not Cover.REAL]
-    found = (path for path in listening_sockets() if is_in(covered, path))
-    return [(path, Cover.REAL) for path in found if os.path.exists(path)]
+    with contextlib.suppress(OSError):  # the kernel does not tell
+        found = (path for path in listening_sockets() if is_in(covered, path))
+        return [(path, Cover.REAL) for path in found if os.path.exists(path)]
+    return []
 
 
 def _handle(path: str | Path, handles: contextlib.ExitStack) -> str:

@@ -39,7 +39,7 @@ def protected_directories(
     DIR`, `--data=FILE`), `extra`, and where links near the top of any of these lead (`checkpoints
     -> /mnt/big`).
     """
-    given = [nearest_directory(path) for path in _places(arguments) if path.exists()]
+    given = [nearest_directory(path) for path in _places(arguments) if os.path.exists(path)]
     found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *given, *extra)
     return _with_links(each for each in found if each != Path("/"))
 
@@ -51,7 +51,7 @@ def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[
     arguments name and is not there yet.
     """
     root = _project_root(program.resolve())
-    new = [nearest_directory(path) for path in _places(arguments) if not path.exists()]
+    new = [nearest_directory(path) for path in _places(arguments) if not os.path.exists(path)]
     named = named_directories(root, [program, *map(Path, _values(arguments))])
     found = (*_above(root), *new, *named)
     return _with_links(each for each in found if each != Path.cwd())
