@@ -60,6 +60,7 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     long = live.pace.steps - live.led_from + live.led_uncounted >= OTHERS_IN_A_ROW
     if long and optimizer in live.have_led:  # the next of several in turn
         return _hand_over(live, optimizer)
+    live.have_led.discard(optimizer)  # it steps beside the leading one
     if live.others < OTHERS_IN_A_ROW or live.taking_turns:
         return False
     if place != live.leader_place:
