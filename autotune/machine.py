@@ -29,6 +29,8 @@ _WITHOUT_BF16 = "bf16 is tried only where a short test finds it faster all the s
 # (8 x 2 x 32 x 3 x 64 x 64 x 4 bytes = 25 MiB), or one worker with large ones.
 SMALL_SHARED_MEMORY_BYTES = 1 << 30
 GIB = 1 << 30
+# Where compilers are looked for: by torch's inductor for C++, by Triton for C.
+_COMPILERS = {CPU: ("CXX", ("g++", "clang++")), CUDA: ("CC", ("gcc", "clang"))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,8 @@ class Machine:
         cores: cores this process may use: affinity and the cgroup's quota, whichever is less.
         memory_bytes: main memory this process may use (the cgroup's limit counts).
         shared_memory_bytes: free space in /dev/shm, where loader workers put their batches.
-        compiler: path of a C++ compiler, which torch.compile needs on a CPU; "" without one.
+        compiler: path of the compiler that torch.compile needs for the device: of C++ for a CPU,
+            of C for a GPU; "" without one.
         versions: of python, torch, autotune, cuda, cudnn, driver, where there are any.
         system: operating system and kernel.
     """
@@ -110,7 +113,7 @@ def detect(device: str | None = None) -> Machine:
         cores=usable_cores(),
         memory_bytes=memory_bytes,
         shared_memory_bytes=_free_bytes("/dev/shm"),  # noqa: S108  # not a file of ours
-        compiler=_compiler(),
+        compiler=_compiler(CUDA if gpu else CPU),
         versions=_versions(gpu),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
     )
@@ -118,16 +121,17 @@ def detect(device: str | None = None) -> Machine:
 
 def abilities(machine: Machine) -> tuple[Ability, ...]:
     """What `machine` can measure or tune, and what is missing for more."""
-    cores, compiler = os.cpu_count() or machine.cores, bool(machine.compiler)
+    cores, compiler = os.cpu_count() or machine.cores, machine.compiler
     forks, delays = hasattr(os, "fork"), Path("/proc/self/schedstat").exists()
     on_gpu, fast_bf16 = machine.device == CUDA, has_bf16_units(machine)
+    variable, names = _COMPILERS[machine.device]
     roomy = machine.shared_memory_bytes >= SMALL_SHARED_MEMORY_BYTES
     shared = f"{machine.shared_memory_bytes / GIB:.1f} GiB of shared memory free"
     used = f"{machine.cores} of {cores}"
     rows = (
         ("Measure on a GPU", on_gpu, machine.device_name if on_gpu else _why_no_gpu()),
         ("Fork runs from a warm process", forks, "" if forks else "needs Linux"),
-        ("Try torch.compile", compiler or on_gpu, machine.compiler or "install g++, or set CXX"),
+        ("Try torch.compile", bool(compiler), compiler or f"install {names[0]}, or set {variable}"),
         ("Compute bfloat16 in hardware", fast_bf16, "" if fast_bf16 else _WITHOUT_BF16),
         (
             "Feed many loader workers",
@@ -261,9 +265,10 @@ def _installed(distribution: str) -> str:
         return ""
 
 
-def _compiler() -> str:
-    names = (os.environ.get("CXX", ""), "g++", "clang++")
-    return next((path for name in names if name and (path := shutil.which(name))), "")
+def _compiler(device: str) -> str:
+    variable, names = _COMPILERS[device]
+    asked = (os.environ.get(variable, ""), *names)
+    return next((path for name in asked if name and (path := shutil.which(name))), "")
 
 
 def _processor_field(*names: str) -> str:

@@ -138,12 +138,17 @@ class Device:
         width = self._asked("nvmlDeviceGetMaxPcieLinkWidth", whole=True)
         return None if generation is None or width is None else (generation, width)
 
-    def processes(self) -> frozenset[int] | None:
-        """Ids of the processes that compute on the device, as its driver counts them: in a
-        container they may be others than the container's own.
+    def processes(self, since: float) -> dict[int, bool] | None:
+        """The processes that hold the device to compute, by id as its driver counts them (in a
+        container they may be others than its own), and whether each did after `since`, of
+        `time.time()`; None where the driver does not say, or has not looked since.
         """
-        found = self._asked("nvmlDeviceGetComputeRunningProcesses")
-        return None if found is None else frozenset(int(each.pid) for each in found)
+        held = self._asked("nvmlDeviceGetComputeRunningProcesses")
+        samples = self._asked("nvmlDeviceGetProcessUtilization", int(1e6 * since))
+        if held is None or samples is None:
+            return None
+        at_work = {each.pid for each in samples if each.smUtil}
+        return {each.pid: each.pid in at_work for each in held}
 
     def begin_counting(self) -> None:
         """Take the device's own counters, where it has some, as the start of an `Activity`."""
@@ -151,17 +156,11 @@ class Device:
 
     def end_counting(self) -> Activity | None:
         """What they saw since `begin_counting`."""
-        nvml, first, last = self._nvml, self._counters, self._counted()
-        self._counters = None
+        first, last, self._counters = self._counters, self._counted(), None
         try:
-            if first is None or last is None:
-                return None
-            return self._activity(first, last)
+            return None if first is None or last is None else self._activity(first, last)
         finally:
-            for sample in (first, last):
-                if sample is not None:
-                    with suppress(nvml.NVMLError):
-                        nvml.nvmlGpmSampleFree(sample)
+            self._free(first, last)
 
     def _counted(self) -> Any:
         nvml, sample = self._nvml, None
@@ -174,30 +173,32 @@ class Device:
             else:
                 nvml.nvmlGpmMigSampleGet(self._whole, self._instance, sample)
         except (nvml.NVMLError, AttributeError):  # AttributeError: an older binding
-            if sample is not None:
-                with suppress(nvml.NVMLError):
-                    nvml.nvmlGpmSampleFree(sample)
+            self._free(sample)
             return None
         return sample
+
+    def _free(self, *samples: Any) -> None:
+        for sample in samples:
+            if sample is not None:
+                with suppress(self._nvml.NVMLError):
+                    self._nvml.nvmlGpmSampleFree(sample)
 
     def _activity(self, first: Any, last: Any) -> Activity | None:
         nvml = self._nvml
         asked = nvml.c_nvmlGpmMetricsGet_t()
         asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(_COUNTED)
         asked.sample1, asked.sample2 = first, last
-        for index, name in enumerate(_COUNTED):
+        for index, name in enumerate(_COUNTED.values()):
             asked.metrics[index].metricId = getattr(nvml, name)
         try:
             nvml.nvmlGpmMetricsGet(asked)
         except nvml.NVMLError:
             return None
-        shares = [
-            None if asked.metrics[index].nvmlReturn else asked.metrics[index].value / 100
-            for index in range(len(_COUNTED))
-        ]
-        return Activity(
-            sm_share=shares[0], occupancy=shares[1], tensor_share=shares[2], memory_share=shares[3]
-        )
+        shares = {
+            share: None if metric.nvmlReturn else metric.value / 100
+            for share, metric in zip(_COUNTED, asked.metrics, strict=False)
+        }
+        return Activity(**shares)
 
     def _slowed_by(self) -> tuple[str, ...] | None:
         bits = self._asked("nvmlDeviceGetCurrentClocksEventReasons")
@@ -218,12 +219,12 @@ class Device:
 
 
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2  # nvmlClockType_t
-_COUNTED = (
-    "NVML_GPM_METRIC_SM_UTIL",
-    "NVML_GPM_METRIC_SM_OCCUPANCY",
-    "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
-    "NVML_GPM_METRIC_DRAM_BW_UTIL",
-)
+_COUNTED = {
+    "sm_share": "NVML_GPM_METRIC_SM_UTIL",
+    "occupancy": "NVML_GPM_METRIC_SM_OCCUPANCY",
+    "tensor_share": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
+    "memory_share": "NVML_GPM_METRIC_DRAM_BW_UTIL",
+}
 
 
 @contextmanager

@@ -229,3 +229,29 @@ def test_the_drivers_helper_makes_the_node_that_is_missing(
         node.touch()
     machine.make_gpu_nodes(node)
     assert (tmp_path / "asked").exists() != there
+
+
+@pytest.mark.parametrize(
+    ("gpu", "there", "found"),
+    [
+        (True, "gcc", "/usr/bin/gcc"),
+        (True, "g++", ""),
+        (False, "g++", "/usr/bin/g++"),
+        (False, "gcc", ""),
+    ],
+)
+def test_the_compiler_is_the_one_that_torch_needs_for_the_device(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, there: str, found: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(fails=not gpu))
+    monkeypatch.setattr(machine, "_torch_cuda_version", lambda: "12.8")
+    monkeypatch.setattr(
+        machine.shutil, "which", lambda name: f"/usr/bin/{name}" if name == there else None
+    )
+    for name in ("CC", "CXX", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    known = detect()
+    assert known.compiler == found
+    able = {each.name: each for each in abilities(known)}["Try torch.compile"]
+    assert able.can == bool(found)
+    assert found or able.note == ("install gcc, or set CC" if gpu else "install g++, or set CXX")

@@ -86,6 +86,13 @@ class Driver(types.ModuleType):
             metric.value = self.answers["activity"].get(metric.metricId, 0.0)
             metric.nvmlReturn = int(metric.metricId not in self.answers["activity"])
 
+    def nvmlDeviceGetProcessUtilization(self, handle: str, since: int) -> list[Any]:
+        samples = self.answers.get("nvmlDeviceGetProcessUtilization", ())
+        taken = [each for each in samples if each.timeStamp > since]
+        if not taken:
+            raise Refuses("not found")
+        return taken
+
     def __getattr__(self, name: str) -> Any:
         def ask(handle: str, *arguments: int) -> Any:
             self.asked.append((name, handle))
@@ -111,6 +118,9 @@ HOPPER: dict[str, Any] = {
     "nvmlDeviceGetMaxPcieLinkGeneration": 5,
     "nvmlDeviceGetMaxPcieLinkWidth": 16,
     "nvmlDeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=11)],
+    "nvmlDeviceGetProcessUtilization": [
+        types.SimpleNamespace(pid=11, timeStamp=8_000_000, smUtil=90)
+    ],
 }
 
 
@@ -131,7 +141,7 @@ def test_a_reading_is_in_plain_units(monkeypatch: pytest.MonkeyPatch) -> None:
         assert device is not None
         found = device.read(3.0)
         assert device.link_limit() == (5, 16)
-        assert device.processes() == {11}
+        assert device.processes(7.0) == {11: True}
     assert found == nvml.Reading(
         seconds=3.0,
         resident_share=0.97,
@@ -154,7 +164,7 @@ def test_what_a_device_refuses_is_unknown_and_the_rest_is_said(
     with open_device() as device:
         assert device is not None
         figures = [*map(device.read(0.0).__getattribute__, nvml.Reading.__slots__)]
-        asked = [*figures, device.link_limit(), device.processes()]
+        asked = [*figures, device.link_limit(), device.processes(0.0)]
     assert 1 <= asked.count(None) <= 2
     assert 0 not in asked[1:]
 
@@ -213,7 +223,7 @@ def test_the_device_that_cuda_names_is_opened(monkeypatch: pytest.MonkeyPatch) -
         driver.asked.clear()
         with open_device(uuid) as device:
             assert device is not None
-            device.processes()
+            device.processes(0.0)
         assert driver.asked == [("nvmlDeviceGetComputeRunningProcesses", handle)]
 
 
@@ -245,4 +255,28 @@ def test_a_question_that_is_too_new_for_the_driver_is_refused(
     driver.NVMLLibraryMismatchError = TooNew  # type: ignore[attr-defined]
     driver.nvmlDeviceGetComputeRunningProcesses = ask  # type: ignore[attr-defined]
     with open_device() as device:
-        assert device is not None and device.processes() is None
+        assert device is not None and device.processes(0.0) is None
+
+
+def test_a_process_that_only_holds_the_device_is_told_from_one_that_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def sample(pid: int, seconds: float, share: int) -> types.SimpleNamespace:
+        return types.SimpleNamespace(pid=pid, timeStamp=int(1e6 * seconds), smUtil=share)
+
+    holds = [types.SimpleNamespace(pid=pid) for pid in (11, 12, 13, 14)]
+    samples = [
+        sample(11, 8.0, 90),
+        sample(12, 6.0, 80),  # before
+        sample(13, 8.0, 0),  # only copies
+        sample(15, 8.0, 5),  # draws a desktop
+    ]
+    installed(
+        monkeypatch,
+        nvmlDeviceGetComputeRunningProcesses=holds,
+        nvmlDeviceGetProcessUtilization=samples,
+    )
+    with open_device() as device:
+        assert device is not None
+        assert device.processes(7.0) == {11: True, 12: False, 13: False, 14: False}
+        assert device.processes(9.0) is None  # nothing was looked at since

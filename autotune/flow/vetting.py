@@ -7,6 +7,7 @@ from autotune.flow.context import Context
 from autotune.measurement.divided import vet_micro_batches
 from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
+from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.workload.seen import SeenLoader
@@ -59,7 +60,8 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
         if written.refused:
             return Vetted(values=(1,), reason=f"{_NOT_WRITTEN}: {written.refused[0].reason}")
     start = functools.partial(context.bench.start, injected=True)
-    return vet_micro_batches(start, profiled.seen, parts)
+    precision = precision_of(profiled.seen, profiled.machine)
+    return vet_micro_batches(start, precision, parts)
 
 
 def _narrowed(space: Space, name: str, vetted: Vetted) -> Space:

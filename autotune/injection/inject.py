@@ -86,7 +86,8 @@ def _shed(live: Live) -> None:
 
 def _is_ours(owner: object, name: str) -> bool:
     """Whether what `owner` itself has as `name` is a hook that nobody has put another one over."""
-    code = getattr(vars(owner).get(name), "__code__", None) if owner is not None else None
+    hook = vars(owner).get(name) if owner is not None else None
+    code = getattr(getattr(hook, "func", hook), "__code__", None)
     return code is not None and code.co_filename.startswith(_OURS)
 
 

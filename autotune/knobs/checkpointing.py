@@ -43,13 +43,15 @@ if TYPE_CHECKING:
 _MOST_BLOCKS = 1024
 # Everything inside all blocks is computed twice: 0.59x to 0.77x of the speed.
 _ALL_AGAIN = 0.35
+# What does not take a `forward` that is no method, or what others could not load.
+_HINDERED = ("torch.jit.script", "torch.save")
 # `autotune.workload.recomputing.recomputed` for a program's own source.
 _FUNCTION = """
 def recomputed(forward, /, *args, **kwargs):
     def run(*given):  # by position: torch looks there for devices whose random numbers to keep
         return forward(*given[: len(args)], **dict(zip(kwargs, given[len(args) :])))
 
-    return checkpoint(run, *args, *kwargs.values(), use_reentrant=False)
+    return torch_checkpoint(run, *args, *kwargs.values(), use_reentrant=False)
 """
 
 
@@ -107,11 +109,23 @@ class Checkpointing(Knob):
             "    if not isinstance(block.forward, functools.partial):\n"
             "        block.forward = functools.partial(recomputed, block.forward)"
         )
-        imports = ("import functools", "from torch.utils.checkpoint import checkpoint")
+        imports = (
+            "import functools",
+            "from torch.utils.checkpoint import checkpoint as torch_checkpoint",
+        )
+        undone = f"for block in {blocks_code}: del block.forward"
         shared = len(seen.models) > 1 and seen.optimizers == 1
         of = next(model.name for model in seen.models if model.blocks)
         return (
-            ModelStatement(code=code, function=_FUNCTION, imports=imports, of=of, shared=shared),
+            ModelStatement(
+                code=code,
+                function=_FUNCTION,
+                imports=imports,
+                of=of,
+                shared=shared,
+                hinders=_HINDERED,
+                undone=undone,
+            ),
         )
 
 

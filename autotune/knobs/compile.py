@@ -44,6 +44,8 @@ _GRAPHS = ("reduce-overhead", "max-autotune")
 # anew.
 _MOST_SHAPES = 2
 
+# What torch refuses a compiled model to: TensorBoard's writers trace it for `add_graph`.
+_HINDERED = ("torch.jit.trace", "torch.jit.trace_module", "torch.onnx.export", "add_graph")
 # How the names of exceptions begin that compiling raises, and what is said of CUDA graphs' own.
 _COMPILERS = ("torch._dynamo.", "torch._inductor.")
 _OVERWRITTEN = "of CUDAGraphs that has been overwritten"
@@ -72,9 +74,10 @@ class Compile(Knob):
                 "model.forward(x), would be compiled",
                 impossible=True,
             )
-        if not on_cuda(profile) and not profile.machine.compiler:
+        if not profile.machine.compiler:
+            language = "C" if on_cuda(profile) else "C++"
             return Skip(
-                reason="it needs a C++ compiler on a CPU, and there is none", impossible=True
+                reason=f"it needs a {language} compiler, and there is none", impossible=True
             )
         if seen.shapes > _MOST_SHAPES:
             return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
@@ -120,7 +123,15 @@ class Compile(Knob):
             return ()
         mode = "" if value == "default" else f'mode="{value}", '
         of = seen.models[0].name if seen.models else ""
-        return (ModelStatement(code=f"{{model}}.compile({mode}dynamic=False)", of=of),)
+        return (
+            ModelStatement(
+                code=f"{{model}}.compile({mode}dynamic=False)",
+                of=of,
+                hinders=_HINDERED,
+                undone="{model}._compiled_call_impl = None",
+                replayed=value in _GRAPHS,
+            ),
+        )
 
 
 def _keeps_to_a_shape(seen: Seen) -> bool:

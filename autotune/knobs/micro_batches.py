@@ -81,7 +81,10 @@ class MicroBatches(Knob):
         setup.micro_batches = int(value)
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        return (Accumulate(steps=int(value)),) if int(value) > 1 else ()
+        if int(value) <= 1:
+            return ()
+        shared = seen.loader is not None and seen.loader.shared_place
+        return (Accumulate(steps=int(value), shared=shared),)
 
 
 def _worth_trying(profile: Profile, size: int) -> tuple[int, ...]:
@@ -112,6 +115,8 @@ def _batches_kept_whole(seen: Seen) -> str:
         return (
             "the program puts its batches together in a way of its own: they cannot be split safely"
         )
+    if seen.loader.beside:
+        return "a step draws from several loaders: parts would not meet those that belong to them"
     framework = framework_of(seen.places)
     if framework in OWN_LOOPS:
         return f"{framework} runs the loop and counts its batches: parts would count as batches"

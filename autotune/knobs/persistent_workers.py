@@ -54,6 +54,12 @@ class PersistentWorkers(Knob):
                 "that live on would not see it",
                 impossible=True,
             )
+        if loader.nested:
+            return Skip(
+                reason="the loader is begun again while a loop goes over it: with workers that "
+                "live on both would be one",
+                impossible=True,
+            )
         if loader.length is None:
             return Skip(reason="the loader has no length: how long an epoch takes is not known")
         epoch_seconds = loader.length * profile.step_seconds / _most_gain(profile)

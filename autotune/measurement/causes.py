@@ -16,6 +16,7 @@ _OUT_OF_MEMORY = (
     "CUDNN_STATUS_ALLOC_FAILED",
     "_DEVICE_ALLOCATION_FAILED",  # cuDNN 9
     "_HOST_ALLOCATION_FAILED",
+    "was unable to find an engine to execute this computation",  # cuDNN 8 and 9: each lacks room
     "CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate",  # it could not get its workspace
 )
 # Nothing that a program does: another program, the driver, or the hardware.

@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from autotune.knobs.knob import Value
 from autotune.measurement.process import NotPossible, RunEnded
 from autotune.measurement.vetting import Start, Vetted
-from autotune.workload.seen import Seen
 from autotune.workload.window import REHEARSE
 
 # Batches that are trained whole and in parts, and how far their gradients may lie apart: float32
-# sums in another order differ by 1e-7 to 1e-4; reduced precision keeps 8 to 11 bits.
+# sums in another order differ by 1e-7 to 1e-4; reduced precision, TF32 too, keeps 8 to 11 bits.
 REHEARSALS = 3
 ROUNDING, REDUCED_ROUNDING = 1e-3, 3e-2
 
 
-def vet_micro_batches(start: Start, seen: Seen, values: Sequence[Value]) -> Vetted:
-    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1."""
+def vet_micro_batches(start: Start, precision: str, values: Sequence[Value]) -> Vetted:
+    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1.
+
+    Args:
+        start: starts the program with settings.
+        precision: that it computes in as it is, see `precision_of`.
+        values: numbers of micro-batches.
+    """
     most = max(int(value) for value in values)
     run = start({"micro_batches": most})
     try:
@@ -25,7 +30,7 @@ def vet_micro_batches(start: Start, seen: Seen, values: Sequence[Value]) -> Vett
         apart = run.seen().rehearsed
         taken = window.losses[-2 * REHEARSALS :]  # those before are of the run's first step
         losses = list(zip(taken[::2], taken[1::2], strict=False))
-        reason = _apart(losses, apart, most, reduced=bool(seen.autocast))
+        reason = _apart(losses, apart, most, reduced=precision != "fp32")
     except NotPossible as why:
         reason = f"whether parts of a batch add up to the same step could not be seen: {why}"
     except RunEnded as end:

@@ -1,6 +1,5 @@
-"""A set of live processes that take turns, or take them one at a time where they must."""
+"""A set of live processes that take turns."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from autotune.measurement.ratios import (
 )
 from autotune.measurement.statistics import timed
 from autotune.measurement.telemetry import sampled
+from autotune.profiling.gpu import retries_within
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window, as_one
 
@@ -28,8 +28,6 @@ TURN_STEPS = 2
 BURSTS_PER_TURN = 3
 LONGEST_TURN_SECONDS = 2.0
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
-# A turn of a process that was started for it alone is worth so many others.
-TURNS_APART = 3
 # Of the others' doing, perhaps: what they hold, and while it enters, a port or a file of theirs.
 _MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
 _MAY_BE_AT_ENTRY = (*_MAY_BE_FOR_LACK, "crashed")
@@ -38,7 +36,9 @@ Start = Callable[[], ProcessRun]
 
 
 class NotTogether(Exception):
-    """One of them failed while others lived: what it wants may be what they hold."""
+    """One of them failed while others lived, or ran short of memory: what it wants may be what they
+    hold.
+    """
 
 
 class Round:
@@ -179,8 +179,17 @@ class Round:
         return True
 
     def _timed(self, name: str, run: ProcessRun, seconds: float, turn: int) -> Window:
+        """A window of one of them.
+
+        Raises:
+            RunEnded: it ended, crashed, hung or was killed.
+            NotTogether: it made do with the memory that others left it, which takes time.
+        """
         with sampled(self._turns.seen[name], run.pid) as device:
             window = run.window(seconds, steps=TURN_STEPS)
+        before = self._turns.windows[name][-1] or self._warm[name]
+        if len(self._runs) > 1 and retries_within([window], before):
+            raise NotTogether
         self._keep_losses(name, [window])
         if doubts_of_device(device.telemetry):
             self._turns.disturbed.add((len(self._turns.windows[name]) - 1, turn))
@@ -229,65 +238,6 @@ class Round:
             turns.losses[name] += [loss for window in windows for loss in window.losses]
             skipped = sum(window.skipped_steps for window in windows)
             turns.skipped[name] = turns.skipped.get(name, 0) + skipped
-
-
-class Apart(Round):
-    """Turns of processes that cannot live side by side (device memory for one of them, a port): for
-    each turn a fresh one, alone.
-    """
-
-    def take(self, contestants: Mapping[str, Start]) -> float:
-        """All of it; there is no further round, since every turn has processes of its own."""
-        for name in contestants:
-            self._turns.windows[name].append([])
-        self._contestants = contestants
-        self._may_be_only = False
-        self._warmed = time.monotonic()
-        self._take_turns(0)
-        return math.inf
-
-    def _take_turn(self, turn: int) -> bool:
-        taken: dict[str, Window] = {}
-        began = time.monotonic()
-        out = self._out | self._turns.failures.keys()
-        names = [name for name in self._contestants if name not in out]
-        for name in names if turn % 2 == 0 else names[::-1]:
-            window = self._alone(name, turn)
-            if window is not None:
-                taken[name] = window
-            elif name in list(self._contestants)[:2]:
-                return False
-            else:  # the two that matter go on without it
-                self._turns.windows[name][-1].clear()
-                self._out.add(name)
-        self._count(taken)
-        self._losses = None  # those of the first processes are kept
-        self._turn_took = time.monotonic() - began
-        return True
-
-    def _alone(self, name: str, turn: int) -> Window | None:
-        """The window of a process of its own; None where it had none."""
-        try:
-            self._enter(name, self._contestants[name])
-            if name not in self._runs:
-                return None
-            window = self._timed(name, self._runs[name], TURNS_APART * self._lengths[name], turn)
-            self._complete_losses()
-            self._look_again()
-        except RunEnded as end:
-            self._leave(name, end)
-            return None
-        else:
-            return window
-        finally:
-            for run in self._runs.values():
-                run.kill()
-            self._runs.clear()
-
-    def _has_enough(self, turn: int) -> bool:
-        """As few as do may end later than they should, but not by more than a turn."""
-        late = time.monotonic() - self._deadline
-        return (turn > 0 and late > self._turn_took) or super()._has_enough(turn)
 
 
 def _bursts_seconds(seen: Seen, recent: Window) -> float:

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psutil
@@ -27,10 +27,12 @@ class Sampler:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
         self._others: int | None = None
+        self._since = 0.0
 
     def start(self) -> None:
         """Begin to read."""
         if self._device is not None:
+            self._since = time.time()
             self._device.begin_counting()
             self._thread.start()
 
@@ -41,7 +43,7 @@ class Sampler:
             self._thread.join()
             self._readings.append(self._device.read(time.monotonic()))
             self._activity = self._device.end_counting()
-            self._others = count_others(self._device.processes(), self._run_pid)
+            self._others = count_others(self._device.processes(self._since), self._run_pid)
 
     def telemetry(self) -> Telemetry | None:
         """What was read, once stopped; None without a device."""
@@ -90,12 +92,17 @@ def trains_on_gpu(seen: Seen) -> bool:
     return seen.device == "cuda"
 
 
-def count_others(processes: frozenset[int] | None, run_pid: int) -> int | None:
-    """How many of `processes` are neither the run's nor this process's, nor were started by it."""
+def count_others(processes: Mapping[int, bool] | None, run_pid: int) -> int | None:
+    """How many of `processes` computed, and are neither the run's nor this process's, nor were
+    started by it.
+
+    One that did nothing meanwhile is none: a notebook holds its device for as long as it is open.
+    """
     if processes is None or run_pid not in processes:
         return None
     own = {os.getpid(), *(each.pid for each in psutil.Process().children(recursive=True))}
-    return sum(not _shares_out(pid) for pid in processes - own - {run_pid})
+    at_work = {pid for pid, computed in processes.items() if computed}
+    return sum(not _shares_out(pid) for pid in at_work - own - {run_pid})
 
 
 def _shares_out(pid: int) -> bool:

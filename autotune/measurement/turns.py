@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from autotune.measurement.apart import Apart
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
 from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure
-from autotune.measurement.rounds import Apart, NotTogether, Round, Start
+from autotune.measurement.rounds import NotTogether, Round, Start
 from autotune.measurement.statistics import Timed, timed
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window

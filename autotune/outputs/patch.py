@@ -10,8 +10,8 @@ from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config
 from autotune.outputs.framework import in_its_framework
 from autotune.outputs.writing import declared_encoding, write_whole
-from autotune.source import rewrite, unified_patch
-from autotune.source.edits import EditOutcome, Place
+from autotune.source import by_hand, rewrite, unified_patch
+from autotune.source.edits import EditOutcome, Place, Places
 from autotune.workload.seen import Seen
 from autotune.workload.target import RECIPE, Target
 
@@ -25,6 +25,8 @@ class Emission:
         program: text of the whole tuned program, the main file's.
         patch: what `git apply` takes in `root`.
         edits: what became of each edit.
+        places: where the program was seen to do what the edits change.
+        main: path of its main file.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +34,8 @@ class Emission:
     patch: str = ""
     root: str = ""
     edits: tuple[EditOutcome, ...] = ()
+    places: Places = field(default_factory=Places)
+    main: str = ""
 
     @property
     def refused(self) -> tuple[EditOutcome, ...]:
@@ -45,11 +49,15 @@ class Emission:
 
     def withdrawn(self, reason: str) -> "Emission":
         """Nothing to hand back, for this `reason`; what was refused for one of its own keeps it."""
-        edits = (
-            edit if edit.status == "refused" else replace(edit, status="refused", reason=reason)
+        edits = tuple(
+            edit if edit.status == "refused" else self._withdrawn(edit, reason)
             for edit in self.edits
         )
-        return Emission(root=self.root, edits=tuple(edits))
+        return replace(self, sources={}, program="", patch="", edits=edits)
+
+    def _withdrawn(self, edit: EditOutcome, reason: str) -> EditOutcome:
+        hand_step = by_hand(edit.edit, self.places, self.main) if edit.status == "done" else ""
+        return replace(edit, status="refused", reason=reason, hand_step=hand_step)
 
 
 def emit(target: Target, config: Config, seen: Seen) -> Emission:
@@ -75,6 +83,8 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
         patch=patch,
         root=root,
         edits=in_its_framework(rewritten.outcomes, config, seen),
+        places=seen.places,
+        main=target.path,
     )
 
 

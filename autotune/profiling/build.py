@@ -85,7 +85,13 @@ def with_gpu(
     machine, seen = profile.machine, profile.seen
     as_is = [window for window in profile.windows if window.mode == AS_IS]
     gpu = build_gpu(
-        machine=machine, seen=seen, looks=looks, telemetry=telemetry, windows=as_is, warm=warm
+        machine=machine,
+        seen=seen,
+        looks=looks,
+        telemetry=telemetry,
+        windows=as_is,
+        warm=warm,
+        data_share=profile.phases.get("data", 0.0),
     )
     ceiling = roofline(seen, gpu, machine, profile.samples_per_second)
     memory = _split(profile.memory, seen, looks)

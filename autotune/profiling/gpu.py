@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from autotune.machine import Machine
 from autotune.profiling.peaks import peak_of, precision_of
 from autotune.profiling.telemetry import Telemetry
-from autotune.profiling.trace import Trace
+from autotune.profiling.trace import DATA, Trace
 from autotune.workload.seen import Seen
 from autotune.workload.window import Allocator, SavedBlock, Window
 
@@ -47,7 +47,8 @@ class GpuProfile:
     Attributes:
         busy_share: of a step as it was timed, the time in which some kernel ran. The time is from
             the trace, which kernels are as long in as without it; the step's length is not.
-        idle: the share of a timed step in which the device did nothing, by cause, see `Trace.idle`.
+        idle: the share of a timed step in which the device did nothing, by cause, see `Trace.idle`;
+            of waiting for data at least what it took of the timed steps.
         exposed_copy_share: of a timed step, the time in which the device only copied from the host.
         precision: the fastest that the program allows: "fp32", "tf32", "bf16" or "fp16".
         flops_per_sample: counted floating point operations of products and convolutions.
@@ -84,6 +85,7 @@ def build_gpu(
     telemetry: Telemetry | None,
     windows: Sequence[Window],
     warm: Sequence[Window] = (),
+    data_share: float = 0.0,
 ) -> GpuProfile:
     """The GpuProfile of a run.
 
@@ -94,6 +96,7 @@ def build_gpu(
         telemetry: what the device said during the timing.
         windows: of the program as it is.
         warm: the windows before these.
+        data_share: of a step as it was timed, what waiting for data took.
     """
     seconds = sum(window.seconds for window in windows)
     steps = sum(window.steps for window in windows)
@@ -105,7 +108,6 @@ def build_gpu(
     if most is None:
         missing["peak"] = f"no published peak of {machine.device_name} in {precision} is known here"
     states = [window.allocator for window in windows if window.allocator]
-    before = [window.allocator for window in warm[-1:] if window.allocator]
     power = telemetry.power_watts if telemetry else None
     found = GpuProfile(
         precision=precision,
@@ -116,18 +118,22 @@ def build_gpu(
         trace=looks.trace,
         syncs=looks.syncs,
         allocator=states[-1] if states else None,
-        allocator_retries=_retries([*before, *states]),
+        allocator_retries=retries_within(windows, warm),
         missing=missing,
     )
-    return _with_shares(found, seconds / steps) if looks.trace and steps else found
+    return _with_shares(found, seconds / steps, data_share) if looks.trace and steps else found
 
 
-def _retries(states: Sequence[Allocator]) -> int | None:
+def retries_within(windows: Sequence[Window], before: Sequence[Window]) -> int | None:
+    """How often the allocator gave its cache back in `windows`, by what it said in the last of
+    those `before`; None where it does not say.
+    """
+    states = [window.allocator for window in (*before[-1:], *windows) if window.allocator]
     known = [state.retries for state in states if state.retries is not None]
     return known[-1] - known[0] if known else None
 
 
-def _with_shares(gpu: GpuProfile, step_seconds: float) -> GpuProfile:
+def _with_shares(gpu: GpuProfile, step_seconds: float, data_share: float) -> GpuProfile:
     """With the trace's shares as those of a step that was timed: the profiler makes the host late,
     not the device.
     """
@@ -136,8 +142,20 @@ def _with_shares(gpu: GpuProfile, step_seconds: float) -> GpuProfile:
     scale = trace.seconds / max(trace.steps, 1) / step_seconds
     busy = min(1.0, trace.busy_share * scale)
     copying = min(1.0 - busy, trace.exposed_copy_share * scale)
-    traced_idle = sum(trace.idle.values())
     at_work = min(1.0, busy + copying + trace.other_copy_share * scale)
-    left = (1.0 - at_work) / traced_idle if traced_idle else 0.0
-    idle = {cause: share * left for cause, share in trace.idle.items()}
+    idle = _by_cause(trace.idle, 1.0 - at_work, data_share)
     return replace(gpu, busy_share=busy, idle=idle, exposed_copy_share=copying)
+
+
+def _by_cause(traced: Mapping[str, float], idle: float, data: float) -> dict[str, float]:
+    """`idle` by the causes that the trace found, and `data` of it at least by waiting for data.
+
+    Before the few steps of a trace the loader's workers had time to fill their queue: what waiting
+    for them costs, only the timed steps say.
+    """
+    whole = sum(traced.values())
+    others = sum(share for cause, share in traced.items() if cause != DATA)
+    by_trace = idle * traced.get(DATA, 0.0) / whole if whole else 0.0
+    waited = min(idle, max(data, by_trace))
+    left = (idle - waited) / others if others else 0.0
+    return {cause: share * left for cause, share in traced.items()} | {DATA: waited}

@@ -24,7 +24,8 @@ class Telemetry:
         pcie_generation, pcie_width: the best that the link was at.
         pcie_limit: generation and width that the link could have in this machine.
         other_processes: that computed on the device besides the run; unknown where the driver does
-            not list the run itself, as in a container that counts processes for itself.
+            not list the run itself, as in a container that counts processes for itself, or did not
+            look at what processes did meanwhile.
         activity: by the device's own counters.
     """
 

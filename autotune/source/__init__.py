@@ -1,7 +1,14 @@
 """The user's program as text: what knobs ask of it, applied where a run was seen to do it."""
 
 from autotune.source.diff import unified_patch
-from autotune.source.rewrite import Rewrite, rewrite
+from autotune.source.rewrite import Rewrite, by_hand, rewrite
 from autotune.source.script import imports_package, missing_from_recipe
 
-__all__ = ["Rewrite", "imports_package", "missing_from_recipe", "rewrite", "unified_patch"]
+__all__ = [
+    "Rewrite",
+    "by_hand",
+    "imports_package",
+    "missing_from_recipe",
+    "rewrite",
+    "unified_patch",
+]

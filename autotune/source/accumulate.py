@@ -13,11 +13,12 @@ from autotune.source.insertions import at_top, under
 from autotune.source.keywords import given_value, may_hide, operand, set_argument
 from autotune.source.loader import LOADER
 from autotune.source.loss import is_summed
+from autotune.source.other_loaders import builds_several, names_of, other_loaders, wrapper_of
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.scaler import is_scaled
 from autotune.source.script import last_name
-from autotune.source.training_loop import WRAPPERS, TrainingLoop, training_loop
+from autotune.source.training_loop import TrainingLoop, training_loop
 
 
 def accumulate(program: Program, edit: Accumulate) -> Program:
@@ -38,6 +39,8 @@ def accumulate(program: Program, edit: Accumulate) -> Program:
         reason = "the loader is of a class of the program's own"
         raise loop.backward.refusal(reason, hand_step)
     call = loader_call(program, hand_step)
+    if edit.shared or builds_several(program, call):
+        raise call.refusal("this line builds other loaders as well", hand_step)
     _check_meaning(program, loop, call, hand_step)
     batch_size = _divided(call, steps, hand_step)
     changes = _loop_changes(loop, steps, _drops_last(call, hand_step))
@@ -60,10 +63,10 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
 
 def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: str) -> None:
     """Refuse where smaller batches would mean another training."""
-    if wrapper := _wrapper(loop, call):
+    if wrapper := wrapper_of(loop, call):
         reason = f"the loop goes over what {loop.script.code(wrapper.func)} makes of the loader"
         raise call.refusal(reason, hand_step)
-    if reason := _other_loaders(program, loop, call):
+    if reason := other_loaders(program, loop, call):
         raise call.refusal(reason, hand_step)
     if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
@@ -78,81 +81,9 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         raise loop.backward.refusal(reason, hand_step)
 
 
-def _other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
-    """How the loop may come to go over another loader, whose batches stay whole; "" if it cannot
-    be seen to.
-    """
-    name, function = last_name(loop.loader), loop.script.function(loop.node)
-    within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
-    if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
-        return f"the loop goes over a progress bar that is called {name}, as its loader was"
-    if any(len(each) > 1 for each in (within, *(_bound_beside(call, own) for own in _names(call)))):
-        return "several loaders go by the name of the one that the loop goes over"
-    parameters = (
-        [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
-    )
-    if function is None or name not in parameters:
-        return ""
-    owner = next(loop.script.ancestors(function), None)
-    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
-    is_method = isinstance(owner, ast.ClassDef) and not static
-    given = {
-        _given(at, function, name, is_method=is_method)
-        for script in program.scripts.values()
-        for at in ast.walk(script.tree)
-        if isinstance(at, ast.Call) and last_name(at.func) == function.name
-    }
-    return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
-
-
-def _given(
-    call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str, *, is_method: bool
-) -> str:
-    """What `call` of `function` gives for its parameter `name`, all of a call that does not tell;
-    "" of one that gives nothing for it, as `model.train()` beside a function `train`.
-    """
-    if any(isinstance(at, ast.Starred) for at in call.args):
-        return ast.unparse(call)
-    for keyword in call.keywords:
-        if keyword.arg in (name, None):
-            return ast.unparse(keyword.value if keyword.arg else call)
-    places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
-    index = places.index(name) - is_method if name in places else len(call.args)
-    if is_method and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
-    told = call.args[index] if 0 <= index < len(call.args) else None
-    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
-
-
-def _bound_beside(call: Call, name: str) -> list[ast.expr]:
-    """All values of `name` in the function of `call`."""
-    script = call.script
-    function = script.function(call.node)
-    return [at for at in script.binds(name) if script.function(at) is function]
-
-
-def _wrapper(loop: TrainingLoop, call: Call) -> ast.Call | None:
-    """The call that is given the DataLoader and makes what the loop goes over, None without one."""
-    names = _names(call)
-    for value in loop.script.binds(last_name(loop.loader)):
-        if isinstance(value, ast.Call):
-            given = [*value.args, *(at.value for at in value.keywords)]
-            if any(at is call.node or last_name(at) in names for at in given):
-                return value
-    return None
-
-
-def _names(call: Call) -> set[str]:
-    """The variables that the value of `call` is given to."""
-    match call.statement:
-        case ast.Assign(targets=targets, value=value) if value is call.node:
-            return {last_name(target) for target in targets} - {""}
-    return set()
-
-
 def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
     """Whether `len()` of the training loader is taken outside the loop, as for a schedule."""
-    names = {last_name(loop.loader), *_names(call)}
+    names = {last_name(loop.loader), *names_of(call)}
     inside = list(ast.walk(loop.node))
     return any(
         isinstance(node, ast.Call)

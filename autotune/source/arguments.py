@@ -29,9 +29,19 @@ def add_argument(given: str, name: str, code: str, newline: str, *, margin: str 
         keyword=cst.Name(name),
         equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
     )
-    row = _Row.of_call(tree)
+    row = _Row.of_call(_with_parentheses(tree))
     row.append(argument, margin)
     return _code(row.into_call(tree), newline).removeprefix(_CALLEE)
+
+
+def _with_parentheses(call: cst.Call) -> cst.Call:
+    """`call` with parentheses round a lone generator, which none may stand beside without."""
+    if len(call.args) != 1 or not isinstance(lone := call.args[0].value, cst.GeneratorExp):
+        return call
+    if lone.lpar:
+        return call
+    wrapped = lone.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return call.with_changes(args=[call.args[0].with_changes(value=wrapped)])
 
 
 def remove_argument(given: str, name: str, newline: str) -> str:

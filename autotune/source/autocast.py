@@ -4,16 +4,20 @@ import ast
 
 from autotune.source.edits import Autocast
 from autotune.source.forward import Span, backwards_in_loop, forward_span, runs_one_backward
+from autotune.source.gathering import SAME_FORMAT, kept_outcome
 from autotune.source.insertions import imports_added, snippet, under
 from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
-from autotune.source.outputs import outputs_in_float32
+from autotune.source.outputs import model_calls, outputs_in_float32
 from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Program
 from autotune.source.scaler import with_scaler
 from autotune.source.script import last_name
 
-_AUTOCAST = Signature(positions=("device_type", "dtype", "enabled"), defaults={"enabled": "True"})
-_CUDA_AUTOCAST = Signature(positions=("enabled", "dtype"), defaults={"enabled": "True"})
+_DEFAULTS = {"enabled": "True", "cache_enabled": "None"}
+_AUTOCAST = Signature(
+    positions=("device_type", "dtype", "enabled", "cache_enabled"), defaults=_DEFAULTS
+)
+_CUDA_AUTOCAST = Signature(positions=("enabled", "dtype", "cache_enabled"), defaults=_DEFAULTS)
 _OWN_DTYPE = {"cuda": "float16", "cpu": "bfloat16"}  # what autocast uses where it is given none
 
 
@@ -25,7 +29,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
     hand_step = f"{header} round forward and loss, up to this backward"
-    if edit.device_type == "cpu":
+    if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
         program = outputs_in_float32(program)
     span = _span(program, hand_step, scaled=edit.scaled)
     if _existing(span, edit, hand_step) is None:
@@ -33,6 +37,14 @@ def autocast(program: Program, edit: Autocast) -> Program:
     else:
         program = _adapted(program, edit, hand_step)
     return with_scaler(program, edit.device_type) if edit.scaled else program
+
+
+def _keeps_outputs(program: Program) -> bool:
+    """Whether what a step's models give is kept: NumPy does not know bfloat16."""
+    return any(
+        kept_outcome(script, model_calls(program, script), SAME_FORMAT)
+        for script in program.scripts.values()
+    )
 
 
 def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
@@ -46,13 +58,16 @@ def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
 
 
 def _wrapped(span: Span, header: str) -> list[Change]:
-    if span.condition:
-        header = f"{header.removesuffix('):')}, enabled={span.condition}):"
+    given = [f", enabled={span.condition}"] if span.condition else []
+    if span.frozen:  # older torch keeps what it has cast of weights without their gradients
+        given.append(", cache_enabled=False")
+    header = f"{header.removesuffix('):')}{''.join(given)}):"
     own = snippet(span.script, f"{header} pass")
     changes = under(
         span.script, span.statements[0], span.statements[-1], own.code.removesuffix(" pass")
     )
-    return [*imports_added(span.script, own.imports), *changes]
+    imports = imports_added(span.script, own.imports, until=span.statements[0].lineno)
+    return [*imports, *changes]
 
 
 def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
@@ -89,7 +104,7 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
 
 def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
     """`program` with the autocast that it has set to what `edit` asks."""
-    for change in (_with_device, _with_dtype, _enabled):
+    for change in (_with_device, _with_dtype, _enabled, _uncached):
         span = _span(program, hand_step, scaled=edit.scaled)
         call = _existing(span, edit, hand_step)
         assert call is not None
@@ -111,7 +126,9 @@ def _with_dtype(call: Call, _: Span, edit: Autocast, hand_step: str) -> list[Cha
         return []
     own = snippet(call.script, f"torch.{edit.dtype}")
     changes = set_argument(call, "dtype", own.code, _signature(call), hand_step)
-    return [*imports_added(call.script, own.imports), *changes] if changes else []
+    if not changes:
+        return []
+    return [*imports_added(call.script, own.imports, until=call.node.lineno), *changes]
 
 
 def _enabled(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change]:
@@ -122,6 +139,12 @@ def _enabled(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change
     if given is None or (isinstance(given, ast.Constant) and given.value is True):
         return []
     return drop_argument(call, "enabled", _signature(call), hand_step)
+
+
+def _uncached(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change]:
+    if not span.frozen:
+        return []
+    return set_argument(call, "cache_enabled", "False", _signature(call), hand_step)
 
 
 def _signature(call: Call) -> Signature:

@@ -37,6 +37,10 @@ class ModelStatement:
     Where they are for the module that is called in training and for no other that holds it, `of` is
     the name of its class; it is `shared` where the loop calls other modules too that have the same
     optimizer, so that what this is given is a whole that holds them.
+
+    It `hinders` functions, by their full names, and methods that a model is handed to (exports),
+    before which `undone` takes it back. It is `replayed` where each call of the model overwrites
+    what the last one gave.
     """
 
     code: str
@@ -44,12 +48,16 @@ class ModelStatement:
     imports: tuple[str, ...] = ()
     of: str = ""
     shared: bool = False
+    hinders: tuple[str, ...] = ()
+    undone: str = ""
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autocast:
     """Forward and loss run inside `with torch.autocast(device_type=..., dtype=...)`; on a CPU,
-    where autocast leaves sums in bf16, what models give is float32 again.
+    where autocast leaves sums in bf16, what models give is float32 again, and so is bf16 that the
+    program keeps.
 
     `device_type` is "cpu" or "cuda", `dtype` a torch dtype's name ("bfloat16", "float16"); `scaled`
     adds a `torch.amp.GradScaler` round backward and optimizer step, as float16 needs.
@@ -66,10 +74,12 @@ class Accumulate:
 
     The loader's batch size is divided by `steps`, each micro-batch's loss counts by its share of
     the batch's samples, and the optimizer steps and clears its gradients after every `steps`
-    micro-batches and at the end of an epoch's incomplete group.
+    micro-batches and at the end of an epoch's incomplete group. `shared` says that the line which
+    builds the loader was seen to build others too.
     """
 
     steps: int
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

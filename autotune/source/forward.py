@@ -1,15 +1,19 @@
 """Which statements compute the loss: from the one that runs forward to the last before backward."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autotune.source.loss import given_names, loss_names, names_in
+from autotune.source.condition import training_condition
+from autotune.source.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
 from autotune.source.places import Call
 from autotune.source.program import Program
+from autotune.source.reach import callers, calls_in, reached
 from autotune.source.script import Function, Script, is_method, last_name
 
-BACKWARDS = ("backward", "manual_backward")
+_WITHOUT_GRADIENTS = frozenset({"no_grad", "set_grad_enabled", "inference_mode"})
+_CALLED = ("forward", "__call__")  # what runs of a class whose name is called
+# What is called of a loss that is there already.
+_REDUCING = frozenset({"float", "item", "len", "mean", "scale", "stack", "sum", "values"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +21,14 @@ class Span:
     """Siblings of one block, in order, that hold the whole of forward and loss.
 
     `condition` is the code of that under which they are trained on, where they are also evaluated
-    in the same block (`if phase == "train": loss.backward()`).
+    in the same block (`if phase == "train": loss.backward()`). `frozen` says that a part of them
+    may run without gradients.
     """
 
     script: Script
     statements: list[ast.stmt]
-    condition: str = ""
+    condition: str
+    frozen: bool
 
 
 def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
@@ -34,6 +40,30 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     Raises:
         Refusal: forward was not seen, or does not stand before backward in one block.
     """
+    script = backward.script
+    first, holder = _first_and_holder(program, backward, hand_step)
+    _check_way_in(backward, holder, hand_step)
+    block = script.block(first)
+    begin = min(block.index(first), _frozen_index(program, script, block))
+    before = block[begin : block.index(holder)]
+    makes_loss = [_makes_loss(at, backward) for at in before]
+    statements = before
+    if any(makes_loss):
+        statements = before[: len(before) - makes_loss[::-1].index(True)]
+    if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
+        raise backward.refusal("forward or loss shares its line with other code", hand_step)
+    return Span(
+        script=script,
+        statements=statements,
+        condition=training_condition(backward, holder, before, hand_step),
+        frozen=_may_be_frozen(program, statements),
+    )
+
+
+def _first_and_holder(
+    program: Program, backward: Call, hand_step: str
+) -> tuple[ast.stmt, ast.stmt]:
+    """The statement that runs forward, and its sibling that holds `backward`."""
     script = backward.script
     forward_script, line = program.at(program.places.forward, "forward", hand_step)
     function = script.function(backward.node)
@@ -47,45 +77,34 @@ def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     if pair is None:
         reason = "forward does not run in a statement before backward, in the same block"
         raise backward.refusal(reason, hand_step)
-    first, holder = pair
-    _check_way_in(backward, holder, hand_step)
-    block = script.block(first)
-    begin = min(block.index(first), _frozen_index(program, script, block))
-    statements = block[begin : block.index(holder)]
-    makes_loss = [bool(_given_inside(at) & loss_names(backward)) for at in statements]
-    if any(makes_loss):
-        statements = statements[: len(statements) - makes_loss[::-1].index(True)]
-    if not (script.owns_its_lines(statements[0]) and script.owns_its_lines(statements[-1])):
-        raise backward.refusal("forward or loss shares its line with other code", hand_step)
-    condition = _condition(backward, holder, statements)
-    return Span(script=script, statements=statements, condition=condition)
+    return pair
 
 
-def _condition(backward: Call, holder: ast.stmt, statements: list[ast.stmt]) -> str:
-    """The test of the `if` that `holder` is, where that tells training from evaluation."""
-    if not isinstance(holder, ast.If) or not _never_trains(holder):
-        return ""
-    given = set[str]().union(*map(_given_inside, statements))
-    if names_in(holder.test) & given:
-        return ""  # by the loss itself, say
-    code = backward.script.code(holder.test)
-    if backward.node in _nodes(holder.body):
-        return code
-    return f"not ({code})"
+def _makes_loss(statement: ast.stmt, backward: Call) -> bool:
+    """Whether `statement` gives a value to what `backward` is called on."""
+    stored = {
+        ast.unparse(at)
+        for at in ast.walk(statement)
+        if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+    }
+    read = ast.walk(receiver_of(backward))
+    attributes = {ast.unparse(at) for at in read if isinstance(at, ast.Attribute)}
+    return bool(_given_inside(statement) & loss_names(backward) or stored & attributes)
 
 
-def _never_trains(holder: ast.If) -> bool:
-    """Whether one branch of `holder` has no backward pass."""
-    calls = [
-        [at for at in _nodes(branch) if isinstance(at, ast.Call)]
-        for branch in (holder.body, holder.orelse)
-    ]
-    return any(all(last_name(at.func) not in BACKWARDS for at in branch) for branch in calls)
+def _may_be_frozen(program: Program, statements: list[ast.stmt]) -> bool:
+    """Whether `statements`, or what of the program they come to call, turn gradients off."""
+    return any(
+        isinstance(at, ast.Name | ast.Attribute) and last_name(at) in _WITHOUT_GRADIENTS
+        for node in reached(program, statements)
+        for part in (_called_of(node) if isinstance(node, ast.ClassDef) else [node])
+        for at in ast.walk(part)
+    )
 
 
-def _nodes(block: list[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes of a block."""
-    return (node for statement in block for node in ast.walk(statement))
+def _called_of(kind: ast.ClassDef) -> list[ast.stmt]:
+    """What runs where an object of `kind` is called; its other methods have names of their own."""
+    return [at for at in kind.body if isinstance(at, Function) and at.name in _CALLED]
 
 
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:
@@ -168,14 +187,14 @@ def _calling_sibling(
     """
     if function is None:
         return None
-    callers = _callers(program, function.name)
+    known = callers(program, function.name)
     script = backward.script
     for holder in script.statements_to(backward.node):
         block = script.block(holder)
         found = [
             at
             for at in block[: block.index(holder)]
-            if any(last_name(call.func) in callers for call in _calls(at))
+            if any(last_name(call.func) in known for call in calls_in(at))
         ]
         if found:
             leading = _leading_to(backward, block[: block.index(holder)])
@@ -201,24 +220,6 @@ def _given_inside(statement: ast.stmt) -> set[str]:
     return set[str]().union(*map(given_names, inside))
 
 
-def _callers(program: Program, name: str) -> set[str]:
-    """`name` and the names of all functions of the program that come to call one of that name."""
-    calls: dict[str, set[str]] = {}
-    for script in program.scripts.values():
-        for node in ast.walk(script.tree):
-            if isinstance(node, Function):
-                called = calls.setdefault(node.name, set())
-                called |= {last_name(call.func) for call in _calls(node)}
-    names = {name}
-    while more := {caller for caller, called in calls.items() if called & names} - names:
-        names |= more
-    return names
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (at for at in ast.walk(node) if isinstance(at, ast.Call))
-
-
 def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
     """Refuse where `holder`, which holds backward, computes more of the loss on the way to it."""
     script = backward.script
@@ -230,3 +231,5 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
             raise backward.refusal("the loss is computed on in the block of backward", hand_step)
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)
+    if any(last_name(call.func) not in _REDUCING for call in calls_in(receiver_of(backward))):
+        raise backward.refusal("the loss is computed in the statement of backward", hand_step)

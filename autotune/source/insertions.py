@@ -2,6 +2,7 @@
 
 import ast
 import io
+import sys
 import textwrap
 import tokenize
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from autotune.source.script import Script, imported_names, module_level, parse
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While
 _INDENT = "    "  # where the file itself shows none
+_END = sys.maxsize  # behind every line
 
 
 def before(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
@@ -130,8 +132,9 @@ def snippet(script: Script, code: str) -> Snippet:
     return Snippet(code=code, imports=[])
 
 
-def imports_added(script: Script, imports: list[str]) -> list[Change]:
-    """What adds those of the statements `imports` that bind what the file's own imports do not.
+def imports_added(script: Script, imports: list[str], *, until: int = _END) -> list[Change]:
+    """What adds those of the statements `imports` that bind what the file's own imports do not,
+    above the line `until`, which needs them.
 
     Raises:
         Refusal: the file uses such a name for something else.
@@ -147,36 +150,41 @@ def imports_added(script: Script, imports: list[str]) -> list[Change]:
             if name in have or name in script.own_names():
                 raise Refusal(
                     f"{script.path} uses the name {name} for something else",
-                    f"{script.path}:{import_line(script) + 1}: {statement}, under another name",
+                    f"{script.path}:{import_line(script, until) + 1}: {statement}, under another "
+                    "name",
                 )
         if new:
             missing.append(statement)
-    return [after_line(script, import_line(script), missing)] if missing else []
+    return [after_line(script, import_line(script, until), missing)] if missing else []
 
 
-def after_imports(script: Script, lines: list[str]) -> Change:
-    """`lines` as statements after the file's imports, set off by blank lines."""
-    line = import_line(script)
+def after_imports(script: Script, lines: list[str], *, until: int = _END) -> Change:
+    """`lines` as statements after the file's imports above `until`, set off by blank lines."""
+    line = import_line(script, until)
     above = [""] if line else []
     below = [""] if script.line_text(line + 1).strip() else []
     return after_line(script, line, [*above, *lines, *below])
 
 
-def defined_after_imports(script: Script, lines: list[str]) -> Change:
-    """A definition's `lines` after the file's imports, two blank lines before and behind it."""
-    line = import_line(script)
+def defined_after_imports(script: Script, lines: list[str], *, until: int = _END) -> Change:
+    """A definition's `lines` after the file's imports above `until`, two blank lines before and
+    behind it.
+    """
+    line = import_line(script, until)
     own = next((n for n in range(2) if script.line_text(line + 1 + n).strip()), 2)
     return after_line(script, line, [*(["", ""] if line else []), *lines, *[""] * (2 - own)])
 
 
-def import_line(script: Script) -> int:
-    """The last line of the file's imports: of those at its top, and of the one that binds torch.
+def import_line(script: Script, until: int = _END) -> int:
+    """The last line of the file's imports: of those at its top above the line `until`, and of the
+    one that binds torch.
 
     Imports inside a top-level `try` or `if` count with the whole of it. Without any it is the
     docstring's line, or the one before the first statement.
     """
     line = 0
-    for statement in script.tree.body:
+    above = [at for at in script.tree.body if script.last_line(at) < until]
+    for statement in above:
         if isinstance(statement, _DEFINITIONS) and line:
             break
         if _imports(statement):

@@ -1,13 +1,12 @@
-"""One argument of a call, set or taken away: what DataLoader and optimizer are built with."""
+"""One argument of a call, set or taken away, in whatever way the call is given it."""
 
 import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotune.source.edits import OptimizerArgument
-from autotune.source.places import Call, optimizer_call
-from autotune.source.program import Change, Program, minimal_change
+from autotune.source.places import Call
+from autotune.source.program import Change, minimal_change
 from autotune.source.script import Script, last_name, meaning, parse
 
 
@@ -19,34 +18,8 @@ class Signature:
     defaults: Mapping[str, str]
 
 
-_OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
-
 _LINE_LENGTH = 100  # the longest line that an added argument may make
 _ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
-
-
-def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
-    """`program` with its optimizers built with `edit.name=edit.code`.
-
-    Raises:
-        Refusal: what one of them is built with now cannot be told.
-    """
-    for index in range(1 + len(program.places.more_optimizers)):
-        program = _one_optimizer_argument(program, edit, index)
-    return program
-
-
-def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
-    hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
-    call = optimizer_call(program, hand_step, index)
-    program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
-    rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
-    if rival is not None and edit.code == "True":
-        call = optimizer_call(program, hand_step, index)
-        given = given_value(call, rival, _OPTIMIZER)
-        if not (isinstance(given, ast.Constant) and not given.value):
-            program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))
-    return program
 
 
 def given_value(call: Call, name: str, signature: Signature) -> ast.expr | None:

@@ -14,7 +14,8 @@ from autotune.source.keywords import (
 )
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function
+from autotune.source.script import Function, Script, last_name
+from autotune.source.training_loop import WRAPPERS
 
 # As in torch 2.6 to 2.13.
 LOADER = Signature(
@@ -67,6 +68,10 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     """
     hand_step = f"DataLoader(..., {edit.name}={edit.code})"
     at = building(program, edit.name, hand_step)
+    if (edit.name, edit.code) == ("persistent_workers", "True") and _draws_again(program):
+        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
+        by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
+        raise at.call.refusal(reason, by_hand)
     code = _beside_workers(at, edit)
     program = program.changed(set_argument(at.call, edit.name, code, at.signature, hand_step))
     if (edit.name, edit.code) == ("num_workers", "0"):
@@ -74,6 +79,49 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
             at = building(program, name, hand_step)
             program = program.changed(drop_argument(at.call, name, at.signature, hand_step))
     return program
+
+
+def _draws_again(program: Program) -> bool:
+    """Whether the loop that trains goes over its loader twice, or hands it on while it does."""
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return False
+    script = program.scripts[place.path]
+    loops = [
+        at
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
+    ]
+    if not loops:
+        return False
+    own = list(map(ast.unparse, _gone_over(loops[-1].iter)))
+    inside = (node for at in loops[-1].body for node in ast.walk(at))
+    named = {
+        ast.unparse(at)
+        for at in inside
+        if isinstance(at, ast.Name | ast.Attribute) and not _only_asked(script, at)
+    }
+    return len(set(own)) < len(own) or bool(named & set(own))
+
+
+def _gone_over(source: ast.expr) -> list[ast.expr]:
+    """What `source`, of a loop, draws from: inside enumerate(), zip() and progress bars."""
+    match source:
+        case ast.Call(func=function, args=[first, *others]):
+            name = last_name(function)
+            inside = [first, *others] if name == "zip" else [first] if name in WRAPPERS else []
+            return [each for at in inside for each in _gone_over(at)]
+        case ast.Name() | ast.Attribute():
+            return [source]
+    return []
+
+
+def _only_asked(script: Script, loader: ast.expr) -> bool:
+    """Whether `loader` is only asked for its length or an attribute."""
+    above = next(script.ancestors(loader))
+    return isinstance(above, ast.Attribute) or (
+        isinstance(above, ast.Call) and last_name(above.func) == "len"
+    )
 
 
 def _beside_workers(at: "Building", edit: LoaderArgument) -> str:

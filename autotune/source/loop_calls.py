@@ -4,8 +4,8 @@ import ast
 from dataclasses import replace
 
 from autotune.source.edits import Place
-from autotune.source.forward import BACKWARDS
 from autotune.source.keywords import Signature, drop_argument, set_argument
+from autotune.source.loss import BACKWARDS
 from autotune.source.places import Call, copy_calls, zero_grad_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import last_name
@@ -32,11 +32,12 @@ def non_blocking_copies(program: Program) -> Program:
 
 def _next_copy(program: Program, place: Place) -> list[Change]:
     """What changes the first copy at `place` that waits; nothing where none does."""
-    changes = map(_non_blocking, copy_calls(program, place, _COPY_BY_HAND))
+    copies = copy_calls(program, place, _COPY_BY_HAND)
+    changes = (_non_blocking(program, call) for call in copies)
     return next((some for some in changes if some), [])
 
 
-def _non_blocking(call: Call) -> list[Change]:
+def _non_blocking(program: Program, call: Call) -> list[Change]:
     given = [at.value for at in call.node.args if isinstance(at, ast.Constant)]
     flags = [value for value in given if isinstance(value, bool)]
     if flags:
@@ -45,8 +46,14 @@ def _non_blocking(call: Call) -> list[Change]:
     by_hand = "non_blocking=True in this call"
     if any(isinstance(at, ast.Starred) for at in call.node.args):
         raise call.refusal("the copy hands on what it is given", by_hand)
-    code = f"not {call.script.code(_moved(call))}.is_cuda" if _goes_anywhere(call) else "True"
-    return set_argument(call, "non_blocking", code, _COPY, by_hand)
+    changes = set_argument(call, "non_blocking", "True", _COPY, by_hand)
+    if not (changes and _goes_anywhere(program, call)):
+        return changes
+    if isinstance(_moved(call), ast.Name | ast.Attribute | ast.Subscript):
+        code = f"not {call.script.code(_moved(call))}.is_cuda"
+        return set_argument(call, "non_blocking", code, _COPY, by_hand)
+    reason = "the copy may be the way back to the host, where nothing waits for it"
+    raise call.refusal(reason, f"{by_hand}, if it goes to the GPU alone")
 
 
 def _moved(call: Call) -> ast.expr:
@@ -54,20 +61,31 @@ def _moved(call: Call) -> ast.expr:
     return call.node.func.value
 
 
-def _goes_anywhere(call: Call) -> bool:
-    """Whether the copy is to a device that its function is given, for a tensor of a name: it may be
+def _goes_anywhere(program: Program, call: Call) -> bool:
+    """Whether the copy is to a device that its function is given, outside of what trains: it may be
     the way back to the host as well, where nothing waits for the copy.
     """
     function = call.script.function(call.node)
-    target = next(iter(call.node.args), None)
+    named = [each.value for each in call.node.keywords if each.arg == "device"]
+    target = next(iter([*call.node.args, *named]), None)
     if function is None or not isinstance(target, ast.Name):
         return False
     given = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
     inside = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
     trains = any(last_name(at.func) in BACKWARDS for at in inside)
-    loops = any(isinstance(at, ast.For | ast.While) for at in call.script.ancestors(call.node))
-    named = isinstance(_moved(call), ast.Name | ast.Attribute | ast.Subscript)
-    return target.id in given and named and not (loops or trains)
+    return target.id in given and not (trains or _is_in_training_loop(program, call))
+
+
+def _is_in_training_loop(program: Program, call: Call) -> bool:
+    """Whether a loop round the copy holds forward or backward as well."""
+    script = call.script
+    loops = [at for at in script.ancestors(call.node) if isinstance(at, ast.For | ast.While)]
+    return any(
+        loop.lineno <= place.line <= script.last_line(loop)
+        for place in (program.places.forward, program.places.backward)
+        for loop in loops
+        if place is not None and place.path == script.path
+    )
 
 
 def zero_grad_to_none(program: Program) -> Program:

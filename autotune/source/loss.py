@@ -1,20 +1,27 @@
 """What the loss is computed from, as far as the source shows: is it a mean over its samples?"""
 
 import ast
-from collections.abc import Iterable
 
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.script import Function, is_method, last_name
+from autotune.source.reach import reached
+from autotune.source.script import is_method
 
-_GATHERING = ("append", "extend", "insert", "add", "update", "setdefault")
+BACKWARDS = ("backward", "manual_backward")
+# Methods that put what they are given into a container.
+GATHERING = ("append", "extend", "insert", "add", "update", "setdefault")
 
 
 def loss_names(backward: Call) -> set[str]:
     """The variables in the expression that `backward` is called on."""
-    function = backward.node.func
+    return names_in(receiver_of(backward))
+
+
+def receiver_of(call: Call) -> ast.expr:
+    """The `loss` of `loss.backward()`."""
+    function = call.node.func
     assert isinstance(function, ast.Attribute)
-    return names_in(function.value)
+    return function.value
 
 
 def stored_names(statement: ast.AST) -> set[str]:
@@ -24,12 +31,17 @@ def stored_names(statement: ast.AST) -> set[str]:
 
 
 def given_names(statement: ast.stmt) -> set[str]:
-    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`)."""
+    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`,
+    `groups[0].append(...)`).
+    """
     match statement:
         case ast.For(target=target):
             return names_in(target)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method))):
-            return {name} if method in _GATHERING else set()
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=method))):
+            while isinstance(owner, ast.Subscript):
+                owner = owner.value
+            gathers = method in GATHERING and isinstance(owner, ast.Name)
+            return names_in(owner) if gathers else set()
         case ast.Assign() | ast.AugAssign():
             changed = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]
@@ -54,30 +66,7 @@ def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
         if given_names(statement) & needed:
             sources.append(statement)
             needed |= names_in(statement)
-    known = _called(sources)
-    while True:
-        trees = [script.tree for script in program.scripts.values()]
-        found = [node for tree in trees for node in _made_by(tree, known)]
-        more = _called(found) - known
-        if not more:
-            return any(_adds_up(node) for at in (*sources, *found) for node in ast.walk(at))
-        known |= more
-
-
-def _called(nodes: Iterable[ast.AST]) -> set[str]:
-    calls = (at for node in nodes for at in ast.walk(node) if isinstance(at, ast.Call))
-    return {last_name(call.func) for call in calls} - {""}
-
-
-def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:
-    """What stands behind `names`: definitions, and the values given to variables and attributes."""
-    found: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, Function | ast.ClassDef) and node.name in names:
-            found.append(node)
-        elif isinstance(node, ast.Assign) and names & set(map(last_name, node.targets)):
-            found.append(node.value)
-    return found
+    return any(_adds_up(node) for at in reached(program, sources) for node in ast.walk(at))
 
 
 def _adds_up(node: ast.AST) -> bool:

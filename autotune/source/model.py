@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
+from autotune.source.keywords import operand
+from autotune.source.model_uses import handed_on, kept
 from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
-from autotune.source.program import Change, Program
+from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -28,6 +30,31 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
     hand_step = _by_hand(edit, "model")
     call = optimizer_call(program, hand_step, index)
+    model = _model(program, edit, call, hand_step)
+    script, name = call.script, operand(call.script, model)
+    hand_step = _by_hand(edit, name)
+    _check_room(call, hand_step)
+    own = snippet(script, edit.code.replace("{model}", name))
+    _check_rebinding(call, name, own.code, hand_step)
+    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
+        return program
+    _check_uses(program, edit, call, model)
+    own = replace(own, code=_with_free_names(script, own.code, name))
+    first = script.first_line(call.statement)
+    try:
+        imports = imports_added(script, [*edit.imports, *own.imports], until=first)
+    except Refusal as refusal:
+        raise call.refusal(refusal.reason, hand_step) from None
+    function = _function_added(call, edit.function, hand_step)
+    return program.changed([*imports, *function, before(script, call.statement, own.lines)])
+
+
+def _model(program: Program, edit: ModelStatement, call: Call, hand_step: str) -> ast.expr:
+    """The model that the optimizer is given the parameters of.
+
+    Raises:
+        Refusal: it cannot be named, or is another than the one that `edit` is for.
+    """
     script = call.script
     called = {each.callee for each in program.places.outputs if each.path == script.path}
     model = model_of(call, called)
@@ -44,20 +71,27 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     if edit.shared:
         reason = f"the loop calls the {edit.of} itself, which is only a part of {name}"
         raise call.refusal(reason, hand_step)
+    return model
+
+
+def _check_uses(program: Program, edit: ModelStatement, call: Call, model: ast.expr) -> None:
+    """Refuse where the program does with the model what it could not do with the changed one."""
+    name = operand(call.script, model)
     hand_step = _by_hand(edit, name)
-    _check_room(call, hand_step)
-    own = snippet(script, edit.code.replace("{model}", name))
-    _check_rebinding(call, name, own.code, hand_step)
-    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
-        return program
-    own = replace(own, code=_with_free_names(script, own.code, name))
-    imports = imports_added(script, [*edit.imports, *own.imports])
-    function = _function_added(call, edit.function, hand_step)
-    return program.changed([*imports, *function, before(script, call.statement, own.lines)])
+    if hindered := handed_on(program, call, model, edit.hinders):
+        at = f"{hindered.script.path}:{hindered.node.lineno}"
+        undone = edit.undone.replace("{model}", name)
+        reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
+        raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
+    if edit.replayed and (at := kept(program)):
+        reason = f"what the model gives is kept at {at}, and its next call overwrites that"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")
 
 
 def _by_hand(edit: ModelStatement, name: str) -> str:
-    return f"before this statement: {edit.function}{edit.code.replace('{model}', name)}"
+    imports = edit.imports if edit.function else ()
+    lines = [*imports, edit.function.strip("\n"), edit.code.replace("{model}", name)]
+    return "before this statement: " + "\n".join(line for line in lines if line)
 
 
 def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
@@ -75,7 +109,8 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
         if wanted.name in {*script.own_names(), *script.imports}:
             reason = f"the file uses the name {wanted.name} for something else"
             raise call.refusal(reason, hand_step)
-        return [defined_after_imports(script, code.strip().splitlines())]
+        first = script.first_line(call.statement)
+        return [defined_after_imports(script, code.strip().splitlines(), until=first)]
     return []
 
 

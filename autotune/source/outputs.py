@@ -9,7 +9,7 @@ from autotune.source.script import Script, last_name
 _NAME, _SECOND_CHOICE = "in_float32", "outputs_in_float32"
 _FUNCTION = """
 def NAME(given):
-    \"\"\"`given` with float32 for bfloat16, in which autocast leaves sums on a CPU.\"\"\"
+    \"\"\"`given` with float32 for the bfloat16 that autocast gives.\"\"\"
     if isinstance(given, torch.Tensor):
         return given.float() if given.dtype == torch.bfloat16 else given
     if type(given) is dict:
@@ -28,26 +28,32 @@ def outputs_in_float32(program: Program) -> Program:
     return program.changed(changes)
 
 
-def _widened(program: Program, script: Script) -> list[Change]:
-    calls = [at for at in ast.walk(script.tree) if isinstance(at, ast.Call)]
+def model_calls(program: Program, script: Script) -> list[ast.Call]:
+    """The calls of models in `script` that a step was seen to make, and that give tensors."""
     seen = [each for each in program.places.outputs if each.path == script.path and each.tensors]
-    found = [
+    return [
         call
-        for call in calls
-        if any(
+        for call in ast.walk(script.tree)
+        if isinstance(call, ast.Call)
+        and any(
             call.lineno <= place.line <= (call.end_lineno or call.lineno)
             and ast.unparse(call.func) == place.callee
             for place in seen
         )
-        and not _is_float32(script, call)
     ]
+
+
+def _widened(program: Program, script: Script) -> list[Change]:
+    calls = model_calls(program, script)
+    found = [call for call in calls if not _is_float32(script, call)]
     if not found:
         return []
     name, made = _function(script)
     changes = [change for call in found for change in _inside(script, call, name)]
     if not _defines(script, made):
-        changes += imports_added(script, made.imports)
-        changes.append(defined_after_imports(script, made.lines))
+        first = min(call.lineno for call in found)
+        changes += imports_added(script, made.imports, until=first)
+        changes.append(defined_after_imports(script, made.lines, until=first))
     return changes
 
 

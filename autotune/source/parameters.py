@@ -31,16 +31,17 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     if whole := _whole(list(different.values()), called):
         return whole
     if not owners:
-        return _only_called_in(first[0], called)
+        return _only_called_in(sources, called)
     one = list(different.values()) if len(different) == 1 else []
     return one[0] if one and _is_named(one[0]) else None
 
 
-def _only_called_in(given: ast.expr, called: Collection[str]) -> ast.expr | None:
-    """The one of the `called` that `given` asks for its parameters in a way of its own
-    (`model.groups(lr)`).
+def _only_called_in(sources: Sequence[ast.AST], called: Collection[str]) -> ast.expr | None:
+    """The one of the `called` that `sources` ask for its parameters in a way of their own
+    (`model.groups(lr)`, `set_weight_decay(model, ...)`).
     """
-    parts = [at for at in ast.walk(given) if isinstance(at, ast.Name | ast.Attribute)]
+    read = [at for source in sources for part in _own_parts(source) for at in ast.walk(part)]
+    parts = [at for at in read if isinstance(at, ast.Name | ast.Attribute)]
     known = {ast.unparse(at): at for at in parts if ast.unparse(at) in called}
     known.pop("self", None)
     return next(iter(known.values())) if len(known) == 1 else None
@@ -75,18 +76,27 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
         and at.lineno < optimizer.statement.lineno
         and script.function(at) is function
     ]
-    needed = _leads(given)
+    looped = {
+        name
+        for at in earlier
+        if isinstance(at, ast.For) and any(_owners(at))
+        for name in names_in(at.target)
+    }
+    needed = _leads(given, looped)
     found: list[ast.stmt] = []
     while more := [at for at in earlier if at not in found and given_names(at) & needed]:
         found += more
-        needed = needed.union(*map(_leads, more))
+        needed = needed.union(*(_leads(at, looped) for at in more))
     return found
 
 
-def _leads(source: ast.AST) -> set[str]:
-    """The variables that `source` reads, but for those that it takes parameters of."""
+def _leads(source: ast.AST, looped: Collection[str]) -> set[str]:
+    """The variables that `source` reads, but for those that it takes parameters of: of these those
+    that are `looped` over modules.
+    """
     read = {name for part in _own_parts(source) for name in names_in(part)}
-    return read.difference(*map(names_in, _owners(source)))
+    owners = {name for owner in _owners(source) for name in names_in(owner)}
+    return read - (owners - set(looped))
 
 
 def _own_parts(source: ast.AST) -> list[ast.AST]:

@@ -9,7 +9,7 @@ from autotune.source.program import Program, Refusal
 from autotune.source.script import Script, is_method, last_name
 
 # Class names of torch.optim in torch 2.13.
-_OPTIMIZERS = frozenset(
+OPTIMIZERS = frozenset(
     {
         "Adadelta",
         "Adafactor",
@@ -80,7 +80,7 @@ def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
     script, line = program.at(place, "the optimizer", hand_step)
 
     def named(call: ast.Call) -> bool:
-        return script.qualified(call.func).rpartition(".")[2] in _OPTIMIZERS
+        return script.qualified(call.func).rpartition(".")[2] in OPTIMIZERS
 
     def of_torch(call: ast.Call) -> bool:
         return "optim" in script.code(call.func).lower() and bool(call.args)

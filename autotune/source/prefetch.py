@@ -11,7 +11,11 @@ from autotune.source.script import Function, Script, is_method, last_name
 from autotune.source.training_loop import loader_of
 
 _NAME = "CopiedAhead"
-_BY_HAND = "draw each batch one ahead and copy it on a torch.cuda.Stream() of its own"
+_BY_HAND = (
+    "side = torch.cuda.Stream() before the loop; for the batch after this one, "
+    "with torch.cuda.stream(side): x = x.to(device, non_blocking=True); before that one is used, "
+    "torch.cuda.current_stream().wait_stream(side); x.record_stream(torch.cuda.current_stream())"
+)
 # What a loop may do with a batch wherever that lies.
 _HARMLESS = ("to", "cuda", "size", "shape", "ndim", "dim", "dtype", "items", "values", "keys")
 _CLASS = f'''
@@ -83,8 +87,8 @@ def prefetch_to_device(program: Program) -> Program:
     made = snippet(script, _CLASS)
     start, end = script.start(loader), script.end(loader)
     changes = [
-        *imports_added(script, made.imports),
-        defined_after_imports(script, made.lines),
+        *imports_added(script, made.imports, until=loader.lineno),
+        defined_after_imports(script, made.lines, until=loader.lineno),
         Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
         Change(path=script.path, start=end, end=end, text=f", {device})"),
     ]
@@ -120,20 +124,53 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
 
 
 def _kept_on_the_host(script: Script, loop: ast.For) -> str:
-    """A variable of the batch that the loop does more with than copy it or ask for its size."""
-    batch = loop.target
-    if isinstance(batch, ast.Tuple) and "enumerate" in script.code(loop.iter):
-        batch = batch.elts[-1]
-    nodes = [node for at in loop.body for node in ast.walk(at)]
-    again = set[str]().union(*map(stored_names, loop.body))
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id in stored_names(batch) - again:
+    """A variable of the batch that the loop does more with than copy it or ask for its size,
+    before it gives that name to something else.
+    """
+    parts, unpacked = _parts_of_batch(script, loop)
+    names = [
+        node
+        for at in loop.body
+        for node in ast.walk(at)
+        if isinstance(node, ast.Name) and node.id in parts
+    ]
+    anew: dict[str, int] = {}  # the end of the first statement that gives the name to another value
+    for node in names:
+        statement = script.statement(node)
+        if isinstance(node.ctx, ast.Store) and statement not in unpacked:
+            end = script.end(statement)
+            anew[node.id] = min(anew.get(node.id, end), end)
+    for node in names:
+        early = script.end(node) <= anew.get(node.id, script.end(node))
+        if early and isinstance(node.ctx, ast.Load) and script.statement(node) not in unpacked:
             above = [at for at in script.ancestors(node) if not isinstance(at, ast.Subscript)]
             copied = isinstance(above[0], ast.Attribute) and above[0].attr in _HARMLESS
             sized = isinstance(above[0], ast.Call) and last_name(above[0].func) == "len"
             if not (copied or sized):
                 return node.id
     return ""
+
+
+def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.Assign]]:
+    """The names of the batch and of its parts, and the statements that only unpack it."""
+    batch = loop.target
+    if isinstance(batch, ast.Tuple) and "enumerate" in script.code(loop.iter):
+        batch = batch.elts[-1]
+    names, unpacked = stored_names(batch), list[ast.Assign]()
+    for statement in (at for at in loop.body if isinstance(at, ast.Assign)):
+        value = statement.value
+        values = value.elts if isinstance(value, ast.Tuple) else [value]
+        if all(_whole(each) in names for each in values):
+            unpacked.append(statement)
+            names |= set().union(*map(stored_names, statement.targets))
+    return names, unpacked
+
+
+def _whole(value: ast.expr) -> str:
+    """The variable that `value` is, or is an element of, "" where it is neither."""
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr) -> bool:

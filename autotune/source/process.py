@@ -3,6 +3,7 @@
 import ast
 import itertools
 
+from autotune.source.before_training import first_line_of_training, training_functions
 from autotune.source.edits import ProcessStatement
 from autotune.source.insertions import (
     after_imports,
@@ -18,8 +19,8 @@ from autotune.source.script import Script, meaning, parse, qualified
 def process_statement(program: Program, edit: ProcessStatement) -> Program:
     """`program` with `edit.code` run once, after the imports of its main script.
 
-    Where the program throws the same switch itself, it throws it the new way there too: what it
-    says later would otherwise win.
+    Where the program throws the same switch itself before it trains, it throws it the new way there
+    too: what it says later would otherwise win.
 
     Raises:
         Refusal: the main script cannot be read.
@@ -29,6 +30,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         reason = f"the main script {program.main} cannot be read: {fault}"
         raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
     wanted = parse(edit.code).body[0]
+    training = training_functions(program)
     changes = [
         change
         for script in program.scripts.values()
@@ -36,13 +38,14 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         if isinstance(statement, ast.stmt)
         and _same_switch(script, statement, wanted)
         and not _keeps_deterministic(script, statement)
+        and (script.function(statement) is None or script.function(statement) in training)
         for change in _thrown(script, statement, wanted, edit.code)
     ]
     program = program.changed(changes)
     script = program.scripts[program.main]
     if any(_same_switch(script, statement, wanted) for statement in script.tree.body):
         return program
-    return program.changed(_inserted(script, edit))
+    return program.changed(_inserted(program, script, edit))
 
 
 def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
@@ -86,13 +89,13 @@ def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) ->
     return [Change(path=script.path, start=start, end=end, text=text)]
 
 
-def _inserted(script: Script, edit: ProcessStatement) -> list[Change]:
-    own = snippet(script, edit.code)
-    changes = imports_added(script, [*edit.imports, *own.imports])
-    line = import_line(script)
+def _inserted(program: Program, script: Script, edit: ProcessStatement) -> list[Change]:
+    own, until = snippet(script, edit.code), first_line_of_training(program, script)
+    changes = imports_added(script, [*edit.imports, *own.imports], until=until)
+    line = import_line(script, until)
     switches = [at for at in script.tree.body if _switch(at, script.imports)]
     following = [at for at in script.tree.body if script.first_line(at) > line]
     group = list(itertools.takewhile(lambda at: at in switches, following))
     if group:  # join the switches that stand there
         return [*changes, after_line(script, script.last_line(group[-1]), own.lines)]
-    return [*changes, after_imports(script, own.lines)]
+    return [*changes, after_imports(script, own.lines, until=until)]

@@ -19,10 +19,10 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.keywords import optimizer_argument
 from autotune.source.loader import NEEDS_WORKERS, loader_argument
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
 from autotune.source.model import model_statement
+from autotune.source.optimizer import optimizer_argument
 from autotune.source.prefetch import prefetch_to_device
 from autotune.source.process import process_statement
 from autotune.source.program import Program, Refusal
@@ -62,11 +62,12 @@ def rewrite(
     outcomes: list[EditOutcome] = []
     for knob, edit in requests:
         try:
-            _check_workers(edit, outcomes)
+            _check_workers(edit, outcomes, places)
             changed = _edited(program, edit)
         except Refusal as refusal:
             shown = _refusal(original, edit) or refusal
-            status, reason, hand_step = "refused", shown.reason, shown.hand_step
+            status, reason = "refused", shown.reason
+            hand_step = shown.hand_step or by_hand(edit, places, original.main)
         else:
             same = _texts(changed) == _texts(program)
             status, reason = ("already", "the source says so already") if same else ("done", "")
@@ -81,7 +82,16 @@ def rewrite(
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
 
 
-def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome]) -> None:
+def by_hand(edit: Edit, places: Places, main: str) -> str:
+    """What a person would write for `edit`: file, line and code, as where no source is to hand."""
+    try:
+        _edited(Program(scripts={}, main=main, places=places, broken={}), edit)
+    except Refusal as refusal:
+        return refusal.hand_step
+    return ""
+
+
+def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome], places: Places) -> None:
     """Refuse what DataLoader takes only with workers where the workers were refused."""
     if isinstance(edit, LoaderArgument) and edit.name in NEEDS_WORKERS:
         for outcome in outcomes:
@@ -89,7 +99,7 @@ def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome]) -> None:
                 outcome.edit.name == "num_workers"
             )
             if of_workers and outcome.status == "refused":
-                raise Refusal(outcome.reason, f"{edit.name}={edit.code}, with the workers")
+                raise Refusal(outcome.reason, f"{by_hand(edit, places, '')}, with the workers")
 
 
 def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:

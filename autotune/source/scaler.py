@@ -3,23 +3,15 @@
 import ast
 
 from autotune.source.insertions import after, after_imports, before, imports_added, snippet
-from autotune.source.places import Call, backward_and_step, optimizer_call
+from autotune.source.overflow import fatal_check, may_see_gradients
+from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, is_method, last_name
 
 # What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
 _BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
-# Calls between backward and step that look at no gradients: they note, print and count, or tell
-# what is finite, which scaled ones are where unscaled ones are.
-# fmt: off
-_BLIND = frozenset({
-    "add_scalar", "append", "cpu", "debug", "detach", "float", "format", "info", "int",
-    "isfinite", "isinf", "isinstance", "isnan", "item", "len", "log", "max", "mean", "min", "numpy",
-    "perf_counter", "print", "range", "round", "set_description", "set_postfix", "size", "str",
-    "sum", "time", "tolist",
-})
-# fmt: on
+_NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, instead of ending here"
 # What torch.nn.utils has for clipping.
 # fmt: off
 CLIPS = (
@@ -47,6 +39,20 @@ def with_scaler(program: Program, device_type: str) -> Program:
         return program
     if any("GradScaler" in script.text for script in scripts):
         raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
+    _check_step(program, backward, step, hand_step)
+    name = backward.script.free_name("scaler", "grad_scaler")
+    return program.changed(
+        [
+            *_defined(program, backward, name, device_type, hand_step),
+            *_scaled_backward(backward, name),
+            *_unscaled(backward, step, name, hand_step),
+            *_scaled_step(step, name),
+        ]
+    )
+
+
+def _check_step(program: Program, backward: Call, step: Call, hand_step: str) -> None:
+    """Refuse where scaled gradients, or a step that is left out, would mean something else."""
     if step.node.args or step.node.keywords:
         raise step.refusal("the optimizer steps with a closure", hand_step)
     if _steps_elsewhere(program, step):
@@ -59,15 +65,9 @@ def with_scaler(program: Program, device_type: str) -> Program:
     ):
         reason = "backward and the optimizer's step are in different functions"
         raise backward.refusal(reason, hand_step)
-    name = script.free_name("scaler", "grad_scaler")
-    return program.changed(
-        [
-            *_defined(program, backward, name, device_type, hand_step),
-            *_scaled_backward(backward, name),
-            *_unscaled(backward, step, name, hand_step),
-            *_scaled_step(step, name),
-        ]
-    )
+    if fatal := fatal_check(backward, step):
+        reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
+        raise refusal(script, fatal.lineno, reason, _NOT_FATAL)
 
 
 def _steps_elsewhere(program: Program, step: Call) -> bool:
@@ -128,14 +128,15 @@ def _defined(
     """
     script = backward.script
     own = snippet(script, f'{name} = torch.amp.GradScaler("{device_type}")')
-    imports = imports_added(script, own.imports)
     at = _beside_loop(program, backward)
+    until = (at or backward.statement).lineno
+    imports = imports_added(script, own.imports, until=until)
     if at is None or not script.owns_its_lines(at):
         texts = [ast.unparse(each.tree) for each in program.scripts.values()]  # no comments
         if any(word in text for word in _BEFORE_CUDA for text in texts):
             reason = "it would wake CUDA up before the program chooses its GPUs, or forks"
             raise backward.refusal(reason, hand_step)
-        return [*imports, after_imports(script, own.lines)]
+        return [*imports, after_imports(script, own.lines, until=until)]
     return [*imports, after(script, at, own.lines)]
 
 
@@ -179,11 +180,11 @@ def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Cha
     begins, ends = script.end(backward.node), script.start(step.node)
     for node in ast.walk(script.function(step.node) or script.tree):
         between = isinstance(node, ast.expr) and begins < script.start(node) < ends
-        if between and node not in inside and _may_see_gradients(node):
+        if between and node not in inside and may_see_gradients(node):
             reason = "gradients may be looked at between backward and the block of the step"
             raise step.refusal(reason, hand_step)
     for number, at in enumerate(before_step):
-        if any(map(_may_see_gradients, ast.walk(at))):
+        if any(map(may_see_gradients, ast.walk(at))):
             if not script.owns_its_lines(at):
                 raise step.refusal("a line before the step has more than one statement", hand_step)
             unscaled = before(script, at, [f"{name}.unscale_({_receiver(step)})"])
@@ -223,12 +224,6 @@ def _before_step(backward: Call, step: Call) -> list[ast.stmt]:
     holders = step.script.statements_to(backward.node)
     begins = next((number + 1 for number, at in enumerate(block) if at in holders), 0)
     return block[begins : block.index(step.statement)]
-
-
-def _may_see_gradients(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return last_name(node.func) not in _BLIND
-    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _scaled_step(step: Call, name: str) -> list[Change]:

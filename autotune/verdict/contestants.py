@@ -41,15 +41,12 @@ def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
 
 
 def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
-    """Whether other workers than before draw from a stream: each reads, and shuffles, its own part
-    of it.
+    """Whether other workers than before draw from a stream: of several, each reads, and shuffles,
+    its own part of it.
     """
-    loaders = [each.loader for each in (before, after) if each]
-    return (
-        len(loaders) == 2
-        and all(each is not None and each.iterable for each in loaders)
-        and len({each.num_workers for each in loaders if each}) == 2
-    )
+    streams = [each.loader for each in (before, after) if each and each.loader]
+    workers = {loader.num_workers for loader in streams if loader.iterable}
+    return len(workers) == 2 and max(workers) > 1
 
 
 def _repeats_itself(seen: Seen) -> bool:

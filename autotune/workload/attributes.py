@@ -18,6 +18,18 @@ def owner_of(held: Any) -> Any:
     return held() if isinstance(held, weakref.ref) else held
 
 
+def put_back(owner: Any, name: str, original: Any) -> None:
+    """Give `owner` what it had before a hook, which the hook of a module knows; what the program
+    has put over that one stays.
+    """
+    if not isinstance(owner, nn.Module):
+        put(owner, name, original)
+        return
+    hook: Any = vars(owner).get(name)
+    if hasattr(hook, "autotune_original"):
+        put(owner, name, hook.autotune_original)
+
+
 def put(owner: Any, name: str, value: Any) -> None:
     """Give `owner` an attribute, or take it away; a module has its own in its `__dict__`.
 

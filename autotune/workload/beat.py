@@ -75,6 +75,7 @@ class Steps:
         self.pending_samples = 0
         self._after = self._at = after
         self._then = then
+        self._looked = False
 
     def step(self) -> None:
         """See `Beat`."""
@@ -82,7 +83,8 @@ class Steps:
         self.samples += self.pending_samples
         self.pending_samples = 0
         if self.steps == self._at:
-            self._then(self._at == self._after)
+            first, self._looked = not self._looked, True
+            self._then(first)
 
     def leave_out_step(self) -> None:
         """No loss is kept."""
@@ -107,8 +109,9 @@ class Steps:
         """Nobody waits for it."""
 
     def look_again(self) -> None:
-        """See `Beat`."""
-        self._at = self.steps + self._after
+        """See `Beat`. A look that is still to come is not put off: training may change for ever."""
+        if self.steps >= self._at:
+            self._at = self.steps + self._after
 
     def end_loop(self) -> None:
         """Nobody compares the two."""

@@ -18,8 +18,8 @@ class Copied:
         non_blocking: of those that did not wait.
         aside: some were made on a stream that does not train.
         places: the user's lines that made them, in the first steps.
-        again: one of these has copied the same memory twice. The program fills a buffer of its own
-            anew, and must know that it was copied.
+        again: one of these has copied the same memory in two steps. The program fills a buffer of
+            its own anew, and must know that it was copied.
     """
 
     count: int = 0
@@ -27,15 +27,15 @@ class Copied:
     aside: bool = False
     again: bool = False
     places: set[Place] = field(default_factory=set)
-    _from: "dict[Place, weakref.ref[torch.Tensor]]" = field(default_factory=dict)
+    _from: "dict[Place, list[tuple[int, weakref.ref[torch.Tensor]]]]" = field(default_factory=dict)
 
-    def note(self, tensor: torch.Tensor) -> None:
-        """Remember the user's line that copies `tensor`, and what memory that is."""
+    def note(self, tensor: torch.Tensor, step: int) -> None:
+        """Remember the user's line that copies `tensor` in a step, and what memory that is."""
         place = calling_place()
         if place is None:
             return
         memory = tensor if tensor._base is None else tensor._base
-        known = self._from.get(place)
-        self.again = self.again or (known is not None and known() is memory)
-        self._from[place] = weakref.ref(memory)
+        known = self._from.setdefault(place, [])
+        self.again = self.again or any(at < step and each() is memory for at, each in known)
+        known.append((step, weakref.ref(memory)))
         self.places.add(place)

@@ -1,5 +1,6 @@
 """Whose steps are counted: the optimizer that leads a training loop, and what comes after it."""
 
+import math
 import threading
 import weakref
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import torch
 
 from autotune.workload.attributes import owner_of
-from autotune.workload.live import Live
+from autotune.workload.live import Led, Live
 
+# An optimizer of so many times as many weights, or of so many times fewer, is of another training.
+ANOTHER_SIZE = 1.1
 # So many steps of other optimizers in a row, and the leading one steps no more: a GAN takes five or
 # so of one for each of the other.
 OTHERS_IN_A_ROW = 20
@@ -16,15 +19,16 @@ OTHERS_IN_A_ROW = 20
 
 def lead(live: Live, optimizer: torch.optim.Optimizer, *, closure: bool) -> None:
     """The first optimizer that steps sets the beat, or the first of a later loop."""
-    place = getattr(optimizer, "_autotune_place", None)
     if live.leader is None:
-        if place not in live.passed and len(live.passed) < live.passed_loops:
-            live.passed.append(place)
-        if place in live.passed:
+        led = _training_of(optimizer)
+        if not _has_passed(live, led) and len(live.passed) < live.passed_loops:
+            live.passed.append(led)
+        if _has_passed(live, led):
             return
-        live.leader, live.leader_place, live.closure = weakref.ref(optimizer), place, closure
+        live.leader, live.led, live.closure = weakref.ref(optimizer), led, closure
         live.have_led.add(optimizer)
-        if live.thread != threading.get_ident():
+        # Within a backward pass of a GPU it is autograd's own thread.
+        if live.thread != threading.get_ident() and not live.in_backward:
             live.thread, live.drawn_in_thread = threading.get_ident(), False
     if live.discovering:
         live.note_place("step")
@@ -48,14 +52,15 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     One that was built at the same place (for the next fold) leads from then on, and the modules
     that it trains are looked for; any other is of another loop, new or back for its turn.
     """
-    live.others += 1
-    place = getattr(optimizer, "_autotune_place", None)
+    if live.others_at[0] != live.backwards or live.others_at[1] == id(optimizer):
+        live.others += 1
+        live.others_at = live.backwards, id(optimizer)  # one of many that step after one pass
     if not live.is_shared_place:
         if live.led_before is not None and live.led_before() is optimizer:
             live.is_shared_place = True  # it is there still: the place builds several
             return _hand_over(live, optimizer)
         built_at = getattr(optimizer, "_autotune_built_at", 0)
-        if place == live.leader_place and built_at > live.led_from:
+        if built_at > live.led_from and _is_of_leading(live, optimizer):
             return _hand_over(live, optimizer)
     long = live.pace.steps - live.led_from + live.led_uncounted >= OTHERS_IN_A_ROW
     if long and optimizer in live.have_led:  # the next of several in turn
@@ -63,12 +68,12 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     live.have_led.discard(optimizer)  # it steps beside the leading one
     if live.others < OTHERS_IN_A_ROW or live.taking_turns:
         return False
-    if place != live.leader_place:
-        live.taking_turns = place in live.passed
-        if not live.taking_turns:
-            live.pace.end_loop()
-        return False
-    return _hand_over(live, optimizer)
+    if _is_of_leading(live, optimizer):
+        return _hand_over(live, optimizer)
+    live.taking_turns = _has_passed(live, _training_of(optimizer))
+    if not live.taking_turns:
+        live.pace.end_loop()
+    return False
 
 
 def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
@@ -77,8 +82,42 @@ def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     live.led_from, live.led_uncounted = live.pace.steps, live.others
     live.have_led.add(optimizer)
     live.restore = [hook for hook in live.restore if owner_of(hook[0]) is not None]
-    if live.discovering or live.models.made_anew:
+    if live.discovering or live.models.made_anew or _trains_what_is_known(live, optimizer):
         live.end_step()
         return False
     live.discover_again()
     return True
+
+
+def _training_of(optimizer: Any) -> Led:
+    known: Led | None = vars(optimizer).get("_autotune_led")
+    if known is None:
+        trained = (each for group in optimizer.param_groups for each in group["params"])
+        size = sum(each.numel() for each in trained if each.requires_grad)
+        place = getattr(optimizer, "_autotune_place", None)
+        known = optimizer._autotune_led = Led(place=place, kind=type(optimizer), size=size)
+    return known
+
+
+def _is_same(one: Led, other: Led) -> bool:
+    """Whether two optimizers are of one training: of folds, tasks, clients. Those of other sizes
+    are not, as when layers are thawed; one that was copied or read from a file has no place.
+    """
+    apart = abs(math.log(max(1, one.size) / max(1, other.size)))
+    unknown = one.kind is other.kind and (one.place is None or other.place is None)
+    return (one.place == other.place or unknown) and apart < math.log(ANOTHER_SIZE)
+
+
+def _is_of_leading(live: Live, optimizer: Any) -> bool:
+    return live.led is not None and _is_same(_training_of(optimizer), live.led)
+
+
+def _has_passed(live: Live, led: Led) -> bool:
+    return any(_is_same(led, each) for each in live.passed)
+
+
+def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
+    """Whether its weights are of models that were found before: only the optimizer is new."""
+    weights = [each for group in optimizer.param_groups for each in group["params"]]
+    known = {id(each) for model in live.models.trained for each in model.parameters()}
+    return all(id(each) in known for each in weights)

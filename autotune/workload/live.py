@@ -5,7 +5,7 @@ both possible.
 import os
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from autotune.source.edits import Place
-from autotune.workload.attributes import ABSENT, held, owner_of, put
+from autotune.workload.attributes import ABSENT, held, owner_of, put, put_back
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
 from autotune.workload.copied import Copied
@@ -43,8 +43,25 @@ class BuiltLoader:
     caller: Place | None  # the program's own line that had a library build it
     ordinal: int
     trains: bool = False
+    is_new: bool = True
+    nested: bool = False  # begun again while it was gone through, which then went on
     written: SeenLoader | None = None  # as the program built it, where a framework made another
     kept: Any = None  # the loader, which nobody else may keep, where its workers persist
+
+    def __deepcopy__(self, _: Any) -> "BuiltLoader":
+        return self
+
+    def __reduce__(self) -> Any:  # a loader that is sent to another process is none of this run's
+        return type(None), ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Led:
+    """What an optimizer trains: where and as what it was built, and how many weights it has."""
+
+    place: Place | None
+    kind: type
+    size: int
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -73,6 +90,7 @@ class Live:
     # Optimizers that had nothing to go by in their first step.
     idle: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
     others: int = 0  # steps of other optimizers since the leading one's last
+    others_at: tuple[int, int] = (-1, 0)  # the backward pass of the last that counted, and its id
     led_from: int = 0  # the step with which the leading one began
     led_uncounted: int = 0  # steps that it had taken by then
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
@@ -93,6 +111,7 @@ class Live:
 
     thread: int = field(default_factory=threading.get_ident)  # that trains
     loaders: list[BuiltLoader] = field(default_factory=list)
+    built_at: Counter[Place] = field(default_factory=Counter)  # how many of them, those gone too
     leading_loader: BuiltLoader | None = None  # that trained first, or is made anew at its place
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     # Before each of the first backwards: which loader led, and of which each batch was, how large.
@@ -114,11 +133,11 @@ class Live:
     autocast: str = ""
     open_autocast: Any = None
 
-    leader_place: Place | None = None  # where the leading optimizer was built
+    led: Led | None = None  # what the leading optimizer trains
     led_before: "weakref.ref[torch.optim.Optimizer] | None" = None
     have_led: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
     is_shared_place: bool = False  # optimizers that were built there step in turns
-    passed: list[Place | None] = field(default_factory=list)  # where those that led before it were
+    passed: list[Led] = field(default_factory=list)  # what those trained that led before it
     taking_turns: bool = False  # a loop of one of those has come again
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
@@ -208,15 +227,21 @@ class Live:
         return torch.device("cpu")
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
-        """Put `replacement` in the place of `owner.name` until `unpatch`."""
-        self.restore.append((held(owner), name, vars(owner).get(name, ABSENT)))
+        """Put `replacement` in the place of `owner.name` until `unpatch`.
+
+        What a module had there itself, compiled code, would keep it alive: its hook has that.
+        """
+        original = vars(owner).get(name, ABSENT)
+        if isinstance(owner, nn.Module):
+            replacement.autotune_original, original = original, None
+        self.restore.append((held(owner), name, original))
         put(owner, name, replacement)
 
     def unpatch(self) -> None:
         """Take every hook out again, the newest first, and let go of what is the program's."""
         for holder, name, original in reversed(self.restore):
             if (owner := owner_of(holder)) is not None:
-                put(owner, name, original)
+                put_back(owner, name, original)
         self.restore = []
         self.models.latest = None
         for built in self.loaders:
@@ -229,14 +254,14 @@ class Live:
         """Take the hooks of one attribute out again."""
         own = [hook for hook in self.restore if owner_of(hook[0]) is owner and hook[1] == name]
         for *_, original in reversed(own):
-            put(owner, name, original)
+            put_back(owner, name, original)
         self.restore = [hook for hook in self.restore if not any(hook is each for each in own)]
 
     def let_go_of_models(self) -> None:
         """Take out the hooks of modules."""
         for holder, name, original in reversed(self.restore):
             if isinstance(owner := owner_of(holder), nn.Module):
-                put(owner, name, original)
+                put_back(owner, name, original)
         self.restore = [hook for hook in self.restore if not isinstance(hook[0], weakref.ref)]
 
     def note_place(self, role: str) -> None:

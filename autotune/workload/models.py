@@ -80,8 +80,8 @@ class Models:
         found = [
             each for each in self._modules if type(each) is kind and part in set(each.modules())
         ]
-        for each in found:
-            self._calls.remove(self._modules.pop(each))
+        gone = [self._modules.pop(each) for each in found]
+        self._calls = [each for each in self._calls if not any(each is one for one in gone)]
         return found
 
     def end_step(self, step: int) -> None:

@@ -104,6 +104,8 @@ def _training_loader(live: Live) -> SeenLoader | None:
         shared_place=_shares_its_line(live, built),
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
+        nested=built.nested,
+        beside=len({place for place, _ in live.draws[-1][1]} - {built.place}) if live.draws else 0,
     )
     if built.written is None:
         return seen

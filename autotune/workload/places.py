@@ -27,9 +27,17 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _constructs(frame: FrameType, built: object) -> bool:
-    """Whether it is `__init__`, or a wrapper that a framework has put round one."""
+    """Whether it is `__init__`, or a wrapper that a framework has put round one.
+
+    A program's own frames are not asked for their locals: before Python 3.13 that changes what its
+    `locals()` has given, and keeps all of them alive.
+    """
     code = frame.f_code
-    return code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is built
+    methods = (vars(kind).get("__init__") for kind in type(built).__mro__)
+    if any(getattr(method, "__code__", None) is code for method in methods):
+        return True
+    wraps = code.co_argcount > 0 and is_installed(code.co_filename)
+    return wraps and frame.f_locals.get(code.co_varnames[0]) is built
 
 
 def calling_place(*, building: object = None) -> Place | None:

@@ -42,6 +42,8 @@ class SeenLoader:
     ordinal: int = 0
     shared_place: bool = False  # other loaders, not for training, were built by the same line
     ahead: int = 0  # batches drawn before the step on the one before
+    beside: int = 0  # other loaders that a step draws from as well
+    nested: bool = False  # begun again while it was gone through, which then went on
     threaded: bool = False  # a thread of the program's own draws its batches
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
     epochs: int = 0  # of it that were begun, as far as that was looked at

@@ -137,7 +137,13 @@ def _copy(root: Path, name: str) -> Path:
 
 
 def contest(
-    example: Example, work: Path, *, rounds: int, budget: str, loadtune: Path | None
+    example: Example,
+    work: Path,
+    *,
+    rounds: int,
+    budget: str,
+    loadtune: Path | None,
+    most_rounds: int | None = None,
 ) -> dict[str, Any]:
     """Tune `example` with each tool, time what comes out, and say how it went."""
     root = prepare(example, work)
@@ -153,7 +159,7 @@ def contest(
         programs[TUNED] = work / TUNED / "examples" / example.tuned
     if answer and answer.found:
         programs[RIVAL] = work / RIVAL / "examples" / example.original
-    timings = take_turns(example, programs, rounds, work)
+    timings = take_turns(example, programs, rounds, work, most_rounds)
     return {
         "claim": asdict(claim),
         "search_wall_seconds": search_seconds,
@@ -164,16 +170,20 @@ def contest(
 
 
 def take_turns(
-    example: Example, programs: Mapping[str, Path], rounds: int, work: Path
+    example: Example,
+    programs: Mapping[str, Path],
+    rounds: int,
+    work: Path,
+    most_rounds: int | None = None,
 ) -> dict[str, list[Timing]]:
     """Whole runs of `programs` in turns, the order moved on by one each round: `rounds`, and more
-    while the gain is not known well enough.
+    while the gain is not known well enough, up to `most_rounds`.
     """
     empty = work / "empty"
     empty.mkdir(exist_ok=True)
     timings: dict[str, list[Timing]] = {name: [] for name in programs}
     names = list(programs)
-    for number in range(MOST_ROUNDS * rounds):
+    for number in range(most_rounds or MOST_ROUNDS * rounds):
         if number >= rounds and _is_precise(timings, example.lines.warm_samples):
             break
         start = number % len(names)

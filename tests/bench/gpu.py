@@ -117,7 +117,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", help="one measurement by name; repeatable")
     parser.add_argument("--fresh", action="store_true", help="measure again what has its file")
     parser.add_argument("--minutes", type=float, default=9.5, help="begin nothing that ends later")
-    parser.add_argument("--rounds", type=int, default=1, help="runs of each contestant")
+    parser.add_argument("--rounds", type=int, default=1, help="runs of each contestant, no more")
     parser.add_argument("--budget", default="60s", help="of each search of autotune's")
     parser.add_argument("--rival-budget", default="fast", help="of pytorch-autotune: fast...max")
     parser.add_argument("--rehearse", action="store_true", help="tiny sizes, on any device")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from autotune.measurement.causes import kind_of
 from autotune.profiling.memory_model import OutOfMemory, find_limit
 from tests.bench.gpu_programs import images
 from tests.bench.gpu_unit import Setting, Unit, apart
@@ -113,7 +114,9 @@ class Training:
         torch.cuda.reset_peak_memory_stats()
         try:
             self.train(size)
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if kind_of(error) != "out_of_memory":
+                raise
             self._optimizer.zero_grad()
             return OutOfMemory()
         return int(torch.cuda.max_memory_reserved())

@@ -114,7 +114,9 @@ WORKLOADS = (
 
 
 def contest(workload: Workload, setting: Setting) -> dict[str, Any]:
-    """Let both tune `workload`, then time what each hands back."""
+    """Let both tune `workload`, then time what each hands back: no more rounds than were asked for,
+    so that it takes no longer than a go.
+    """
     example, packages = workload.example(setting.rehearse), setting.work / "empty"
     install(packages)
     original = setting.work / ORIGINAL / "examples" / example.original
@@ -138,7 +140,9 @@ def contest(workload: Workload, setting: Setting) -> dict[str, Any]:
     )
     with _cache(setting.work / "cache.json"):
         facts["pytorch_autotune"] = search_by_it(programs[RIVAL], packages)
-        timings = delivered.take_turns(example, programs, setting.rounds, setting.work)
+        timings = delivered.take_turns(
+            example, programs, setting.rounds, setting.work, most_rounds=setting.rounds
+        )
     warm = example.lines.warm_samples
     return {
         **facts,
@@ -209,6 +213,7 @@ def against_loadtune(setting: Setting) -> dict[str, Any]:
         replace(photos, arguments=("--epochs", epochs)),
         setting.work,
         rounds=setting.rounds,
+        most_rounds=setting.rounds,
         budget=setting.budget,
         loadtune=loadtune,
     )

@@ -57,6 +57,8 @@ KNOB_OF = {
     "io_threads": "fetch_threads",
     "mb": "micro_batches",
 }
+# What a switch is called that is off.
+OFF = ("forloop", "off", "none", "no", "eager", "fp32", "float32", "contiguous", "default")
 # What is expected of a switch that is no knob of ours.
 LOADER_SWITCHES = ("getitems",)
 UNKNOWN_SD = 0.2
@@ -136,10 +138,7 @@ def _value(name: str, text: str, batch: int) -> Value:
 def _own(name: str, values: Sequence[Value]) -> Value:
     if name == "threads":
         return 2 if 2 in values else values[0]
-    for off in ("forloop", "off", "fp32"):
-        if off in values:
-            return off
-    return values[0]
+    return next((off for off in OFF if off in values), values[0])
 
 
 def _difference(config: Config, own: Config) -> Key:

@@ -1,20 +1,25 @@
 """The GPU's bench: its code, run with tiny sizes on whatever there is, and how it judges."""
 
+import itertools
 import json
 import runpy
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tests.bench import gpu, gpu_checks, gpu_memory, gpu_planted, gpu_rivals
-from tests.bench.delivered import ORIGINAL, TUNED
+from autotune.profiling.memory_model import OutOfMemory
+from tests.bench import delivered, gpu, gpu_checks, gpu_memory, gpu_planted, gpu_rivals, rival
+from tests.bench.delivered import ORIGINAL, TUNED, Claim
 from tests.bench.gpu_bars import bars
 from tests.bench.gpu_programs import images
 from tests.bench.gpu_unit import PROGRAMS, RIVAL, Setting, Unit
+from tests.bench.rival import Answer
+from tests.bench.stopwatch import Timing
 
 REHEARSAL = Setting(rehearse=True)
 # Of the published models, as torchvision's documentation has them.
@@ -132,12 +137,85 @@ def _without_workers() -> Any:
     return __init__
 
 
+class TestRivals:
+    @pytest.fixture
+    def scattering(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Contests in which nothing is installed, searched or run, and no two runs take as long."""
+        claim = Claim(
+            outcome="faster",
+            reason="",
+            speedup=1.5,
+            interval=(1.4, 1.6),
+            settings={},
+            cost_seconds=60.0,
+            break_even_steps=None,
+        )
+        seconds = itertools.count(2)
+
+        def time_program(*_: Any) -> Timing:
+            marks = ((1.0, 10**6), (float(next(seconds)), 2 * 10**6))
+            return Timing(
+                wall_seconds=9.0, own_cores=1.0, other_cores=0.0, stolen_cores=0.0, marks=marks
+            )
+
+        def prepare(*_: Any) -> Path:
+            (tmp_path / ORIGINAL).mkdir()
+            return tmp_path / ORIGINAL
+
+        for owner, name, stand_in in (
+            (delivered, "prepare", prepare),
+            (delivered, "search", lambda *_: claim),
+            (delivered, "time_program", time_program),
+            (rival, "install", lambda _: tmp_path),
+            (rival, "tune", lambda *_: Answer(found=False)),
+            (gpu_rivals, "install", lambda _: None),
+            (gpu_rivals, "search_by_it", lambda *_: {}),
+        ):
+            monkeypatch.setattr(owner, name, stand_in)
+
+    @pytest.mark.usefixtures("scattering")
+    @pytest.mark.parametrize("rounds", [1, 2])
+    @pytest.mark.parametrize(
+        "measure",
+        [partial(gpu_rivals.contest, gpu_rivals.WORKLOADS[0]), gpu_rivals.against_loadtune],
+        ids=["pytorch-autotune", "loadtune"],
+    )
+    def test_a_contest_takes_no_more_rounds_than_its_time_is_meant_for(
+        self, measure: Any, rounds: int, tmp_path: Path
+    ) -> None:
+        found = measure(replace(REHEARSAL, rounds=rounds).within(tmp_path))
+        assert {name: len(runs) for name, runs in found["runs"].items()}[TUNED] == rounds
+
+
 class TestMemory:
     def test_the_model_is_held_to_the_true_limit(self) -> None:
         found = gpu_memory.memory(REHEARSAL)
         assert found["true_samples"] == 31
         assert found["predicted_samples"] == pytest.approx(31, rel=0.05)
         assert found["epoch_out_of_memory"] == 0
+
+    @pytest.mark.parametrize(
+        ("said", "lacks_room"),
+        [
+            ("CUDA out of memory. Tried to allocate 2.00 GiB.", True),
+            ("GET was unable to find an engine to execute this computation", True),
+            ("CUDA error: an illegal memory access was encountered", False),
+        ],
+    )
+    def test_a_probe_tells_a_lack_of_memory_from_other_failures(
+        self, said: str, lacks_room: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise RuntimeError(said)
+
+        monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+        training = gpu_memory.Training(torch.nn.Linear(2, 2), pixels=4)
+        monkeypatch.setattr(training, "train", fail)
+        if lacks_room:
+            assert isinstance(training.probe(2), OutOfMemory)
+        else:
+            with pytest.raises(RuntimeError, match="illegal"):
+                training.probe(2)
 
     def test_its_steps_train(self) -> None:
         model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 10))

@@ -8,6 +8,7 @@ import pytest
 from autotune.flow import vetting
 from autotune.measurement.vetting import Vetted
 from autotune.outputs.patch import Emission
+from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
 from autotune.workload.target import OBJECTS, SCRIPT
 from tests import builders
@@ -42,6 +43,7 @@ def vetted(
     kind: str,
     emission: Emission,
     space: Space = SPACE,
+    profiled: Profile | None = None,
 ) -> Space:
     context: Any = SimpleNamespace(
         target=SimpleNamespace(kind=kind),
@@ -52,7 +54,7 @@ def vetted(
         bench=SimpleNamespace(start=lambda _: None),
     )
     monkeypatch.setattr(vetting, "emit", lambda *_: emission)
-    return vetting.vet(context, builders.profile(), space)
+    return vetting.vet(context, profiled or builders.profile(), space)
 
 
 def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
@@ -89,3 +91,19 @@ def test_workers_are_compared_while_nobody_else_has_the_device(
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     assert not vetted(monkeypatch, device, SCRIPT, Emission(), space).choices
     assert not device.is_held
+
+
+def test_parts_are_held_to_the_rounding_that_the_device_computes_with(
+    monkeypatch: pytest.MonkeyPatch, device: Device
+) -> None:
+    asked: list[str] = []
+
+    def rehearse(start: Any, precision: str, values: tuple[int, ...]) -> Vetted:
+        asked.append(precision)
+        return Vetted(values=values)
+
+    monkeypatch.setattr(vetting, "vet_micro_batches", rehearse)
+    ampere = builders.machine(device="cuda", capability=(8, 0))
+    for machine in (ampere, builders.machine()):  # the network convolves
+        vetted(monkeypatch, device, SCRIPT, Emission(), profiled=builders.profile(machine=machine))
+    assert asked == ["tf32", "fp32"]

@@ -59,3 +59,25 @@ def test_a_short_batch_has_code_of_its_own(
     for size in SIZES:
         model(torch.randn(size, 4)).sum().backward()
     assert ran == [0, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace:DeprecationWarning")
+def test_a_model_is_exported_after_what_the_patch_says_takes_compiling_back() -> None:
+    (edit,) = by_name("compile").edits("default", on_a_cpu().seen)
+    assert isinstance(edit, ModelStatement)
+    model = Net()
+    exec(edit.code.format(model="model"), {"model": model})
+    x = torch.randn(2, 4)
+    with pytest.raises(RuntimeError, match="dynamo-optimized"):
+        torch.jit.trace(model, x)
+    exec(edit.undone.format(model="model"), {"model": model})
+    assert torch.equal(torch.jit.trace(model, x)(x), model(x))
+
+
+@pytest.mark.parametrize(
+    ("mode", "replayed"), [("default", False), ("reduce-overhead", True), ("max-autotune", True)]
+)
+def test_modes_that_record_graphs_overwrite_what_the_model_gave(mode: str, replayed: bool) -> None:
+    (edit,) = by_name("compile").edits(mode, on_a_cpu().seen)
+    assert isinstance(edit, ModelStatement)
+    assert edit.replayed is replayed

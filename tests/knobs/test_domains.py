@@ -292,6 +292,7 @@ class TestModel:
         ("profile", "why"),
         [
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
+            (with_machine(on_a_gpu(), compiler=""), "needs a C compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
             (with_model(on_a_cpu(), of_torch=True), "passes over"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),

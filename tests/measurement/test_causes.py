@@ -37,6 +37,16 @@ OUT_OF_MEMORY = (
             ),
             "out_of_memory",
         ),
+        (
+            RuntimeError(
+                "GET was unable to find an engine to execute this computation after trying 9 plans."
+            ),
+            "out_of_memory",
+        ),
+        (
+            RuntimeError("FIND was unable to find an engine to execute this computation"),
+            "out_of_memory",
+        ),
         (MemoryError(), "out_of_memory"),
         (
             RuntimeError("CUDA error: an illegal memory access was encountered" + ADVICE),

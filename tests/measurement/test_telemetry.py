@@ -1,6 +1,7 @@
 """A device is read while a run is timed, from outside the run."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,8 +39,9 @@ class Device:
     def link_limit(self) -> tuple[int, int]:
         return (5, 16)
 
-    def processes(self) -> frozenset[int]:
-        return frozenset({RUN, os.getpid(), 99})
+    def processes(self, since: float) -> dict[int, bool]:
+        assert 0 <= time.time() - since < 60
+        return {RUN: True, os.getpid(): True, 98: False, 99: True}
 
 
 @contextmanager
@@ -82,18 +84,23 @@ def test_a_driver_that_is_not_there_is_no_telemetry(monkeypatch: pytest.MonkeyPa
 def test_the_server_through_which_a_device_is_shared_is_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    others = frozenset({RUN, 1, 2**22})
+    others = {RUN: True, 1: True, 2**22: True}
     monkeypatch.setattr(
         psutil.Process, "name", lambda each: "nvidia-cuda-mps-server" if each.pid == 1 else "python"
     )
     assert count_others(others, RUN) == 1
-    assert count_others(frozenset({RUN, 1}), RUN) == 0
+    assert count_others({RUN: True, 1: True}, RUN) == 0
 
 
 def test_processes_are_unknown_where_the_run_itself_is_not_listed() -> None:
-    assert count_others(frozenset({1, 2}), RUN) is None
+    assert count_others({1: True, 2: True}, RUN) is None
     assert count_others(None, RUN) is None
-    assert count_others(frozenset({RUN, os.getpid()}), RUN) == 0
+    assert count_others({RUN: True, os.getpid(): True}, RUN) == 0
+
+
+def test_a_process_that_holds_the_device_and_does_nothing_is_no_other() -> None:
+    assert count_others({RUN: True, 98: False}, RUN) == 0
+    assert count_others({RUN: False, 98: True}, RUN) == 1
 
 
 def doubts(**known: Any) -> list[str]:

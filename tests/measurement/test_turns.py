@@ -1,6 +1,7 @@
 """Contestants taking turns, with runs that are made up."""
 
 import math
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from autotune.measurement.rounds import LONGEST_TURN_SECONDS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, Window
+from autotune.workload.window import AS_IS, Allocator, Window
 from tests.builders import seen
 
 
@@ -220,6 +221,46 @@ def test_processes_that_do_not_live_side_by_side_take_turns_one_at_a_time(kind: 
     assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
     for name, windows in (("baseline", baseline), ("tuned", tuned)):  # those of the first process
         assert len(turns.losses[name]) < sum(window.steps for window in windows)
+
+
+@dataclass
+class Squeezed(FakeRun):
+    """Its allocator has to give its cache back in each window in which it `is_short` of memory."""
+
+    is_short: Callable[[], bool] = lambda: False
+    retries: int = 3
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        self.retries += self.is_short()
+        window = super().window(seconds, mode=mode, steps=steps)
+        return replace(window, allocator=Allocator(retries=self.retries))
+
+
+@pytest.mark.parametrize("one_fills_it", [True, False])
+def test_those_that_leave_each_other_too_little_memory_take_turns_one_at_a_time(
+    one_fills_it: bool,
+) -> None:
+    started: list[Squeezed] = []
+
+    def start(rate: float) -> ProcessRun:
+        def is_short() -> bool:
+            return one_fills_it and sum("kill" not in each.log for each in started) > 1
+
+        started.append(Squeezed(rate=rate, is_short=is_short))
+        return cast("ProcessRun", started[-1])
+
+    turns = take_turns(
+        {"baseline": lambda: start(1000.0), "tuned": lambda: start(1500.0)},
+        rounds=1,
+        deadline=math.inf,
+        losses=LossSeconds(),
+        after_round=lambda _: False,
+    )
+    assert not turns.failures
+    assert len(started) == 2 + one_fills_it * 2 * FEWEST_TURNS_PER_PROCESS
+    for (windows,) in turns.windows.values():
+        assert len(windows) == FEWEST_TURNS_PER_PROCESS
+        assert {window.allocator for window in windows} == {Allocator(retries=3)}
 
 
 def test_a_third_that_fails_alone_too_costs_the_others_nothing() -> None:

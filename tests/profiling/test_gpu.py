@@ -59,6 +59,21 @@ def test_kernels_take_their_time_of_a_step_that_no_profiler_slows() -> None:
     assert found.idle == pytest.approx({"data": 0.06, "launch": 0.24, "sync": 0.0})
 
 
+def test_what_waiting_for_data_takes_is_that_of_the_timed_steps_and_not_of_a_full_queue() -> None:
+    starving = replace(WINDOW, phases={"data": 0.6})
+    idle = {"data": 0.0, "launch": 0.06, "sync": 0.02}
+    full = replace(TRACE, seconds=0.3, busy_share=0.8, exposed_copy_share=0.0, idle=idle)
+    whole = profile(Looks(trace=full), windows={AS_IS: (starving,)})
+    assert whole.gpu.busy_share == pytest.approx(0.3)
+    assert whole.gpu.idle == pytest.approx({"data": 0.6, "launch": 0.075, "sync": 0.025})
+
+
+def test_a_device_that_is_busy_beside_the_waiting_is_idle_for_no_longer_than_it_is() -> None:
+    waiting = replace(WINDOW, phases={"data": 0.7})
+    idle = profile(Looks(trace=TRACE), windows={AS_IS: (waiting,)}).gpu.idle
+    assert idle == pytest.approx({"data": 0.3, "launch": 0.0, "sync": 0.0})
+
+
 def test_counted_work_is_a_share_of_the_published_peak() -> None:
     found = gpu()
     assert found.precision == "bf16"

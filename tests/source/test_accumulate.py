@@ -409,3 +409,41 @@ def test_a_schedule_may_count_the_batches_under_another_name() -> None:
     text = text.replace("in loader:", "in samples:")
     assert rewritten(text.replace("len(loader)", "len(dataset)"), TWO).statuses == ["done"]
     assert "counts the loader's batches" in rewritten(text, TWO).reason
+
+
+@pytest.mark.parametrize(
+    ("built", "alone"),
+    [
+        ("loader = make(data, 8)\n", True),
+        ("loader = make(data, 8)\nheld_out = make(other, 8)\n", False),
+        ("loader = make(data, 8)\nmodel.make()\n", True),
+        ("loader = sets.make(data, 8)\nheld_out = sets.make(other, 8)\n", False),
+    ],
+)
+def test_a_line_that_builds_several_loaders_is_not_divided(built: str, alone: bool) -> None:
+    function = "import sets\ndef make(d, n):\n    return DataLoader(d, batch_size=n)\n"
+    loop = source(LOOP).replace("loader = DataLoader(data, batch_size=8, shuffle=True)\n", built)
+    text = function + loop
+    outcome = rewritten(text, TWO)
+    assert outcome.statuses == (["done"] if alone else ["refused"]), outcome.outcomes
+    if not alone:
+        assert outcome.text == text
+        assert outcome.reason == "this line builds other loaders as well"
+        assert outcome.hand_step.startswith(f"{PATH}:3: divide the DataLoader's batch_size by 2")
+
+
+@pytest.mark.parametrize(
+    ("line", "shared"),
+    [
+        ("loaders = {k: DataLoader(d, batch_size=8) for k, d in sets.items()}", False),
+        ("loader = DataLoader(data, batch_size=8)", True),
+    ],
+)
+def test_a_line_that_was_seen_to_build_several_loaders_is_not_divided(
+    line: str, shared: bool
+) -> None:
+    text = source(LOOP).replace("loader = DataLoader(data, batch_size=8, shuffle=True)", line)
+    text = text.replace("in loader:", "in loaders['train']:") if "loaders" in line else text
+    outcome = rewritten(text, Accumulate(steps=2, shared=shared))
+    assert outcome.text == text
+    assert outcome.reason == "this line builds other loaders as well"

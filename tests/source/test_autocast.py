@@ -129,7 +129,7 @@ def test_a_teacher_before_the_model_is_wrapped_too() -> None:
         import torch
         for x, y in loader:
             x = augment(x)
-            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16, cache_enabled=False):
                 with torch.no_grad():
                     wanted = teacher(x)
                 optimizer.zero_grad()
@@ -307,6 +307,10 @@ REFUSED = {
     "backward in a loop of its own": (
         "losses = model(x)\nfor loss in losses:\n    loss.backward()\n",
         "loop of its own",
+    ),
+    "the loss in one expression with backward": (
+        "for x in loader:\n    out = model(x)\n    criterion(out, y).backward()\n",
+        "computed in the statement of backward",
     ),
     "backward as a value": ("out = model(x)\nresult = out.backward()\n", "larger expression"),
     "a helper by torch's name": (
@@ -609,6 +613,28 @@ SCALER_REFUSED = {
         "switches its own GradScaler off",
     ),
     "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "closure"),
+    "a norm that ends the program": (
+        SCALED_LOOP.replace(
+            "        if args.clip:\n            torch",
+            "        if not torch.isfinite(norm := torch",
+        ).replace("1.0)\n", "1.0)):\n            raise ValueError('diverged')\n"),
+        "not finite ends the program",
+    ),
+    "an assertion on the gradients": (
+        SCALED_LOOP.replace("if args.clip:", "assert is_finite(model)\n        if args.clip:"),
+        "not finite ends the program",
+    ),
+    "an exit by a norm": (
+        SCALED_LOOP.replace(
+            "if args.clip:",
+            "norm = norm_of(model)\n        if norm > 9: sys.exit(1)\n        if 1:",
+        ),
+        "not finite ends the program",
+    ),
+    "a clip that raises": (
+        SCALED_LOOP.replace("1.0)\n", "1.0, error_if_nonfinite=True)\n"),
+        "not finite ends the program",
+    ),
     "a look at gradients of a part": (
         SCALED_LOOP.replace(
             "        optimizer.step()", "        if go:\n            optimizer.step()"

@@ -248,3 +248,34 @@ def test_a_loader_that_was_not_seen_is_refused() -> None:
     outcome = rewritten(source("import torch\n"), WORKERS)
     assert outcome.statuses == ["refused"]
     assert "not seen" in outcome.reason
+
+
+DRAWING = """
+loader = DataLoader(data, num_workers=2)
+for x, y in {over}:
+    {line}
+    loss = model(x).mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("over", "line", "again"),
+    [
+        ("loader", "print(len(loader), loader.dataset)", False),
+        ("tqdm(loader, total=len(loader))", "pass", False),
+        ("zip(loader, other)", "pass", False),
+        ("zip(loader, loader)", "pass", True),
+        ("enumerate(zip(loader, loader))", "pass", True),
+        ("loader", "z = next(iter(loader))", True),
+        ("enumerate(loader)", "evaluate(model, loader)", True),
+    ],
+)
+def test_workers_that_live_on_serve_one_pass_at_a_time(over: str, line: str, again: bool) -> None:
+    text = DRAWING.format(over=over, line=line)
+    outcome = rewritten(text, LoaderArgument(name="persistent_workers", code="True"))
+    assert outcome.statuses == (["refused"] if again else ["done"]), outcome.reason
+    if again:
+        assert "a second time meanwhile" in outcome.reason
+        assert "with a DataLoader of its own" in outcome.hand_step
+    assert rewritten(text, WORKERS).statuses == ["done"]

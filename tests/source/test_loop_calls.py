@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import NonBlockingCopies, Place, Places, ZeroGradToNone
-from tests.source.programs import PATH, check, rewritten
+from tests.source.programs import PATH, check, places_of, rewritten
 
 COPIES = NonBlockingCopies()
 TO_NONE = ZeroGradToNone()
@@ -54,15 +54,37 @@ def test_a_copy_that_waits_on_purpose_is_told_otherwise() -> None:
     ("function", "told"),
     [
         ("def move(batch, device):\n    return [x.to(device) for x in batch]\n", "not x.is_cuda"),
+        (
+            "def move(b, device):\n    for k in b:\n        b[k] = b[k].to(device=device)\n",
+            "not b[k].is_cuda",
+        ),
         ("def step(x, device):\n    x = x.to(device)\n    loss(x).backward()\n", "True"),
-        ("def train(loader, device):\n    for x in loader:\n        x = x.to(device)\n", "True"),
+        (
+            "def train(loader, device):\n    for x in loader:\n        step(net(x.to(device)))\n",
+            "True",
+        ),
+        (
+            "def train(own, device):\n    for x in own:\n        step(net(made(x).to(device)))\n",
+            "True",
+        ),
         ("def move(x):\n    return x.to(DEVICE)\n", "True"),
     ],
 )
 def test_a_copy_that_may_be_the_way_back_waits_there(function: str, told: str) -> None:
     line = next(at for at, each in enumerate(function.splitlines(), 1) if ".to(" in each)
-    seen = Places(copies=(Place(path=PATH, line=line),))
+    seen = Places(copies=(Place(path=PATH, line=line),), forward=places_of(function).forward)
     assert f", non_blocking={told})" in rewritten(function, COPIES, places=seen).text
+
+
+def test_what_is_no_name_is_not_asked_twice_whether_it_goes_back() -> None:
+    text = "def move(b, device):\n    return {k: as_tensor(b[k]).to(device) for k in b}\n"
+    places = Places(copies=(Place(path=PATH, line=2),))
+    outcome = rewritten(text, COPIES, places=places)
+    assert outcome.text == text
+    assert "may be the way back to the host" in outcome.reason
+    assert outcome.hand_step.startswith(f"{PATH}:2: non_blocking=True")
+    told = text.replace("(device)", "(device, non_blocking=True)")
+    assert rewritten(told, COPIES, places=places).statuses == ["already"]
 
 
 @pytest.mark.parametrize(

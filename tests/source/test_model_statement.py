@@ -347,3 +347,158 @@ def test_the_head_of_a_frozen_model_is_not_the_model(callee: str, status: str) -
     done = rewritten(text, LAST, places=seen)
     assert done.statuses == [status]
     assert status == "done" or "net.fc, which may be a part of what the loop calls" in done.reason
+
+
+def test_a_model_that_is_chosen_between_two_keeps_its_parentheses() -> None:
+    check(
+        "opt = optim.SGD((net.module if parallel else net).parameters(), lr=0.1)\n",
+        "(net.module if parallel else net).compile()\n"
+        "opt = optim.SGD((net.module if parallel else net).parameters(), lr=0.1)\n",
+        COMPILE,
+    )
+
+
+def test_the_groups_that_a_function_makes_of_the_model_are_of_the_model() -> None:
+    text = source(
+        """
+        import torch
+        model = build(args.kind)
+        groups = utils.set_weight_decay(model, args.decay, norms=args.norms)
+        optimizer = torch.optim.SGD(groups, lr=args.lr)
+        """
+    )
+    outputs = (OutputPlace(path=PATH, line=9, callee="model", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=4), outputs=outputs)
+    assert "\nmodel.compile()\noptimizer" in rewritten(text, COMPILE, places=seen).text
+    assert rewritten(text, COMPILE, places=replace(seen, outputs=())).statuses == ["refused"]
+
+
+def test_parameters_may_be_put_into_numbered_groups_module_by_module() -> None:
+    text = source(
+        """
+        import torch
+        g = [], [], []
+        for part in net.modules():
+            for name, weight in part.named_parameters(recurse=False):
+                if name == "bias":
+                    g[2].append(weight)
+                else:
+                    g[0].append(weight)
+        optimizer = torch.optim.SGD(g[2], lr=0.1)
+        """
+    )
+    assert "\nnet.compile()\noptimizer" in rewritten(text, COMPILE).text
+
+
+def test_of_several_models_that_are_built_in_turn_each_is_changed() -> None:
+    text = "for net in nets:\n    optimizer = optim.SGD(net.parameters(), lr=0.1)\n"
+    assert "    net.compile()\n" in rewritten(text, COMPILE).text
+
+
+def test_what_a_notebook_defines_stands_above_its_use() -> None:
+    check(
+        """
+        import torch
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        import time
+        """,
+        """
+        import torch
+        from functools import partial
+        from torch.utils.checkpoint import checkpoint
+
+
+        def again(forward, x):
+            return checkpoint(forward, x)
+
+
+        net = Net()
+        for block in net.blocks:
+            block.forward = partial(again, block.forward)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        import time
+        """,
+        WITH_FUNCTION,
+    )
+
+
+HINDERED = ("torch.jit.script", "torch.jit.trace", "torch.onnx.export", "add_graph", "torch.save")
+UNDONE = replace(COMPILE, hinders=HINDERED, undone="{model}._compiled_call_impl = None")
+TRAINED = "import torch\nnet = Net()\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "called"),
+    [
+        ("torch.jit.script(net).save('net.pt')", "torch.jit.script"),
+        ("torch.jit.trace(net.eval(), x)", "torch.jit.trace"),
+        ("torch.onnx.export(net, x, 'net.onnx')", "torch.onnx.export"),
+        ("writer.add_graph(net, x)", "add_graph"),
+        ("torch.save(net, 'net.pt')", "torch.save"),
+    ],
+)
+def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: str) -> None:
+    text = f"{TRAINED}{line}\n"
+    outcome = rewritten(text, UNDONE)
+    assert outcome.text == text
+    assert outcome.reason == (
+        f"the program hands a model to {called} at {PATH}:4, which this hinders"
+    )
+    assert outcome.hand_step == (
+        f"{PATH}:3: before this statement: net.compile()\n"
+        f"before {PATH}:4: net._compiled_call_impl = None"
+    )
+    assert rewritten(text, COMPILE).statuses == ["done"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TRAINED}torch.save(net.state_dict(), 'net.pt')\n",
+        f"{TRAINED}torch.save(best, 'best.pt')\n",
+        f"def gelu(x):\n    return x\n{TRAINED}gelu = torch.jit.script(gelu)\n",
+        TRAINED.replace("optimizer", "writer.add_graph(net, x)\noptimizer"),
+    ],
+)
+def test_what_is_exported_before_or_is_no_model_hinders_nothing(text: str) -> None:
+    assert rewritten(text, UNDONE).statuses == ["done"]
+
+
+REPLAYED = replace(COMPILE, replayed=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("found.append(net(x))", True),
+        ("found.append((net(x).detach(), y))", True),
+        ("found = [net(x) for x in loader]", True),
+        ("out = net(x).squeeze(1); found.extend(out)", True),
+        ("found.append(net(x).cpu())", False),
+        ("found.append(net(x).argmax(1))", False),
+        ("loss += criterion(net(x), y).item()", False),
+        ("out = net(x); right += (out.argmax(1) == y).sum()", False),
+    ],
+)
+def test_what_a_graph_overwrites_is_not_kept(line: str, kept: bool) -> None:
+    text = f"{TRAINED}def validate(net, loader):\n    for x, y in loader:\n        {line}\n"
+    outputs = (OutputPlace(path=PATH, line=9, callee="self.net", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
+    outcome = rewritten(text, REPLAYED, places=seen)
+    assert outcome.statuses == (["refused"] if kept else ["done"]), outcome.reason
+    if kept:
+        assert f"what the model gives is kept at {PATH}:6" in outcome.reason
+        assert outcome.hand_step.endswith(f"\nat {PATH}:6: .clone() what is kept")
+
+
+def test_what_is_left_to_a_person_has_all_its_code() -> None:
+    text = "again = 3\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+    assert rewritten(text, WITH_FUNCTION).hand_step == (
+        f"{PATH}:2: before this statement: from functools import partial\n"
+        "from torch.utils.checkpoint import checkpoint\n"
+        "def again(forward, x):\n    return checkpoint(forward, x)\n"
+        "for block in model.blocks:\n    block.forward = partial(again, block.forward)"
+    )
+    other = "checkpoint = 'last.pt'\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+    assert "def again(forward, x):" in rewritten(other, WITH_FUNCTION).hand_step

@@ -1,6 +1,9 @@
 """`OptimizerArgument`: how the optimizer is built."""
 
+from typing import Any
+
 import pytest
+import torch
 
 from autotune.source.edits import OptimizerArgument, Place, Places
 from tests.source.programs import PATH, check, rewritten
@@ -49,17 +52,112 @@ def test_foreach_false_may_stand_beside_fused() -> None:
     "call",
     [
         "optimizer = Scheduled(optim.Adam(model.parameters(){}))",
-        "optimizer = OPTIMIZERS[args.optimizer](model.parameters(){})",
-        "optimizer = getattr(torch.optim, name)(groups{})",
+        "optimizer = Own(model.parameters(){})",
         "return torch.optim.RMSprop(groups{})",
     ],
 )
 def test_the_optimizer_is_found_in_other_forms(call: str) -> None:
-    text = f"def build():\n    {call}\n"
-    places = Places(optimizer=Place(path=PATH, line=2))
+    text = f"from mine import Own\ndef build():\n    {call}\n"
+    places = Places(optimizer=Place(path=PATH, line=3))
     outcome = rewritten(text.format(""), FOREACH, places=places)
     assert outcome.text == text.format(", foreach=True")
     assert outcome.statuses == ["done"]
+
+
+@pytest.mark.parametrize(
+    "called", ["OPTIMIZERS[args.optimizer]", "getattr(torch.optim, name)", "kind", "self.kind"]
+)
+def test_a_class_that_is_chosen_when_it_runs_may_not_take_the_argument(called: str) -> None:
+    text = f"def build(kind):\n    optimizer = {called}(model.parameters())\n"
+    places = Places(optimizer=Place(path=PATH, line=2))
+    outcome = rewritten(text, FUSED, places=places)
+    assert outcome.text == text
+    assert outcome.reason == f"which class {called} is, is only known when it runs"
+    assert outcome.hand_step == (
+        f"{PATH}:2: fused=True among the arguments of the optimizer, if its class takes that"
+    )
+
+
+def test_a_lone_generator_gets_the_parentheses_that_it_needs_beside_another_argument() -> None:
+    check(
+        "optimizer = optim.Adam(p for p in net.parameters() if p.requires_grad)\n",
+        "optimizer = optim.Adam((p for p in net.parameters() if p.requires_grad), fused=True)\n",
+        FUSED,
+    )
+    check(
+        "optimizer = optim.Adam((p for p in net.parameters()))\n",
+        "optimizer = optim.Adam((p for p in net.parameters()), fused=True)\n",
+        FUSED,
+    )
+
+
+def test_a_checkpoint_of_before_is_told_that_its_optimizer_is_fused() -> None:
+    check(
+        """
+        group = 1
+        optimizer = optim.SGD(net.parameters(), 0.1)
+        if args.resume:
+            state = torch.load(args.resume)
+            net.load_state_dict(state["net"])
+            optimizer.load_state_dict(state["optimizer"])  # as it was
+        """,
+        """
+        group = 1
+        optimizer = optim.SGD(net.parameters(), 0.1, fused=True)
+        if args.resume:
+            state = torch.load(args.resume)
+            net.load_state_dict(state["net"])
+            for param_group in state["optimizer"]["param_groups"]:
+                param_group.update(fused=True, foreach=False)
+            optimizer.load_state_dict(state["optimizer"])  # as it was
+        """,
+        FUSED,
+    )
+
+
+def test_only_a_fused_optimizer_is_another_than_that_of_its_checkpoint() -> None:
+    text = "optimizer = optim.SGD(p, 0.1)\noptimizer.load_state_dict(state)\n"
+    assert rewritten(text, FOREACH).text == text.replace("0.1)", "0.1, foreach=True)")
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "optimizer.load_state_dict(torch.load(path))",
+        "if path: optimizer.load_state_dict(state)",
+        "missing = optimizer.load_state_dict(state)",
+    ],
+)
+def test_a_checkpoint_without_a_name_is_left_to_a_person(load: str) -> None:
+    text = f"optimizer = optim.SGD(p, 0.1)\n{load}\n"
+    outcome = rewritten(text, FUSED)
+    assert outcome.text == text
+    assert "says that its optimizer is not fused" in outcome.reason
+    assert outcome.hand_step == (
+        f'{PATH}:2: before it: for group in state["param_groups"]: '
+        "group.update(fused=True, foreach=False)"
+    )
+
+
+def resumed(text: str, state: Any) -> Any:
+    """The optimizer of the program `text`, which has gone on from `state`."""
+    weight = torch.ones(4, requires_grad=True)
+    weight.grad = torch.ones(4)
+    names: dict[str, Any] = {"torch": torch, "weights": [weight], "state": state}
+    exec(text, names)
+    names["optimizer"].step()
+    return names["optimizer"]
+
+
+def test_what_goes_on_from_a_checkpoint_is_fused() -> None:
+    text = "optimizer = torch.optim.Adam(weights)\noptimizer.load_state_dict(state)\n"
+    other = torch.ones(4, requires_grad=True)
+    before = torch.optim.Adam([other])
+    other.grad = torch.ones(4)
+    before.step()
+    patched = rewritten(text, FUSED, places=Places(optimizer=Place(path=PATH, line=1))).text
+    groups = resumed(patched, before.state_dict()).param_groups
+    assert [(group["fused"], group["foreach"]) for group in groups] == [(True, False)]
 
 
 def test_two_optimizers_on_one_line_are_refused() -> None:

@@ -93,6 +93,27 @@ def train(loader):
 
 
 @pytest.mark.parametrize(
+    ("unpacked", "used", "kept"),
+    [
+        ("x, y = data", "", ""),
+        ("x = data[0]\n        y = data[1]", "", ""),
+        ("x, y = data['x'], data['y']", "len(data)", ""),
+        ("x, y = data", "y = y.to(device)\n        y.numpy()", ""),
+        ("x, y = data", "y.numpy()", "y"),
+        ("x, y = data", "y.numpy()\n        y = y.to(device)", "y"),
+        ("x, (y, z) = data", "record(z)", "z"),
+        ("x, y = data", "record(data)", "data"),
+    ],
+)
+def test_what_a_batch_is_unpacked_into_is_copied_too(unpacked: str, used: str, kept: str) -> None:
+    text = LOOP.format(copy="x.to(device)").replace("for x in", "for data in")
+    text = text.replace("        x =", f"        {unpacked}\n        {used}\n        x =")
+    outcome = rewritten(text, AHEAD)
+    assert outcome.statuses == (["refused"] if kept else ["done"]), outcome.reason
+    assert kept == "" or f"may use {kept} on the host" in outcome.reason
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         (LOOP.format(copy="x.to(pick(x))"), "copies no batch to a device that it names"),

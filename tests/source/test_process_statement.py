@@ -193,3 +193,75 @@ def test_a_switch_that_goes_with_a_seed_stays(beside: str) -> None:
     done = rewritten(plain, BENCHMARK, places=Places()).text
     assert seeded in done
     assert done.count(BENCHMARK.code) == 2
+
+
+TRAINING = """
+import torch
+
+def seed(worker):
+    torch.set_num_threads(3)  # of workers
+
+class Trainer:
+    def __init__(self):
+        torch.set_num_threads(4)  # built before
+
+    def fit(self):
+        torch.set_num_threads(5)  # on the way
+        for x, y in DataLoader(data, worker_init_fn=partial(seed, 1)):
+            loss = self.net(x).mean()
+            loss.backward()
+        export()
+
+def prepare():
+    threads()
+
+def threads():
+    torch.set_num_threads(6)  # called before
+
+def export():
+    torch.set_num_threads(7)  # afterwards
+
+if __name__ == "__main__":
+    torch.set_num_threads(8)  # at the top
+    prepare()
+    Trainer().fit()
+    export()
+"""
+
+
+def test_what_is_said_elsewhere_than_on_the_way_to_the_loop_stays() -> None:
+    done = rewritten(TRAINING, THREADS)
+    assert done.statuses == ["done"]
+    kept = {
+        line.partition("# ")[2]
+        for line in done.text.splitlines()
+        if "# " in line and "(1)" not in line
+    }
+    assert kept == {"of workers", "afterwards"}
+    assert done.text.count("torch.set_num_threads(1)") == 5
+    assert rewritten(done.text, THREADS).statuses == ["already"]
+
+
+def test_the_switch_of_a_notebook_stands_before_what_it_is_for() -> None:
+    check(
+        """
+        import torch
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        import time
+        for x, y in loader:
+            net(x).mean().backward()
+        """,
+        """
+        import torch
+
+        torch.set_num_threads(1)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        import time
+        for x, y in loader:
+            net(x).mean().backward()
+        """,
+        THREADS,
+    )

@@ -19,7 +19,7 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.rewrite import rewrite
+from autotune.source.rewrite import by_hand, rewrite
 from tests.source.programs import PATH, places_of, rewritten, source
 
 EDITS: tuple[Edit, ...] = (
@@ -197,3 +197,27 @@ def test_an_edit_that_would_break_the_file_is_refused() -> None:
     assert outcome.statuses == ["refused"]
     assert "broken" in outcome.reason
     assert outcome.text == "loader = DataLoader(data, num_workers=1)\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_a_person_would_write_says_where(edit: Edit) -> None:
+    told = by_hand(edit, places_of(FLAT), PATH)
+    assert told.startswith(f"{PATH}:") and len(told) > len(PATH) + 10
+    line = told.removeprefix(f"{PATH}:").partition(":")[0]
+    assert line.isdigit() or isinstance(edit, ProcessStatement)
+
+
+def test_what_needs_workers_says_where_they_would_be() -> None:
+    broken = LoaderArgument(name="num_workers", code="(yield)")
+    edits = [broken, LoaderArgument(name="prefetch_factor", code="4")]
+    outcome = rewritten("loader = DataLoader(data, num_workers=1)\n", *edits)
+    assert outcome.statuses == ["refused", "refused"]
+    assert outcome.outcomes[1].hand_step == (
+        f"{PATH}:1: DataLoader(..., prefetch_factor=4), with the workers"
+    )
+
+
+def test_an_edit_that_would_break_the_file_is_left_to_a_person() -> None:
+    broken = LoaderArgument(name="num_workers", code="(yield)")
+    outcome = rewritten("loader = DataLoader(data, num_workers=1)\n", broken)
+    assert outcome.hand_step == f"{PATH}:1: DataLoader(..., num_workers=(yield))"

@@ -1,5 +1,6 @@
 """Copies to the device, with a stand-in for it: which of them are of a step."""
 
+import linecache
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from autotune.workload.beat import Steps
 from autotune.workload.clock import HostClock
 from autotune.workload.copied import Copied
 from autotune.workload.live import Live
@@ -57,7 +59,43 @@ def test_copies_are_non_blocking_wherever_the_program_is(
 @pytest.mark.parametrize(("same", "again"), [(True, True), (False, False)])
 def test_memory_that_is_copied_again_is_the_program_s_own(same: bool, again: bool) -> None:
     copied, buffer = Copied(), torch.zeros(8)
-    for rows in (8, 3):
+    for step, rows in enumerate((8, 3)):
         tensor = buffer[:rows] if same else torch.zeros(rows)
-        copied.note(tensor)
+        copied.note(tensor, step)
     assert copied.again is again
+
+
+@pytest.fixture
+def on_device(live: Live, monkeypatch: pytest.MonkeyPatch) -> Live:
+    """A run before its first step, whose copies all arrive on a device."""
+    live.unpatch()
+    arrived = SimpleNamespace(is_cuda=True)
+    monkeypatch.setattr(torch.Tensor, "to", lambda *_, **__: arrived)
+    copies.install(live)
+    live.pace = Steps(after=99, then=lambda _: None)
+    return live
+
+
+@pytest.mark.parametrize("filled_again", [True, False])
+def test_buffers_that_are_filled_again_for_each_step_are_seen(
+    on_device: Live, filled_again: bool
+) -> None:
+    x, y, device = torch.zeros(8), torch.zeros(8), torch.device("cuda")
+    x.to(device)  # a model, before the first step
+    for _ in range(5):
+        if not filled_again:
+            x, y = torch.zeros(8), torch.zeros(8)
+        _ = x.to(device), y.to(device)
+        on_device.end_step()
+    assert on_device.copied.again is filled_again
+    (place,) = on_device.copied.places
+    assert linecache.getline(place.path, place.line).strip() == "_ = x.to(device), y.to(device)"
+
+
+def test_two_parts_of_one_batch_are_no_buffer_that_is_filled_again(on_device: Live) -> None:
+    device = torch.device("cuda")
+    for _ in range(5):
+        batch = torch.zeros(4, 9)
+        _ = batch[:, :-1].to(device), batch[:, 1:].to(device)
+        on_device.end_step()
+    assert not on_device.copied.again

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
-from autotune.workload.seams import autocast, loader
+from autotune.workload.seams import autocast, samples
 from autotune.workload.seams.optimizer import step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
 
@@ -28,7 +28,7 @@ def install(live: Live) -> None:
         live.in_backward = True
         live.backwards += 1
         if live.drawn:
-            loader.note_training(live)
+            samples.note_training(live)
         pace.pending_samples += live.fresh_samples
         live.fresh_samples = 0
         if pace.wants_loss:
@@ -102,7 +102,7 @@ def _note(live: Live, tensors: Any) -> None:
     if live.discovering:
         live.note_place("backward")
         live.backward_places.update(filter(None, [live.places.get("backward")]))
-    loader.note_batch(live)
+    samples.note_batch(live)
     live.backwards += 1
     loss = tensors
     if live.unscaled_loss is not None:

@@ -22,6 +22,8 @@ _UNKNOWN = Place(path="", line=0)
 # Batch samplers inside one another that are looked at: a shard of a skipping one, as Accelerate
 # makes them.
 _WRAPPED = 3
+# After so many, those that are gone are forgotten.
+_SWEEP = 50
 
 
 def install(live: Live) -> None:
@@ -36,17 +38,34 @@ def install(live: Live) -> None:
             built = _rebuilt(live, place, signature.bind(self, *args, **kwargs).arguments)
         if built is None:
             built = _new(live, place, self)
-        if _is_meant(live, built):
+        if live.setup.loader and is_meant(live, built):
             own = dict(signature.bind(self, *args, **kwargs).arguments)
             del own["self"]
             args, kwargs = (), loader_arguments(own, live.setup.loader)
         original(self, *args, **kwargs)
         built.loader = weakref.ref(self)
-        if built not in live.loaders:
-            live.loaders.append(built)
+        if built.is_new:
+            _add(live, built)
         setattr(self, BUILT, built)
 
     live.patch(DataLoader, "__init__", __init__)
+
+
+def _add(live: Live, built: BuiltLoader) -> None:
+    """Remember it; of those that are gone, one of each kind says what was built at a place."""
+    built.is_new = False
+    live.built_at[built.place] += 1
+    live.loaders.append(built)
+    if len(live.loaders) % _SWEEP:
+        return
+    gone = {(each.place, each.trains): each for each in live.loaders if each.loader() is None}
+    live.loaders = [
+        each
+        for each in live.loaders
+        if each.loader() is not None
+        or each is live.leading_loader
+        or each is gone[each.place, each.trains]
+    ]
 
 
 def _new(live: Live, place: Place, loader: Any) -> BuiltLoader:
@@ -56,7 +75,7 @@ def _new(live: Live, place: Place, loader: Any) -> BuiltLoader:
         place=place,
         class_place=within if within != place else None,
         caller=users_place() if is_installed(place.path) else None,
-        ordinal=sum(built.place == place for built in live.loaders),
+        ordinal=live.built_at[place],
         trains=_follows_training(live, place),
     )
 
@@ -90,9 +109,9 @@ def _is_made_from(known: Any, elsewhere: bool, arguments: dict[str, Any]) -> boo
     )
 
 
-def _is_meant(live: Live, built: BuiltLoader) -> bool:
+def is_meant(live: Live, built: BuiltLoader) -> bool:
     """Whether it is the loader that the Setup is for."""
-    key = live.training_loader if live.setup.loader else None
+    key = live.training_loader
     return (
         key is not None
         and (built.place.path, built.place.line) == (key.path, key.line)

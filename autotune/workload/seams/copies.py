@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autotune.workload.live import Live
+from autotune.workload.live import DISCOVERY_STEPS, Live
 
 
 def install(live: Live) -> None:
@@ -47,8 +47,9 @@ def _watched(live: Live, name: str) -> Any:
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
             live.copied.non_blocking += bool(kwargs.get("non_blocking"))
-            if live.discovering:
-                live.copied.note(self)
+            # A step more than all else: a buffer that is filled again is seen when it comes again.
+            if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
+                live.copied.note(self, live.pace.steps)
         return moved  # type: ignore[no-any-return]
 
     return copy

@@ -1,6 +1,5 @@
 """DataLoader: which one trains, and how long the program waits for its batches."""
 
-import math
 import threading
 import time
 import weakref
@@ -15,7 +14,7 @@ from autotune.workload import batches
 from autotune.workload.ahead import CopiedAhead
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
 from autotune.workload.kept import kept_to_read
-from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
+from autotune.workload.live import BuiltLoader, Live
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 
@@ -66,6 +65,9 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
     """
     setattr(iterator, BUILT, built)
     iterator._autotune_batch_size = loader.batch_size
+    loader._autotune_begun = iterator._autotune_begun = getattr(loader, "_autotune_begun", 0) + 1
+    if loader_of(live.training_iterator) is loader and not _is_over(live.training_iterator, loader):
+        live.plain = False  # the next draw is looked at
     if loader._iterator is None:
         iterator._autotune_loader = lambda: loader
         return
@@ -74,6 +76,11 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
         if other.place == built.place:
             other.kept = None
     built.kept = loader
+
+
+def _is_over(iterator: Any, loader: Any) -> bool:
+    count = length_of(loader)
+    return count is None or iterator._num_yielded >= count
 
 
 def _note_epoch(loader: Any) -> None:
@@ -118,6 +125,8 @@ def _install_next(live: Live) -> None:
         built = getattr(self, BUILT, None)
         if built is None or live.elsewhere:
             return draw(self)
+        if self._autotune_begun != getattr(loader_of(self), "_autotune_begun", 0):
+            built.nested = True
         if not built.trains and live.leader is not None and not live.discovering:
             return _strangers(live, built, self)
         if live.looked:  # what was drawn before was not to be trained on
@@ -173,6 +182,9 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     if live.setup.micro_batches == 1:
         ahead = live.setup.prefetch_to_device and built.trains
         return _copied_ahead(live, iterator) if ahead else draw(iterator)
+    if live.training_loader is not None and not construction.is_meant(live, built):
+        live.share = 1.0  # statistics, a look at the validation data before training
+        return draw(iterator)
     # By place: `next(iter(loader))` has another iterator for every batch.
     parts = live.parts.setdefault(built.place, deque())
     if not parts:
@@ -211,86 +223,3 @@ def _parts(live: Live, iterator: Any) -> list[tuple[Any, float]]:
     if live.rehearsal is not None:
         return live.rehearsal.parts(lambda: draw(iterator), count)
     return batches.split(draw(iterator), count)
-
-
-def note_batch(live: Live) -> None:
-    """What was drawn is trained on."""
-    live.forward_begun = False
-    if live.stranger is not None and not live.drawn and not live.drawn_in_thread:
-        live.drawn.append(live.stranger)  # it trains after all
-    live.stranger, live.looked = None, False
-    if live.leading_loader is None and not live.drawn:
-        # Without a module to call, a step counts as one sample.
-        live.pace.pending_samples += live.forward_samples or int(not live.models.known())
-        live.forward_samples = 0
-    if live.drawn:
-        note_training(live)
-    live.pace.pending_samples += live.fresh_samples
-    live.fresh_samples = 0
-
-
-def note_training(live: Live) -> None:
-    """A backward pass follows what was drawn: those loaders train, and one of them counts the
-    samples.
-
-    The first steps decide anew each time: a loader that was read once before training is no
-    training loader.
-    """
-    if live.discovering and live.beginning:
-        live.training_iterator = None  # the loader that was made for the last step alone is gone
-        for known in live.loaders:
-            known.trains = known.trains and known.loader() is None
-        live.leading_loader = _longest(live.drawn)
-        _note_ahead(live, live.leading_loader.place)
-    if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
-        live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
-        if live.leading_loader.place not in live.batches:
-            live.discover_again()
-    for built, iterator, samples in live.drawn:
-        built.trains = True
-        if _leads(live, built):
-            live.training_iterator = iterator
-            live.pace.pending_samples += samples
-    live.drawn.clear()
-
-
-def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
-    """The loader with the longest epochs of those that a step draws from, the last of several.
-
-    Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
-    more.
-    """
-
-    def length(each: tuple[BuiltLoader, Any, int]) -> float:
-        count = length_of(loader_of(each[1]))
-        return math.inf if count is None else count
-
-    if len({id(built) for built, *_ in drawn}) == 1:
-        return drawn[-1][0]
-    longest: BuiltLoader = max(reversed(drawn), key=length)[0]
-    return longest
-
-
-def _leads(live: Live, built: BuiltLoader) -> bool:
-    leading = live.leading_loader
-    return leading is not None and (built is leading or built.place == leading.place)
-
-
-def _note_ahead(live: Live, place: Place) -> None:
-    """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
-    first training step draws more than the second.
-
-    The loader at `place`, which leads in the second, does so for good. What led in the first may
-    have been drawn for a validation, and was counted.
-    """
-    live.draws.append((place, [(built.place, samples) for built, _, samples in live.drawn]))
-    if len(live.draws) == DISCOVERY_STEPS:
-        counted = sum(_samples_of(*live.draws[0]))
-        first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
-        live.ahead = max(0, len(first) - len(second))
-        # Those drawn ahead are not trained on yet.
-        live.pace.pending_samples += sum(first) - counted - live.ahead * second[-1]
-
-
-def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
-    return [samples for each, samples in drawn if each == place]

@@ -5,6 +5,7 @@ found carries its own hook in `_compiled_call_impl`, the attribute that `nn.Modu
 inner modules cost nothing, and torch.compile never traces it.
 """
 
+import functools
 import weakref
 from itertools import islice
 from types import MethodType
@@ -27,6 +28,25 @@ _replicate_for_data_parallel = nn.Module._replicate_for_data_parallel
 _CALL = "_compiled_call_impl"  # the attribute that nn.Module asks first
 _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
 _CALLS = 256  # more distinct ones need no counting
+
+
+class Hook(functools.partial[Any]):
+    """A call of one module, which its copies do not have: not every class of modules leaves out
+    the attribute that it is in when it is copied or pickled (recurrent ones, DDP).
+
+    Attributes:
+        autotune_inner: what it stands for.
+        autotune_original: what the module had there itself.
+    """
+
+    autotune_inner: Any
+    autotune_original: Any
+
+    def __deepcopy__(self, _: Any) -> None:
+        return None
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
 
 
 def install(live: Live) -> None:
@@ -102,7 +122,7 @@ def _replicate(module: nn.Module) -> nn.Module:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    return hasattr(vars(module).get(_CALL), "autotune_inner")
+    return isinstance(vars(module).get(_CALL), Hook)
 
 
 def hook(live: Live, module: nn.Module) -> None:
@@ -124,11 +144,9 @@ def hook(live: Live, module: nn.Module) -> None:
         nonlocal last_shape
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
-        if _is_no_step() or live.elsewhere:
+        if _is_no_step() or live.elsewhere or not _belongs_to_step(live, module):
             return call(*args, **kwargs)
         if not torch.is_grad_enabled():
-            if not _belongs_to_step(live, module):
-                return call(*args, **kwargs)
             call = _frozen(live, module, call)
         elif not ready and _is_to_train(module):
             live.unhook(module, _CALL)
@@ -147,8 +165,9 @@ def hook(live: Live, module: nn.Module) -> None:
         special = live.discovering or live.setup.precision is not None
         return _handed_on(live, module, (args, kwargs), outcome, ready) if special else outcome
 
-    timed.autotune_inner = own or unbound  # type: ignore[attr-defined]
-    live.patch(module, _CALL, timed)
+    timing = Hook(timed)
+    timing.autotune_inner = own or unbound
+    live.patch(module, _CALL, timing)
 
 
 def _handed_on(live: Live, module: nn.Module, given: Any, outcome: Any, trains: bool) -> Any:
@@ -167,7 +186,10 @@ def _is_no_step() -> bool:
 
 
 def _is_trainable(module: nn.Module) -> bool:
-    return any(parameter.requires_grad for parameter in module.parameters())
+    """Whether it has weights to train; lazy ones are none before their first call."""
+    parameters = list(module.parameters())
+    lazy = any(map(nn.parameter.is_lazy, parameters))
+    return not lazy and any(parameter.requires_grad for parameter in parameters)
 
 
 def _is_to_train(module: nn.Module) -> bool:
@@ -198,9 +220,11 @@ def _nudge(module: nn.Module, share: float) -> None:
 
 
 def _belongs_to_step(live: Live, module: nn.Module) -> bool:
-    """Whether a call without gradients is part of training: a teacher, an encoder; a trained model
-    is being evaluated.
+    """Whether a call is part of training: with gradients, unless it is of a validation that keeps
+    them; without, that of a teacher, an encoder. A trained model is being evaluated.
     """
+    if torch.is_grad_enabled():
+        return live.plain or live.stranger is None or not live.pace.away or module.training
     if module in live.models.trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:

@@ -13,11 +13,13 @@ from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
 from autotune.workload.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.seams import autocast, loader, model
+from autotune.workload.seams import autocast, model, samples
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).
 MANUAL_UPDATES_AFTER = 20
+# After so many, those that are gone are forgotten.
+_SWEEP = 50
 
 
 def install(live: Live) -> None:
@@ -51,6 +53,8 @@ def _install_build(live: Live) -> None:
     def adopt(optimizer: Any) -> None:
         if "step" in vars(optimizer):
             return  # known already: load_state_dict() goes through __setstate__ too
+        if len(live.optimizers) % _SWEEP == 0:
+            live.optimizers = [known for known in live.optimizers if known() is not None]
         live.optimizers.append(weakref.ref(optimizer))
         optimizer.step = _timed_step(live, optimizer)
 
@@ -139,10 +143,17 @@ def _is_idle(live: Live, optimizer: Any, closure: Any) -> bool:
     """Whether the first step of `optimizer` has no gradients to go by: programs make one to have it
     come before a scheduler's, or begin their loop with it.
     """
-    if closure or live.leader or live.backwards or _has_data(live) or optimizer in live.idle:
+    if closure or live.leader or live.backwards or optimizer in live.idle:
+        return False
+    if _has_data(live) and _has_gradients(optimizer):
         return False
     live.idle.add(optimizer)
     return True
+
+
+def _has_gradients(optimizer: Any) -> bool:
+    parameters = (each for group in optimizer.param_groups for each in group["params"])
+    return any(each.grad is not None for each in parameters)
 
 
 def _has_data(live: Live) -> bool:
@@ -156,7 +167,7 @@ def _note_own_gradients(live: Live, optimizer: Any) -> None:
     """
     if live.leader is None or live.leader() is optimizer:
         live.own_gradients = True
-        loader.note_batch(live)
+        samples.note_batch(live)
 
 
 def _with_timed_closure(

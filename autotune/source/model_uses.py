@@ -1,0 +1,58 @@
+"""What a program does with its model besides training it: it exports it, or keeps what it gives."""
+
+import ast
+from collections.abc import Collection
+
+from autotune.source.gathering import SAME_MEMORY, kept_outcome
+from autotune.source.loss import names_in
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, Script, last_name
+
+_SAVING = "torch.save"
+
+
+def handed_on(
+    program: Program, optimizer: Call, model: ast.expr, names: Collection[str]
+) -> Call | None:
+    """The call of a function or method of one of these `names` that is given a model once
+    `optimizer` is built; of torch.save, which is mostly given other things, one that is given this
+    `model`.
+    """
+    made = {
+        at.name
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, Function | ast.ClassDef)
+    }
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            given = [*call.args, *(each.value for each in call.keywords)][:1]
+            name = {script.qualified(call.func), last_name(call.func)} & set(names)
+            if not (given and name) or _is_earlier(script, call, optimizer):
+                continue
+            is_model = bool(names_in(given[0]) - made)
+            if _SAVING in name:
+                is_model = last_name(given[0]) == last_name(model) != ""
+            if is_model:
+                return Call(script=script, node=call, what=name.pop())
+    return None
+
+
+def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
+    """Whether `call` stands before `optimizer` in one function."""
+    beside = script is optimizer.script and script.function(call) is script.function(optimizer.node)
+    return beside and call.lineno < optimizer.node.lineno
+
+
+def kept(program: Program) -> str:
+    """Where the program keeps what a model gives that training calls, as it is: file and line, ""
+    where it is not seen to.
+    """
+    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    for script in program.scripts.values():
+        calls = [call for call in calls_in(script.tree) if last_name(call.func) in names]
+        if found := kept_outcome(script, calls, SAME_MEMORY):
+            return f"{script.path}:{found.lineno}"
+    return ""

@@ -1,0 +1,106 @@
+"""How the optimizers are built: one argument of each, which an older checkpoint does not have."""
+
+import ast
+
+from autotune.source.edits import OptimizerArgument
+from autotune.source.insertions import before
+from autotune.source.keywords import Signature, drop_argument, given_value, set_argument
+from autotune.source.loss import receiver_of
+from autotune.source.places import OPTIMIZERS, Call, optimizer_call, step_call
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.reach import calls_in
+from autotune.source.script import is_method, last_name
+
+_OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
+_FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
+
+
+def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
+    """`program` with its optimizers built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what one of them is built with now cannot be told, or which class it is.
+    """
+    built = program
+    for index in range(_count(program)):
+        built = _one_optimizer_argument(built, edit, index)
+    if built is program or (edit.name, edit.code) != ("fused", "True"):
+        return built
+    return built.changed([change for call in _loads(built) for change in _fused(call)])
+
+
+def _count(program: Program) -> int:
+    return 1 + len(program.places.more_optimizers)
+
+
+def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
+    hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
+    call = optimizer_call(program, hand_step, index)
+    if not _is_of_one_class(call):
+        reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
+        raise call.refusal(reason, f"{hand_step}, if its class takes that")
+    program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
+    rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
+    if rival is not None and edit.code == "True":
+        call = optimizer_call(program, hand_step, index)
+        given = given_value(call, rival, _OPTIMIZER)
+        if not (isinstance(given, ast.Constant) and not given.value):
+            program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))
+    return program
+
+
+def _is_of_one_class(call: Call) -> bool:
+    """Whether the class that `call` builds is named there: not `getattr(optim, name)(...)`."""
+    script, root = call.script, call.node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return False
+    classes = {at.name for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)}
+    named = last_name(call.node.func) in OPTIMIZERS
+    return named or root.id in script.imports or root.id in classes
+
+
+def _loads(program: Program) -> list[Call]:
+    """The calls that give an optimizer a checkpoint's state, by the names that it goes by."""
+    names = _names(program)
+    calls = [
+        Call(script=script, node=call, what="load_state_dict")
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if is_method(call, "load_state_dict") and call.args
+    ]
+    return [call for call in calls if last_name(receiver_of(call)) in names]
+
+
+def _names(program: Program) -> set[str]:
+    """What the optimizers are called where they are built, and where one steps."""
+    names: set[str] = set()
+    for index in range(_count(program)):
+        statement = optimizer_call(program, "", index).statement
+        if isinstance(statement, ast.Assign):
+            names |= set(map(last_name, statement.targets))
+    try:
+        step = step_call(program, "")
+    except Refusal:
+        return names - {""}
+    return {*names, last_name((step.node.args or [receiver_of(step)])[0])} - {""}
+
+
+def _fused(load: Call) -> list[Change]:
+    """What tells the groups of a checkpoint that they are fused, before `load` takes them over: its
+    counts of steps go to the GPU then.
+
+    Raises:
+        Refusal: there is no room for it, or the checkpoint has no name there.
+    """
+    script, state, statement = load.script, load.node.args[0], load.statement
+    named = isinstance(state, ast.Name | ast.Attribute | ast.Subscript) and not any(calls_in(state))
+    alone = isinstance(statement, ast.Expr) and script.owns_its_lines(statement)
+    code = f'{script.code(state) if named else "state"}["param_groups"]'
+    if not (named and alone):
+        hand_step = f"before it: for group in {code}: group.{_FUSED}"
+        raise load.refusal("a checkpoint of before says that its optimizer is not fused", hand_step)
+    group = script.free_name("group", "param_group")
+    header = f"for {group} in {code}:"
+    return [before(script, statement, [header, f"    {group}.{_FUSED}"])]

@@ -1,0 +1,55 @@
+"""What a program's functions call, told by names alone: who comes to call one, what one reaches."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from autotune.source.program import Program
+from autotune.source.script import Function, last_name
+
+
+def calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls in `node`, itself included."""
+    return (at for at in ast.walk(node) if isinstance(at, ast.Call))
+
+
+def callers(program: Program, name: str) -> set[str]:
+    """`name` and the names of all functions of the program that come to call one of that name."""
+    calls: dict[str, set[str]] = {}
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree):
+            if isinstance(node, Function):
+                called = calls.setdefault(node.name, set())
+                called |= {last_name(call.func) for call in calls_in(node)}
+    names = {name}
+    while more := {caller for caller, called in calls.items() if called & names} - names:
+        names |= more
+    return names
+
+
+def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
+    """`sources` and what stands behind the names that they call, and so on: functions and classes
+    of the program, and the values given to variables and attributes.
+    """
+    known = _called(sources)
+    while True:
+        trees = [script.tree for script in program.scripts.values()]
+        found = [node for tree in trees for node in _made_by(tree, known)]
+        more = _called(found) - known
+        if not more:
+            return [*sources, *found]
+        known |= more
+
+
+def _called(nodes: Iterable[ast.AST]) -> set[str]:
+    return {last_name(call.func) for node in nodes for call in calls_in(node)} - {""}
+
+
+def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:
+    """What stands behind `names`: definitions, and the values given to variables and attributes."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef) and node.name in names:
+            found.append(node)
+        elif isinstance(node, ast.Assign) and names & set(map(last_name, node.targets)):
+            found.append(node.value)
+    return found

@@ -1,0 +1,104 @@
+"""What was drawn, once it is trained on: which loader leads, and how many samples count."""
+
+import math
+from typing import Any
+
+from autotune.source.edits import Place
+from autotune.workload.inspect import length_of
+from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
+from autotune.workload.seams.loader import loader_of
+
+
+def note_batch(live: Live) -> None:
+    """What was drawn is trained on."""
+    live.forward_begun = False
+    if live.stranger is not None and not live.drawn and not live.drawn_in_thread:
+        live.drawn.append(live.stranger)  # it trains after all
+    live.stranger, live.looked = None, False
+    if live.leading_loader is None and not live.drawn:
+        # Without a module to call, a step counts as one sample.
+        live.pace.pending_samples += live.forward_samples or int(not live.models.known())
+        live.forward_samples = 0
+    if live.drawn:
+        note_training(live)
+    live.pace.pending_samples += live.fresh_samples
+    live.fresh_samples = 0
+
+
+def note_training(live: Live) -> None:
+    """A backward pass follows what was drawn: those loaders train, and one of them counts the
+    samples.
+
+    The first steps decide anew each time: a loader that was read once before training is no
+    training loader.
+    """
+    if live.discovering and live.beginning:
+        if not live.draws:
+            live.drawn = _of_last_iterators(live.drawn)
+        live.training_iterator = None  # the loader that was made for the last step alone is gone
+        for known in live.loaders:
+            known.trains = known.trains and known.loader() is None
+        live.leading_loader = _longest(live.drawn)
+        _note_ahead(live, live.leading_loader.place)
+    if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
+        live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
+        if live.leading_loader.place not in live.batches:
+            live.discover_again()
+    for built, iterator, samples in live.drawn:
+        built.trains = True
+        if _leads(live, built):
+            live.training_iterator = iterator
+            live.pace.pending_samples += samples
+    live.drawn.clear()
+
+
+def _of_last_iterators(
+    drawn: list[tuple[BuiltLoader, Any, int]],
+) -> list[tuple[BuiltLoader, Any, int]]:
+    """What was drawn last of each loader: it may be gone through before it trains, for the
+    statistics of its data.
+    """
+    last = {id(built): iterator for built, iterator, _ in drawn}
+    return [each for each in drawn if each[1] is last[id(each[0])]]
+
+
+def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
+    """The loader with the longest epochs of those that a step draws from, the last of several.
+
+    Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
+    more.
+    """
+
+    def length(each: tuple[BuiltLoader, Any, int]) -> float:
+        count = length_of(loader_of(each[1]))
+        return math.inf if count is None else count
+
+    if len({id(built) for built, *_ in drawn}) == 1:
+        return drawn[-1][0]
+    longest: BuiltLoader = max(reversed(drawn), key=length)[0]
+    return longest
+
+
+def _leads(live: Live, built: BuiltLoader) -> bool:
+    leading = live.leading_loader
+    return leading is not None and (built is leading or built.place == leading.place)
+
+
+def _note_ahead(live: Live, place: Place) -> None:
+    """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
+    first training step draws more than the second.
+
+    The loader at `place`, which leads in the second, does so for good. What led in the first may
+    have been drawn for a validation, and was counted.
+    """
+    live.draws.append((place, [(built.place, samples) for built, _, samples in live.drawn]))
+    if len(live.draws) == DISCOVERY_STEPS:
+        counted = sum(_samples_of(*live.draws[0]))
+        first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
+        live.ahead = max(0, len(first) - len(second))
+        # Those drawn ahead are not trained on yet.
+        live.pace.pending_samples += sum(first) - counted - live.ahead * second[-1]
+
+
+def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
+    return [samples for each, samples in drawn if each == place]
