@@ -144,7 +144,8 @@ def hook(live: Live, module: nn.Module) -> None:
         nonlocal last_shape
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
-        if _is_no_step() or live.elsewhere or not _belongs_to_step(live, module):
+        plain = live.plain and torch.is_grad_enabled()
+        if _is_no_step() or live.elsewhere or not (plain or _belongs_to_step(live, module)):
             return call(*args, **kwargs)
         if not torch.is_grad_enabled():
             call = _frozen(live, module, call)
@@ -224,7 +225,7 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     them; without, that of a teacher, an encoder. A trained model is being evaluated.
     """
     if torch.is_grad_enabled():
-        return live.plain or live.stranger is None or not live.pace.away or module.training
+        return live.stranger is None or not live.pace.away or module.training
     if module in live.models.trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
