@@ -53,8 +53,8 @@ class Apart(Round):
             if name not in self._runs:
                 return None
             window = self._timed(name, self._runs[name], TURNS_APART * self._lengths[name], turn)
+            self._look_again(name, self._runs[name])
             self._complete_losses()
-            self._look_again()
         except RunEnded as end:
             self._leave(name, end)
             return None

@@ -83,7 +83,6 @@ class Round:
             self._count_whole_runs()
             seconds = self._shortest_seconds(turn)
             self._complete_losses()
-            self._look_again()
             if self._may_be_only and time.monotonic() + seconds > self._deadline:
                 self._may_be_only = False  # it is: what was left for another is its own
                 self._take_turns(turn)
@@ -171,6 +170,7 @@ class Round:
             run = self._runs[name]
             try:
                 taken[name] = self._timed(name, run, self._lengths[name], turn)
+                self._look_again(name, run)
             except RunEnded as end:
                 self._leave(name, end)
                 return False
@@ -214,23 +214,22 @@ class Round:
         for name, run in tuple(self._runs.items()):
             began = time.monotonic()
             losses = self._turns.losses[name]
-            while self._losses.want_more(len(losses), time.monotonic() - began):
-                try:
-                    self._keep_losses(name, [run.window(0.0)])
-                except RunEnded as end:
-                    self._leave(name, end)
-                    break
-            run.pause()
-
-    def _look_again(self) -> None:
-        """By now they may have begun another epoch."""
-        for name, run in tuple(self._runs.items()):
             try:
-                self._turns.seen[name] = run.seen()
+                while self._losses.want_more(len(losses), time.monotonic() - began):
+                    self._keep_losses(name, [run.window(0.0)])
+                self._look_again(name, run)
             except RunEnded as end:
                 self._leave(name, end)
             else:
                 run.pause()
+
+    def _look_again(self, name: str, run: ProcessRun) -> None:
+        """By now it may have begun another epoch; after the next turn it may be over. What an
+        earlier round's process was seen to begin is not forgotten.
+        """
+        seen = run.seen()
+        if _epochs(seen) >= _epochs(self._turns.seen[name]):
+            self._turns.seen[name] = seen
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         if self._losses is not None:
@@ -238,6 +237,10 @@ class Round:
             turns.losses[name] += [loss for window in windows for loss in window.losses]
             skipped = sum(window.skipped_steps for window in windows)
             turns.skipped[name] = turns.skipped.get(name, 0) + skipped
+
+
+def _epochs(seen: Seen) -> int:
+    return seen.loader.epochs if seen.loader else 0
 
 
 def _bursts_seconds(seen: Seen, recent: Window) -> float:

@@ -32,6 +32,7 @@ class FakeRun:
     scatter: float = 0.0
     pid: int = 1
     workers: int = 0
+    windows_per_epoch: int = 10**6
     ends_after: int = 10**6
     ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
     log: list[str] = field(default_factory=list)
@@ -52,7 +53,8 @@ class FakeRun:
     def seen(self) -> Seen:
         facts = seen()
         assert facts.loader is not None
-        return replace(facts, loader=replace(facts.loader, num_workers=self.workers))
+        epochs = 1 + len(self.asked) // self.windows_per_epoch
+        return replace(facts, loader=replace(facts.loader, num_workers=self.workers, epochs=epochs))
 
     def pause(self) -> None:
         self.log.append("pause")
@@ -131,6 +133,14 @@ def test_a_turn_that_one_cannot_finish_is_nobodys():
     baseline, tuned = (rounds[0] for rounds in turns.windows.values())
     assert len(baseline) == len(tuned) < FEWEST_TURNS_PER_PROCESS
     assert not turns.failures
+
+
+def test_the_epochs_of_one_that_comes_to_its_end_are_known() -> None:
+    tuned = FakeRun(rate=2000, windows_per_epoch=5, ends_after=7)
+    turns = taken(FakeRun(), tuned)
+    assert turns.ended == {"tuned"}
+    assert turns.seen["tuned"].loader is not None
+    assert turns.seen["tuned"].loader.epochs == 2
 
 
 def test_a_contestant_that_fails_is_named_and_not_started_again():
