@@ -23,7 +23,6 @@ from autotune.trials.trial import DIVERGES, Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
-    NUDGED,
     TUNED,
     Verdict,
     decide,
@@ -39,8 +38,10 @@ STEPS_PER_TURN = 2.5
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
-# How long the nudged program may take for as many, where the losses part.
-NUDGED_SECONDS = 30.0
+# How long the controls may take for as many, where the losses part, and how many there are where
+# samples are read with other random numbers: these take a training now here, now there.
+CONTROL_SECONDS = 30.0
+STREAMS = 3
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
@@ -74,7 +75,7 @@ def judge(
 
     verdict = decided()
     if (steps := _steps_that_part(verdict)) > 0:
-        turns.losses[NUDGED] = _nudged_losses(context, steps)
+        turns.controls = _controls(context, best.config, steps)
         verdict = decided()
     if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
@@ -118,12 +119,23 @@ def _steps_that_part(verdict: Verdict) -> int:
     return max((each.steps for each in parted), default=0)
 
 
-def _nudged_losses(context: Context, steps: int) -> list[float]:
-    """Losses of the program as it is, its weights moved in their last digits."""
-    context.listener.stage("looking how far rounding alone takes the training")
+def _controls(context: Context, config: Config, steps: int) -> list[list[float]]:
+    """Losses of the program as it is, its weights moved in their last digits, and its samples read
+    with other random numbers where `config` has other workers read them.
+    """
+    context.listener.stage("looking how far chance alone takes the training")
+    ends = time.monotonic() + CONTROL_SECONDS
+    if "num_workers" not in config:
+        return [_control(context, steps, ends, stream=0)]
+    found: list[list[float]] = []
+    while len(found) < STREAMS and time.monotonic() < ends:
+        found.append(_control(context, steps, ends, stream=len(found) + 1))
+    return found
+
+
+def _control(context: Context, steps: int, ends: float, *, stream: int) -> list[float]:
     losses: list[float] = []
-    ends = time.monotonic() + NUDGED_SECONDS
-    run = context.bench.start(nudge=NUDGE)
+    run = context.bench.start(nudge=NUDGE, stream=stream)
     try:
         while len(losses) < steps and time.monotonic() < ends:
             losses += run.window(0.0).losses

@@ -83,7 +83,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         seed_everything(job.seed)
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
-        setup.nudge = job.nudge
+        setup.nudge, setup.stream = job.nudge, job.stream
         with intercepted(
             setup,
             line,

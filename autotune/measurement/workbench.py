@@ -107,6 +107,7 @@ class Workbench:
         sources: Mapping[str, str] | None = None,
         injected: bool = False,
         nudge: float = 0.0,
+        stream: int = 0,
         compiles: bool = False,
         phases: bool = False,
     ) -> ProcessRun:
@@ -114,7 +115,8 @@ class Workbench:
         files' own.
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
-        `nudge`, weights begin moved by so much of themselves. With `compiles`, `sources` use
+        `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
+        other random numbers. With `compiles`, `sources` use
         torch.compile, as `config` may. With `phases`, windows say what their time was spent on.
         """
         job = Job(
@@ -126,6 +128,7 @@ class Workbench:
             objects=self._target.objects,
             injected=injected,
             nudge=nudge,
+            stream=stream,
             compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )

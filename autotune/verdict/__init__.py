@@ -9,7 +9,7 @@ from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
-from autotune.verdict.contestants import BASELINE, DELIVERED, NUDGED, TUNED, parity_in_turns
+from autotune.verdict.contestants import BASELINE, DELIVERED, TUNED, parity_in_turns
 from autotune.verdict.parity import Parity
 from autotune.workload.seen import Seen
 
@@ -17,7 +17,6 @@ __all__ = [
     "BASELINE",
     "DELIVERED",
     "ENDED",
-    "NUDGED",
     "TUNED",
     "Delivered",
     "Parity",
@@ -123,7 +122,7 @@ def decide(
 
     Args:
         turns: of "baseline", "tuned" and, where there is an emitted program, "delivered"; with the
-            losses of "nudged", where it was run.
+            losses of its controls, where they were run.
         config: the best settings found; empty where none beat the program's own.
         cores: cores that the programs may use.
         unobserved: which settings a run did not have, in sentences; asked of the emitted program.

@@ -10,8 +10,6 @@ from autotune.workload.seen import Seen
 
 # The contestants, as turns and results name them.
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
-# Whose losses say how far rounding alone takes the training: the program as it is, nudged.
-NUDGED = "nudged"
 # Where samples come in another order, losses that part by up to so many bands say nothing; chosen,
 # not measured.
 ORDER_BANDS = 2.0
@@ -30,10 +28,10 @@ def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
     seen = turns.seen.get(BASELINE)
     if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
         semantics = Semantics.EQUIVALENT
-    baseline, own, nudged = (turns.losses.get(each, ()) for each in (BASELINE, name, NUDGED))
+    baseline, own = (turns.losses.get(each, ()) for each in (BASELINE, name))
     skipped = turns.skipped.get(name, 0)
     late = max(0, skipped - turns.skipped.get(BASELINE, 0))
-    found = parity(baseline, own, semantics, nudged=nudged, late=late)
+    found = parity(baseline, own, semantics, controls=turns.controls, late=late)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)

@@ -11,8 +11,8 @@ from autotune.measurement.losses import LOSSES_WANTED
 
 _PART, _STEP = "The losses part", "Step "
 _CHAOTIC = (
-    "Rounding alone takes this training about as far: whether it is the same cannot be told by its "
-    "losses."
+    "Chance alone (rounding, other random numbers) takes this training about as far: whether it is "
+    "the same cannot be told by its losses."
 )
 FEWEST_STEPS = 20
 # The same numbers: another order of additions moves the last digits, and training makes more of it
@@ -40,12 +40,13 @@ FLOOR = 0.1  # of the first loss: near zero, differences are relative to this
 # 23, the more the losses scatter. Three quarters of the learning rate were found as before.
 LAG_STEPS, LAG_WIDTHS = 15, 2
 
-# Some trainings are taken apart by rounding alone. Where weights moved by this share of themselves
-# (some units in the last place of float32) take the losses at least half as far, what parts them
-# may be chance, and nothing is said: neither that it is the same training nor that it is another.
-# Half was chosen, not measured; `photos` is the one program on which it was tried.
+# Some trainings are taken apart by rounding alone, or by other random numbers in reading samples,
+# which other workers have. Where weights moved by this share of themselves (some units in the last
+# place of float32), or such numbers, take the losses at least half as far, what parts them may be
+# chance, and nothing is said: neither that it is the same training nor that it is another. Half was
+# chosen, not measured.
 NUDGE = 1e-6
-TIMES_NUDGED = 2.0
+TIMES_BY_CHANCE = 2.0
 
 # Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
 # before it shows in the course. Pitman and Morgan's test of two paired variances (Biometrika 31,
@@ -92,7 +93,7 @@ def parity(
     tuned: Sequence[float],
     semantics: Semantics,
     *,
-    nudged: Sequence[float] = (),
+    controls: Sequence[Sequence[float]] = (),
     late: int = 0,
 ) -> Parity:
     """Compare the losses of two runs with the same seed, step by step from their first step on.
@@ -102,8 +103,9 @@ def parity(
             `LOSSES_WANTED`, of which not every step's is read, they are only to be numbers.
         tuned: the same of the run with the settings; what one has more than the other is left out.
         semantics: what the settings may change, the furthest-reaching of them.
-        nudged: the same of the program as it is with its weights moved by `NUDGE`; only one of as
-            many steps says something.
+        controls: the same of the program as it is where chance alone is another: its weights moved
+            by `NUDGE`, its samples read with other random numbers. Only those of as many steps say
+            something.
         late: steps that a GradScaler left out of the tuned training, beyond those of the baseline's
             own: by up to as many its course may lag.
     """
@@ -132,24 +134,26 @@ def parity(
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
     largest, band = _furthest(first, second, late)
-    same, reason = _judge(first, second, _kept(semantics, first, nudged), largest, band)
+    same, reason = _judge(first, second, _kept(semantics, first, controls), largest, band)
     if reason.startswith(_PART) and _scatter_ratio(first, second) is None:
-        apart, by_rounding = (_apart(first, other[:steps]) for other in (second, nudged))
-        if apart <= TIMES_NUDGED * by_rounding:
+        by_chance = max((_apart(first, other[:steps]) for other in controls), default=0.0)
+        if _apart(first, second) <= TIMES_BY_CHANCE * by_chance:
             return found(None, f"{reason} {_CHAOTIC}", largest, band)
     return found(same, reason, largest, band)
 
 
 def may_be_chance(same: bool | None, reason: str) -> bool:
-    """Whether a run with nudged weights could say more than that it is another training."""
+    """Whether controls could say more than that it is another training."""
     return same is False and reason.startswith((_PART, _STEP))
 
 
-def _kept(semantics: Semantics, first: Sequence[float], nudged: Sequence[float]) -> Semantics:
+def _kept(
+    semantics: Semantics, first: Sequence[float], controls: Sequence[Sequence[float]]
+) -> Semantics:
     """`semantics`; where the random numbers of a program are others in each run, no loss is the
     same.
     """
-    other = bool(nudged) and _first_difference(first[:1], nudged[:1]) is not None
+    other = any(_first_difference(first[:1], control[:1]) is not None for control in controls)
     return Semantics.EQUIVALENT if other and semantics is Semantics.IDENTICAL else semantics
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from autotune.workload import feeding
+from autotune.workload import feeding, restreaming
 from autotune.workload.clock import CudaClock, HostClock, Untimed
 from autotune.workload.conversation import Conversation
 from autotune.workload.drawing import deliver
@@ -53,6 +53,8 @@ def intercepted(
     )
     for seam in (loader, model, backward, optimizer, *([copies] if has_gpu else [])):
         seam.install(live)
+    if setup.stream:
+        restreaming.install(live)
     try:
         yield live
     finally:

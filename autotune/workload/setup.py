@@ -35,6 +35,8 @@ class Setup:
         set_to_none: `zero_grad` frees gradients, whatever the program passes; None leaves it be.
         nudge: weights are moved at random by this share of themselves before they are trained; no
             knob's doing, but how far rounding alone would take the training is seen by it.
+        stream: if not 0, samples are read with other random numbers than the program's, others for
+            each number; to see how far those alone would take the training.
     """
 
     process: list[Callable[[], None]] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Setup:
     prefetch_to_device: bool = False
     set_to_none: bool | None = None
     nudge: float = 0.0
+    stream: int = 0
 
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:

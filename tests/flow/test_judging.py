@@ -1,4 +1,4 @@
-"""Losses that part are held against how far rounding alone takes the training."""
+"""Losses that part are held against how far chance alone takes the training."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,8 +26,24 @@ def window(*losses: float) -> Window:
     return Window(mode=AS_IS, steps=len(losses), samples=1, seconds=0.1, losses=losses)
 
 
-def nudged_losses(*windows: Window, end: Window | None = None) -> list[float]:
-    """Losses of a nudged program that runs for these windows and then ends."""
+def controls(
+    *windows: Window, end: Window | None = None, config: Config | None = None
+) -> list[list[float]]:
+    """Losses of controls that each run for these windows and then end; the streams that they read
+    from are appended.
+    """
+    streams: list[float] = []
+
+    def start(*, nudge: float, stream: int) -> Any:
+        assert nudge == NUDGE
+        streams.append(stream)
+        return SimpleNamespace(window=_runs_on(windows, end), kill=lambda: None)
+
+    context: Any = SimpleNamespace(listener=Listener(), bench=SimpleNamespace(start=start))
+    return [*judging._controls(context, config or {"threads": 1}, 3), streams]
+
+
+def _runs_on(windows: tuple[Window, ...], end: Window | None) -> Any:
     given = iter(windows)
 
     def run_on(_seconds: float) -> Window:
@@ -35,20 +51,21 @@ def nudged_losses(*windows: Window, end: Window | None = None) -> list[float]:
             raise RunEnded(Failure(kind="ended", reason="It ended."), end)
         return found
 
-    def start(*, nudge: float) -> Any:
-        assert nudge == NUDGE
-        return SimpleNamespace(window=run_on, kill=lambda: None)
-
-    context: Any = SimpleNamespace(listener=Listener(), bench=SimpleNamespace(start=start))
-    return judging._nudged_losses(context, 3)
+    return run_on
 
 
-def test_the_nudged_program_is_run_for_as_many_losses() -> None:
-    assert nudged_losses(window(3.0), window(2.0), window(1.0), window(0.5)) == [3.0, 2.0, 1.0]
+def test_a_control_is_run_for_as_many_losses() -> None:
+    found = controls(window(3.0), window(2.0), window(1.0), window(0.5))
+    assert found == [[3.0, 2.0, 1.0], [0]]
 
 
-def test_a_nudged_program_that_ends_has_those_that_there_are() -> None:
-    assert nudged_losses(window(3.0), end=window(2.0)) == [3.0, 2.0]
+def test_a_control_that_ends_has_those_that_there_are() -> None:
+    assert controls(window(3.0), end=window(2.0)) == [[3.0, 2.0], [0]]
+
+
+def test_where_other_workers_read_several_controls_read_with_other_random_numbers() -> None:
+    found = controls(window(3.0), window(2.0), window(1.0), config={"num_workers": 2})
+    assert found == [[3.0, 2.0, 1.0]] * 3 + [[1, 2, 3]]
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:

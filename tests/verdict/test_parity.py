@@ -136,9 +136,9 @@ def test_settings_that_promise_the_same_numbers_are_held_to_it(baseline):
 def test_a_program_whose_random_numbers_differ_in_each_run_has_no_same_numbers(baseline):
     other, third = train(stream=1), train(stream=2)
     assert parity(baseline, other, Semantics.IDENTICAL).same_training is False
-    assert parity(baseline, other, Semantics.IDENTICAL, nudged=third).same_training is True
+    assert parity(baseline, other, Semantics.IDENTICAL, controls=[third]).same_training is True
     alike = [each * (1 + 1e-7) for each in baseline]
-    assert parity(baseline, other, Semantics.IDENTICAL, nudged=alike).same_training is False
+    assert parity(baseline, other, Semantics.IDENTICAL, controls=[alike]).same_training is False
 
 
 def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
@@ -147,13 +147,13 @@ def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     bumped = [each + (0.3 if 100 <= step < 140 else 0) for step, each in enumerate(first)]
     nudged = [each - (0.2 if 60 <= step < 90 else 0) for step, each in enumerate(first)]
     assert parity(first, bumped, EQUIVALENT).same_training is False
-    told = parity(first, bumped, EQUIVALENT, nudged=nudged)
+    told = parity(first, bumped, EQUIVALENT, controls=[first, nudged])
     assert told.same_training is None
-    assert "Rounding alone" in told.reason
-    assert parity(first, bumped, EQUIVALENT, nudged=first).same_training is False
-    assert parity(first, bumped, EQUIVALENT, nudged=nudged[:90]).same_training is False
+    assert "Chance alone" in told.reason
+    assert parity(first, bumped, EQUIVALENT, controls=[first]).same_training is False
+    assert parity(first, bumped, EQUIVALENT, controls=[nudged[:90]]).same_training is False
     far = [each + (0.9 if step >= 100 else 0) for step, each in enumerate(first)]
-    assert parity(first, far, EQUIVALENT, nudged=nudged).same_training is False
+    assert parity(first, far, EQUIVALENT, controls=[nudged]).same_training is False
 
 
 def test_too_few_steps_say_nothing(baseline):

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,20 +54,64 @@ def capture(layer: Layer, target: Path) -> None:
     Raises:
         OSError: it does not fit, or the run is gone; `target` is then incomplete.
     """
-    tree = target / "tree"
-    tree.mkdir(parents=True)
-    taken = _Capture(tree=tree, room_bytes=int(shutil.disk_usage(target).free * FREE_SPACE_SHARE))
-    if layer.way is Way.OVERLAY:
-        process, mounted = json.loads((layer.root / MOUNTED).read_text())
-        # The run's mounts are seen through its process; its writes may even be in its memory.
-        inside = f"/proc/{process}/root"
-        for path, upper in mounted:
-            _take(taken, path, Path(inside + upper), Path(inside + path), whole=False)
-    else:
-        written = layer.root / "upper"
-        _take(taken, "", written, written, whole=False)
+    (target / "tree").mkdir(parents=True)
+    taken = _into(target)
+    for path, upper, shown in _written_below(layer):
+        _take(taken, path, upper, shown, whole=False)
+    if layer.way is not Way.OVERLAY:
         taken.deleted += [marker.read_text() for marker in (layer.root / "hidden").iterdir()]
     (target / "deleted.json").write_text(json.dumps(taken.deleted))
+
+
+def written(layer: Layer) -> frozenset[str]:
+    """The regular files that the live run of `layer` has made or changed so far, as the program
+    knows them; none where the run is gone.
+    """
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for path, upper, _ in _written_below(layer):
+            for directory, _, names in os.walk(upper):
+                inner = path + directory[len(str(upper)) :]
+                files = (name for name in names if _is_regular(os.path.join(directory, name)))
+                found += [f"{inner}/{name}" for name in files]
+    return frozenset(found)
+
+
+def add(layer: Layer, target: Path, paths: Iterable[str]) -> None:
+    """Copy some of the files that the live run of `layer` has written to what `target` holds.
+
+    Raises:
+        OSError: they do not fit, or the run is gone; those that were copied are whole.
+    """
+    taken = _into(target)
+    shown = {path: shown for path, _, shown in _written_below(layer)}
+    for path in paths:
+        root = max((each for each in shown if path.startswith(f"{each}/")), key=len)
+        taken.keep(path, shown[root] / path[len(root) + 1 :])
+
+
+def _into(target: Path) -> _Capture:
+    room = int(shutil.disk_usage(target).free * FREE_SPACE_SHARE)
+    return _Capture(tree=target / "tree", room_bytes=room)
+
+
+def _written_below(layer: Layer) -> list[tuple[str, Path, Path]]:
+    """Each directory that the run of `layer` writes below: its name in the program, where the
+    writes are, and the directory as the run sees it.
+    """
+    if layer.way is not Way.OVERLAY:
+        return [("", layer.root / "upper", layer.root / "upper")]
+    process, mounted = json.loads((layer.root / MOUNTED).read_text())
+    # The run's mounts are seen through its process; its writes may even be in its memory.
+    inside = f"/proc/{process}/root"
+    return [(path, Path(inside + upper), Path(inside + path)) for path, upper in mounted]
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def copy_file(source: Path, target: Path) -> None:

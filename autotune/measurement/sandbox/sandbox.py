@@ -128,6 +128,25 @@ class Sandbox:
         self._prepared = target
         return True
 
+    def written(self, layer: Layer) -> frozenset[str]:
+        """The files that the live run of `layer` has written so far, below what is protected."""
+        return prepared.written(layer)
+
+    def keep_more(self, layer: Layer, paths: Iterable[str]) -> bool:
+        """Keep also these files, which the run of `layer` has written since, for the layers after
+        it; no other run may be live.
+
+        Returns:
+            Whether they were kept, all of them.
+        """
+        if self._prepared is None:
+            return False
+        try:
+            prepared.add(layer, self._prepared, paths)
+        except OSError:
+            return False
+        return True
+
     def forget_prepared(self) -> None:
         """Start the layers from now on from the files as they are.
 

@@ -1,0 +1,63 @@
+"""Reading samples with other random numbers than the program's own, as other workers would."""
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+
+from autotune.workload.live import Live
+
+_FETCHERS: tuple[Any, ...] = (_MapDatasetFetcher, _IterableDatasetFetcher)
+
+
+def install(live: Live) -> None:
+    """Have whatever reads batches, here and in workers, draw from random numbers of its own.
+
+    As with workers, reading then uses up none of the training's.
+    """
+    for fetcher in _FETCHERS:
+        live.patch(fetcher, "fetch", _apart(fetcher.fetch, live.setup.stream))
+
+
+def _apart(fetch: Callable[..., Any], stream: int) -> Callable[..., Any]:
+    states: dict[int, Any] = {}  # of each process: a worker begins with its own
+
+    def drawn(self: Any, indices: Any) -> Any:
+        before, process = _states(), os.getpid()
+        if process in states:
+            _restore(states[process])
+        else:
+            _seed((torch.initial_seed() + stream) % 2**32)
+        try:
+            return fetch(self, indices)
+        finally:
+            states[process] = _states()
+            _restore(before)
+
+    return drawn
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _states() -> tuple[Any, ...]:
+    """Of the streams that samples are drawn from on the host."""
+    numpy: Any = sys.modules.get("numpy")
+    of_numpy = numpy.random.get_state() if numpy is not None else None
+    return random.getstate(), of_numpy, torch.get_rng_state()
+
+
+def _restore(states: tuple[Any, ...]) -> None:
+    of_python, of_numpy, of_torch = states
+    random.setstate(of_python)
+    if of_numpy is not None:
+        sys.modules["numpy"].random.set_state(of_numpy)
+    torch.set_rng_state(of_torch)
