@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,6 +241,13 @@ def _tuned(build: Callable[..., Trainer], result: Result) -> Trainer:
     return trainer
 
 
+def _call(folders: Sequence[str], pickled: bytes, config: Config) -> None:
+    import cloudpickle
+
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    cloudpickle.loads(pickled)(config)
+
+
 def _train(build: Callable[..., Trainer], config: Config) -> None:
     """What a measured process does in the place of a script."""
     trainer = build(config=config, progress=False)
@@ -249,10 +257,13 @@ def _train(build: Callable[..., Trainer], config: Config) -> None:
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
+    """`function`, to be called where what it is made of may be imported from wherever it is here."""
     import cloudpickle
 
+    folders = [os.path.abspath(folder) for folder in sys.path]
     try:
-        return bytes(cloudpickle.dumps(function))
+        pickled = bytes(cloudpickle.dumps(function))
+        return bytes(cloudpickle.dumps(functools.partial(_call, folders, pickled)))
     except Exception as error:  # whatever the user's own objects raise
         raise UsageError(
             "the model, the dataset or a function of the training cannot be sent to another"

@@ -59,6 +59,18 @@ def test_objects_of_the_main_module_are_tuned_and_come_back_as_they_were(tmp_pat
     assert ran.stdout.strip().endswith("fine")
 
 
+def test_objects_may_come_from_a_file_beside_the_script(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("def train(config):\n    print('trained', config)\n")
+    made = "import pickle, sys, shapes; from autotune.api import _pickled; "
+    made += "open('made', 'wb').write(_pickled(shapes.train))"
+    (tmp_path / "script.py").write_text(made)
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
+    elsewhere = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))({'threads': 1})"
+    command = [sys.executable, "-P", "-c", elsewhere, tmp_path / "made"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == "trained {'threads': 1}\n"
+
+
 def test_importing_autotune_loads_neither_torch_nor_optuna() -> None:
     code = "import autotune, sys; print(*{'torch', 'optuna', 'libcst'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

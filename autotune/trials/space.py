@@ -87,6 +87,12 @@ class Space:
             fixed={**self.fixed, **{each: whole[each] for each in gone}},
         )
 
+    def admits(self, config: Config) -> bool:
+        """Whether all of `config` is among what may be tried: an earlier search may have tried
+        more.
+        """
+        return all(value in self.choices.get(name, ()) for name, value in config.items())
+
     def difference(self, chosen: Config) -> dict[str, Value]:
         """What of `chosen` differs from the program's own and means something beside the rest."""
         whole = {**self.fixed, **self.own, **chosen}

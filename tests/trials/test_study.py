@@ -145,6 +145,16 @@ def test_what_another_space_of_the_same_program_gave_is_remembered(tmp_path: Pat
     assert len(study(tmp_path / "study.journal").trials) == 4
 
 
+def test_what_a_later_search_leaves_out_is_not_its_best(tmp_path: Path) -> None:
+    with study(tmp_path / "study.journal") as first:
+        search(first, joint)
+        assert first.best is not None and first.best.config["channels_last"] is True
+    without = replace(SPACE, choices={"num_workers": (0, 3, 8), "threads": (1, 2)})
+    with study(tmp_path / "study.journal", space=without) as again:
+        assert all("channels_last" not in each.trial.config for each in again.ranked)
+        assert again.best is not None
+
+
 @pytest.mark.parametrize("kind", ["busy", "no_space"])
 def test_a_failure_that_passes_is_forgotten(tmp_path: Path, kind: str) -> None:
     searched = study(tmp_path / "study.journal")

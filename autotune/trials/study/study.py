@@ -163,8 +163,11 @@ class Study:
 
     @property
     def ranked(self) -> list[Ranked]:
-        """The measured trials that fit into memory, the one that is most likely fastest first."""
-        return self._planner.ranked(self.trials)
+        """The measured trials that fit into memory and that this search may hand back, the one that
+        is most likely fastest first.
+        """
+        ranked = self._planner.ranked(self.trials)
+        return [each for each in ranked if self._space.admits(each.trial.config)]
 
     @property
     def too_dear(self) -> str:
@@ -232,7 +235,7 @@ class Study:
         for other, running in begun(self._found):
             if other != number and running == config:
                 return f"trial {other}"
-        if any(value not in self._space.choices[name] for name, value in config.items()):
+        if not self._space.admits(config):
             return "it is not among what this search may try"
         return "it takes too long" if self._planner.is_late(config, seconds_left) else ""
 
