@@ -257,7 +257,7 @@ def _train(build: Callable[..., Trainer], config: Config) -> None:
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
-    """`function`, to be called where what it is made of may be imported from wherever it is here."""
+    """`function`, to be called where all that can be imported here can be imported too."""
     import cloudpickle
 
     folders = [os.path.abspath(folder) for folder in sys.path]

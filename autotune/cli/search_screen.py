@@ -57,6 +57,8 @@ def banner(verdict: Verdict) -> Line:
         return [("No answer. ", "bad"), verdict.reason]
     if verdict.is_undecided:
         return [("Undecided. ", "warn"), verdict.reason]
+    if verdict.trains_otherwise:
+        return [("Another training. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
         return [("Nothing to gain. ", "strong"), verdict.reason]
     speedup = verdict.speedup
@@ -157,12 +159,11 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
 
 
 def _training(parity: Parity) -> str:
-    if parity.same_training is None or parity.max_relative_loss_difference is None:
+    if not parity.same_training or parity.max_relative_loss_difference is None:
         return parity.reason or "there were too few steps to compare the losses"
-    said = "the same" if parity.same_training else "not the same"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"{said}: over {wording.counted(parity.steps, 'step')} the losses differ by "
+        f"the same: over {wording.counted(parity.steps, 'step')} the losses differ by "
         f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
         f"{wording.skipped(parity)}"
     )
@@ -212,6 +213,9 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         what = "try again when the machine is quieter; the search goes on where it stopped"
         if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
             command = retyped(result.command)
+    elif verdict.trains_otherwise:
+        what = "look at both losses in the report; to have it all the same, allow it"
+        command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):
         quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
         what = f"give it more time{quieter}, {open_question}; the search goes on where it stopped"

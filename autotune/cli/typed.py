@@ -18,7 +18,9 @@ def typed(*words: str, whole: bool = False) -> str:
     return f"{_called(whole=whole)} {shlex.join(words)}"
 
 
-def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -> str:
+def retyped(
+    command: Sequence[str], *, as_command: str = "", budget: str = "", allow: str = ""
+) -> str:
     """A command of before once more, every flag and argument kept but what is given here, and
     `--fresh`: it is to go on.
 
@@ -26,6 +28,7 @@ def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -
         command: as in `sys.argv`.
         as_command: the command instead of its own ("search").
         budget: the budget instead of its own.
+        allow: what may change, instead of its own.
     """
     words = list(command[1:])
     own = words.index("--") if "--" in words else len(words)
@@ -36,6 +39,8 @@ def retyped(command: Sequence[str], *, as_command: str = "", budget: str = "") -
         flags[place : place + 1] = [as_command]
     if budget:
         flags = [*_without(flags, "--budget"), "--budget", budget]
+    if allow:
+        flags = [*_without(flags, "--allow"), "--allow", allow]
     return typed(*flags, *arguments)
 
 

@@ -9,7 +9,7 @@ from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.emitting import tried_out
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import doubts, unconfirmed
-from autotune.knobs.knob import Config
+from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
@@ -71,6 +71,7 @@ def judge(
             cores=context.machine.cores,
             unobserved=lambda seen: unconfirmed(best.config, seen),
             edits=emission.edits,
+            may_differ=context.options.allow is Semantics.DIFFERENT,
         )
 
     verdict = decided()

@@ -1,5 +1,6 @@
 """Best against baseline, measured in turns: is it faster, and is it the same training?"""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,15 @@ class Verdict:
         return self.outcome == "no_gain" and between
 
     @property
+    def trains_otherwise(self) -> bool:
+        """Whether there is a gain that is not handed back, since it is another training."""
+        faster = self.speedup is not None and self.speedup.low > 1
+        parity = self.parity
+        other = parity is not None and parity.same_training is False
+        compared = parity is not None and parity.max_relative_loss_difference is not None
+        return self.outcome == "no_gain" and faster and other and compared
+
+    @property
     def is_rough(self) -> bool:
         """Whether there is a gain, but how much is hardly known."""
         speedup = self.speedup
@@ -117,6 +127,7 @@ def decide(
     cores: int,
     unobserved: Callable[[Seen], Sequence[str]],
     edits: Sequence[EditOutcome] = (),
+    may_differ: bool = False,
 ) -> Verdict:
     """The verdict on `config`, from the turns of the program as it is, tuned, and as emitted.
 
@@ -127,13 +138,15 @@ def decide(
         cores: cores that the programs may use.
         unobserved: which settings a run did not have, in sentences; asked of the emitted program.
         edits: what became of the edits, for the reason why nothing was emitted.
+        may_differ: another training was allowed.
     """
     rounds, left_out = _fair_rounds(turns, cores)
     speedup = _speedup(rounds, TUNED)
-    same = parity_in_turns(turns, config, TUNED) if speedup else None
+    trained = functools.partial(parity_in_turns, turns, config, may_differ=may_differ)
+    same = trained(TUNED) if speedup else None
     delivered = _delivered(turns, rounds, unobserved, edits) if config else None
     if delivered and speedup and turns.losses.get(DELIVERED):
-        delivered = _compared(delivered, parity_in_turns(turns, config, DELIVERED))
+        delivered = _compared(delivered, trained(DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
     return Verdict(
         outcome=outcome,

@@ -1,5 +1,6 @@
 """Who takes turns in the last stage, and whether one of them trained the same as the first."""
 
+import math
 from dataclasses import replace
 
 from autotune.knobs import by_name
@@ -17,10 +18,13 @@ _OTHER_ORDER = (
     "But the samples come in another order, each worker reading its part of the stream: losses of "
     "single steps cannot be compared."
 )
+_ALLOWED = "Another training was allowed."
 
 
-def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
-    """Whether the contestant `name` trained as the program as it is did, with settings `config`."""
+def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
+    """Whether the contestant `name` trained as the program as it is did, with settings `config`;
+    one that trains otherwise, and may, is not called another training.
+    """
     order = list(Semantics)
     semantics = max(
         (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
@@ -35,6 +39,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str) -> Parity:
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)
+    if may_differ and found.same_training is False and all(map(math.isfinite, own)):
+        found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     return replace(found, skipped_steps=skipped)
 
 

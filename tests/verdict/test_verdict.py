@@ -57,9 +57,29 @@ def turns(*, rounds=LOOKS[-1], noise=0.02, starved=0, losses=None, **rates):
     )
 
 
-def judged(taken, config=None, missing=(), edits=()):
+def judged(taken, config=None, missing=(), edits=(), *, may_differ=False):
     given = CONFIG if config is None else config
-    return decide(taken, given, cores=2, unobserved=lambda seen: missing, edits=edits)
+    return decide(
+        taken,
+        given,
+        cores=2,
+        unobserved=lambda seen: missing,
+        edits=edits,
+        may_differ=may_differ,
+    )
+
+
+def test_another_training_is_handed_back_only_where_that_was_allowed():
+    taken = turns(baseline=1000, tuned=2000, losses={"tuned": [2 * each for each in CURVE]})
+    refused = judged(taken)
+    assert refused.outcome == "no_gain" and refused.trains_otherwise
+    allowed = judged(taken, may_differ=True)
+    assert allowed.outcome == "faster" and not allowed.trains_otherwise
+    assert allowed.parity.same_training is None
+    assert "Another training was allowed." in allowed.parity.reason
+    taken.losses["tuned"] = [math.nan for _ in CURVE]
+    broken = judged(taken, may_differ=True)
+    assert broken.outcome == "no_gain" and not broken.trains_otherwise
 
 
 def test_a_clear_gain_is_claimed_with_its_interval():
