@@ -22,6 +22,8 @@ from autotune.workload.target import Target
 PROFILE_SHARE, PROFILE_SECONDS = 0.12, (4.0, 20.0)
 # The first step may be waited for longer: a program may load its data for minutes.
 START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
+# A first epoch that fills a cache of files is gone through once, if it takes no longer.
+FILL_SHARE, FILL_SECONDS = 0.25, (10.0, 300.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45

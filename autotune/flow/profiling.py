@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import MeasurementError, ProgramError
-from autotune.flow.context import PROFILE_SECONDS, PROFILE_SHARE, Context
+from autotune.flow.context import (
+    FILL_SECONDS,
+    FILL_SHARE,
+    PROFILE_SECONDS,
+    PROFILE_SHARE,
+    Context,
+)
 from autotune.flow.mending import cure
 from autotune.listener import Listener
 from autotune.machine import CPU, detect
@@ -15,6 +21,7 @@ from autotune.machine import with_gpu as machine_with_gpu
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
+from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
@@ -77,6 +84,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *_doubts(windows, baseline.losses, cores),
         *doubts_of_device(ablation.telemetry),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
+        *doubts_of_cache(ablation.filled, context.target.directory),
     )
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, lines=ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
@@ -118,6 +126,12 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,
         only_loop=only,
+        fill=lambda run, windows: context.bench.fill(
+            run,
+            windows,
+            limit_seconds=context.seconds(FILL_SHARE, FILL_SECONDS),
+            told=lambda: context.listener.stage("waiting until its cache of files is full"),
+        ),
     )
 
 

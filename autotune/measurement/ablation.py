@@ -12,6 +12,7 @@ from autotune.measurement.benchmark import (
     warm_up,
 )
 from autotune.measurement.doubts import starved
+from autotune.measurement.filling import Filled
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled
@@ -34,13 +35,16 @@ LINES_SHARE = 0.1  # besides: looking at the program's lines
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
+Fill = Callable[[ProcessRun, list[Window]], Filled | None]
+
 
 @dataclass(slots=True, kw_only=True)
 class Ablation:
     """The windows of each mode, and why a mode has none; `ended` says that the program finished.
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
-    the program's own functions a step then waited for.
+    the program's own functions a step then waited for, `filled` the cache that its first epoch
+    made.
     """
 
     seen: Seen
@@ -51,6 +55,7 @@ class Ablation:
     ended: bool = False
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
+    filled: Filled | None = None
 
 
 def ablate(
@@ -61,6 +66,7 @@ def ablate(
     warm_seconds: float = WARM_LIMIT_SECONDS,
     deadline: float = math.inf,
     only_loop: bool = True,
+    fill: Fill | None = None,
 ) -> Ablation:
     """Time a program in each mode for `seconds` in all, as it is for the larger part.
 
@@ -71,6 +77,8 @@ def ablate(
         warm_seconds: limit of the warm-up.
         deadline: `time.monotonic()` after which no mode is timed again.
         only_loop: whether to make do with a training loop that another one follows.
+        fill: is given the first run once it is warm, and its windows so far, to let it go on until
+            its first epoch has left what later ones read.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is, or another training
@@ -82,7 +90,7 @@ def ablate(
         run = start()
         try:
             if ablation is None:
-                ablation = _begin(run, warm_seconds)
+                ablation = _begin(run, warm_seconds, fill)
                 if ablation.ended:
                     continue
             for mode in _modes(ablation):
@@ -119,13 +127,14 @@ def _modes(ablation: Ablation) -> tuple[str, ...]:
     return tuple(mode for mode in SHARES if mode != REPLAY_HOST or ablation.seen.device != "cpu")
 
 
-def _begin(run: ProcessRun, warm_seconds: float) -> Ablation:
+def _begin(run: ProcessRun, warm_seconds: float, fill: Fill | None = None) -> Ablation:
     """Warm the first run up. What a program that ends meanwhile gave is its time as it is."""
     run.await_first_step()
     ablation = Ablation(seen=run.seen(), warm=[], startup_seconds=run.startup_seconds)
     ahead = fetched_ahead(ablation.seen)
     try:
         warm_up(run, ablation.warm, drain_batches=ahead, limit_seconds=warm_seconds)
+        ablation.filled = fill(run, ablation.warm) if fill else None
         ablation.seen = run.seen()
     except RunEnded as end:
         given = [*ablation.warm, *([end.window] if end.window is not None else [])]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from autotune.knobs.knob import Config
+from autotune.measurement.filling import Filled, fill
 from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
 from autotune.measurement.measurement import Failure
@@ -27,6 +28,7 @@ from autotune.measurement.sandbox import (
 )
 from autotune.workload.seen import LoaderKey
 from autotune.workload.target import Target
+from autotune.workload.window import Window
 
 # A program may load its data for minutes before its first step; what it took once, times this, is
 # its limit after that.
@@ -75,6 +77,7 @@ class Workbench:
         self._layers: dict[int, Layer] = {}
         self._longest_start_seconds: float | None = None
         self._prepared_untried = False
+        self._before_training: frozenset[str] | None = None
         self.training_loader: LoaderKey | None = None
         self.passed_loops = 0  # training loops before the one that is measured
 
@@ -170,9 +173,38 @@ class Workbench:
         run.await_first_step(waited)
         run.limit(self._first_start_limit_seconds / 2)  # a step need not import anything
         if self._longest_start_seconds is None:
-            self._prepared_untried = self._sandbox.keep_prepared(self._layers[run.pid])
+            layer = self._layers[run.pid]
+            self._prepared_untried = self._sandbox.keep_prepared(layer)
+            self._before_training = self._sandbox.written(layer)
+        else:
+            self._before_training = None  # it begins with what was kept
         self._longest_start_seconds = run.startup_seconds
         return run
+
+    def fill(
+        self,
+        run: ProcessRun,
+        windows: list[Window],
+        *,
+        limit_seconds: float,
+        told: Callable[[], None],
+    ) -> Filled | None:
+        """Let the observed run go on until it has filled its cache of files, and keep that for all
+        later runs; see `filling.fill`.
+        """
+        layer, before = self._layers[run.pid], self._before_training
+        if before is None:
+            return None
+        filled = fill(
+            run,
+            windows,
+            made=lambda: self._sandbox.written(layer) - before,
+            limit_seconds=limit_seconds,
+            told=told,
+        )
+        if filled is None or not filled.full:
+            return filled
+        return replace(filled, full=self._sandbox.keep_more(layer, filled.files))
 
     def _limit_seconds(self, *, compiles: bool) -> float:
         if self._longest_start_seconds is None:

@@ -1,0 +1,103 @@
+"""A first epoch in which the program fills a cache of files: what comes after it is what counts."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
+from autotune.measurement.process import ProcessRun
+from autotune.profiling.profile import Doubt
+from autotune.workload.window import Window
+
+# A cache gains files with nearly every batch, from the first on; logs and checkpoints do not.
+FEWEST_FILES, FILES_PER_STEP = 8, 0.5
+# It is full when so many windows in a row have made no file.
+QUIET_WINDOWS = 2
+# In a folder a cache has several files of one kind; what is alone there may be a checkpoint, from
+# which a run would go on.
+FEWEST_ALIKE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """Files that a program made while it trained its first batches.
+
+    Attributes:
+        files: of the cache, as the program knows them.
+        seconds: for how long it was let go on for that.
+        full: it made no more of them at the end.
+    """
+
+    files: tuple[str, ...]
+    seconds: float
+    full: bool
+
+
+def fill(
+    run: ProcessRun,
+    windows: list[Window],
+    *,
+    made: Callable[[], Iterable[str]],
+    limit_seconds: float,
+    told: Callable[[], None],
+) -> Filled | None:
+    """Let a warm run go on until it makes no more files of a cache; None where it makes none.
+
+    Args:
+        run: of the program as it is.
+        windows: of it so far; those that follow are added, so that none is lost where it ends.
+        made: the files that it has made since its first step.
+        limit_seconds: how long it may go on.
+        told: is called before it goes on.
+
+    Raises:
+        RunEnded: it ended or failed meanwhile.
+    """
+    began = time.monotonic()
+    files = cache_of(made())
+    if len(files) < max(FEWEST_FILES, FILES_PER_STEP * sum(each.steps for each in windows)):
+        return None
+    told()
+    quiet = 0
+    while quiet < QUIET_WINDOWS and time.monotonic() - began < limit_seconds:
+        windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
+        before, files = files, cache_of(made())
+        quiet = quiet + 1 if len(files) == len(before) else 0
+    seconds = time.monotonic() - began
+    return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS)
+
+
+def cache_of(files: Iterable[str]) -> tuple[str, ...]:
+    """Those of `files` that have others of their kind beside them."""
+    kinds = {file: (os.path.dirname(file), os.path.splitext(file)[1]) for file in files}
+    alike = Counter(kinds.values())
+    return tuple(sorted(file for file, kind in kinds.items() if alike[kind] >= FEWEST_ALIKE))
+
+
+def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
+    """What is to be known of a program that fills a cache of files in its first epoch."""
+    if filled is None:
+        return ()
+    folder, kind = os.path.split(filled.files[0])[0], os.path.splitext(filled.files[0])[1]
+    near = os.path.relpath(folder, directory)
+    where = folder if near.startswith("..") else near
+    files = f"It makes files as it first reads its samples ({len(filled.files)} so far, such as "
+    files += f"*{kind} in {where})"
+    if filled.full:
+        doubt = Doubt(
+            name="cache filled",
+            evidence=f"{files}: after {filled.seconds:.0f} s it made no more, and what is measured "
+            "is what comes then. Where they are not there yet, the first epoch takes longer.",
+            advice="Nothing is to be done: every run here finds them.",
+        )
+    else:
+        doubt = Doubt(
+            name="first epoch",
+            evidence=f"{files}, and went on after {filled.seconds:.0f} s: where later epochs read "
+            "them, all figures are of the first epoch alone.",
+            advice="Train for one epoch yourself, so that they are there, or give it a larger "
+            "budget.",
+        )
+    return (doubt,)

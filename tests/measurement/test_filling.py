@@ -1,0 +1,103 @@
+"""A cache of files that a first epoch fills is filled once, and what comes after it is measured."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from autotune.measurement.filling import Filled, cache_of, doubts_of_cache, fill
+from autotune.measurement.process import ProcessRun
+from autotune.measurement.workbench import Workbench
+from autotune.workload.target import load_target
+from autotune.workload.window import AS_IS, Window
+from tests.workload.programs import PLAIN
+
+CACHED = PLAIN.replace("range(50)", "range(50000)").replace(
+    "loader = DataLoader(dataset, batch_size=32",
+    """
+from pathlib import Path
+
+class Cached(torch.utils.data.Dataset):
+    def __len__(self):
+        return 120
+    def __getitem__(self, index):
+        kept = Path("cache") / f"{index}.pt"
+        if not kept.exists():
+            print("made", flush=True)
+            kept.parent.mkdir(exist_ok=True)
+            torch.save(dataset[index], kept)
+        return torch.load(kept)
+
+loader = DataLoader(Cached(), batch_size=2""",
+)
+
+
+class FakeRun:
+    """Makes files in its first windows: `made` of them in each, then none."""
+
+    def __init__(self, *made: int) -> None:
+        self.made = list(made)
+        self.files: set[str] = set()
+
+    def window(self, _seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        count = self.made.pop(0) if self.made else 0
+        self.files |= {f"/data/{len(self.files) + each}.npy" for each in range(count)}
+        return Window(mode=mode, steps=steps, samples=1, seconds=0.1)
+
+
+def filled(run: FakeRun, limit_seconds: float = 60.0) -> tuple[Filled | None, list[Window]]:
+    windows = [run.window(0.3, steps=3)]
+    found = fill(
+        cast("ProcessRun", run),
+        windows,
+        made=lambda: run.files,
+        limit_seconds=limit_seconds,
+        told=lambda: None,
+    )
+    return found, windows
+
+
+def test_a_run_goes_on_until_no_more_files_are_made() -> None:
+    found, windows = filled(FakeRun(12, 12, 0, 6))
+    assert found is not None and found.full
+    assert len(found.files) == 30
+    assert len(windows) == 1 + 1 + 1 + 1 + 2
+
+
+def test_a_program_that_makes_few_files_has_no_cache() -> None:
+    assert filled(FakeRun(7)) == (None, [FakeRun(7).window(0.3, steps=3)])
+    run = FakeRun(8)
+    windows = [run.window(0.3, steps=17)]
+    made = cast("ProcessRun", run)
+    assert not fill(made, windows, made=lambda: run.files, limit_seconds=1, told=lambda: None)
+
+
+def test_a_cache_that_is_not_full_in_time_is_said() -> None:
+    found, _ = filled(FakeRun(12, 12, 12), limit_seconds=0.0)
+    assert found is not None and not found.full
+    (doubt,) = doubts_of_cache(found, "/")
+    assert doubt.name == "first epoch"
+    assert "*.npy in data" in doubt.evidence
+
+
+def test_a_checkpoint_is_not_of_the_cache() -> None:
+    samples = [f"/p/cache/{each}.pt" for each in range(5)]
+    assert cache_of([*samples, "/p/last.pt", "/p/log.csv", "/p/log.txt"]) == tuple(samples)
+
+
+@pytest.mark.usefixtures("lent_zygote")
+def test_later_runs_find_the_cache_and_the_users_folder_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(CACHED)
+    with Workbench(load_target(path)) as bench:
+        run = bench.observe()
+        windows = [run.window(0.0, steps=10)]
+        found = bench.fill(run, windows, limit_seconds=60.0, told=lambda: None)
+        assert found is not None and found.full
+        assert sum(window.steps for window in windows) > 60
+        run.kill()
+        again = bench.start()
+        again.window(0.0, steps=70)
+        assert "made" not in again.output()
+        again.kill()
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
