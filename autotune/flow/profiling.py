@@ -28,11 +28,14 @@ from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
 from autotune.profiling.build import build_profile, with_gpu
-from autotune.profiling.course import doubts_of_course
+from autotune.profiling.course import doubts_of_course, doubts_of_other_loops
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.source import missing_from_recipe
+from autotune.source.edits import Place
+from autotune.source.other_training import not_reached
+from autotune.workload.seen import Seen
 from autotune.workload.target import SCRIPT, Target
 from autotune.workload.window import AS_IS, Window
 
@@ -83,8 +86,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     doubts = (
         *_doubts(windows, baseline.losses, cores),
         *doubts_of_device(ablation.telemetry),
-        *doubts_of_course(ablation.seen, ended_early=ablation.ended),
-        *doubts_of_cache(ablation.filled, context.target.directory),
+        *_doubts_of_program(context.target, ablation),
     )
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, lines=ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
@@ -133,6 +135,23 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
             told=lambda: context.listener.stage("waiting until its cache of files is full"),
         ),
     )
+
+
+def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
+    return (
+        *doubts_of_course(ablation.seen, ended_early=ablation.ended),
+        *doubts_of_other_loops(_other_loops(target, ablation.seen)),
+        *doubts_of_cache(ablation.filled, target.directory),
+    )
+
+
+def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
+    """Training loops in the program's files that were not reached."""
+    places = seen.places
+    if seen.passed_loops or not target.path or not places.backwards:
+        return ()  # those that were passed are not told apart
+    known = (places.loader, places.optimizer, places.forward, *places.backwards)
+    return not_reached(target.texts(each.path for each in known if each), places.backwards)
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:

@@ -1,6 +1,10 @@
 """Courses of a training that its figures cannot be read without."""
 
+import os
+from collections.abc import Sequence
+
 from autotune.profiling.profile import SHORT_RUN, Doubt
+from autotune.source.edits import Place
 from autotune.workload.seen import Seen
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
@@ -49,6 +53,27 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
             )
         )
     return tuple(found)
+
+
+def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
+    """What must be known of a program that has training loops (at `places`) that were not
+    reached.
+    """
+    if not places:
+        return ()
+    at = " and ".join(f"{os.path.basename(each.path)}:{each.line}" for each in places)
+    several = len(places) > 1
+    loops = "other training loops" if several else "another training loop"
+    return (
+        Doubt(
+            name="other loop",
+            evidence=f"The program has {loops} ({at}), which "
+            f"{'were' if several else 'was'} not reached while it was observed: what "
+            f"{'they take' if several else 'it takes'} is in none of the figures.",
+            advice="Where that is most of the training, let it come sooner (fewer epochs of this "
+            "one) and measure again.",
+        ),
+    )
 
 
 def _later_loop(passed: int) -> Doubt:

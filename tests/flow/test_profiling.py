@@ -41,7 +41,7 @@ def profiled(
         machine=builders.machine(),
         bench=SimpleNamespace(observe=None, call=lambda *_: 0.2, passed_loops=0),
         options=Options(),
-        target=SimpleNamespace(path="/home/ada/train.py"),
+        target=SimpleNamespace(path="/home/ada/train.py", directory="/home/ada"),
         seconds=lambda *_: 1.0,
         warm_seconds=1.0,
         trials_deadline=0.0,

@@ -1,0 +1,52 @@
+"""Training loops that a run did not reach are found in the source."""
+
+import pytest
+
+from autotune.source.edits import Place
+from autotune.source.other_training import not_reached
+
+TWO_PHASES = """\
+def teach(net, feed, optimizer):
+    for epoch in range(9):
+        for x, y in feed:
+            loss = loss_of(net(x), y)
+            if scaler:
+                scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            optimizer.step()
+
+
+def distil(net, feed, optimizer):
+    for x, y in feed:
+        loss_of(net(x), y).backward()
+        optimizer.step()
+
+
+def gradients(net, feed):
+    for x, y in feed:
+        loss_of(net(x), y).backward()
+"""
+
+
+def lines(*seen: int, text: str = TWO_PHASES) -> list[int]:
+    places = [Place(path="run.py", line=line) for line in seen]
+    return [each.line for each in not_reached({"run.py": text}, places)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "left"), [((6,), [14]), ((8,), [14]), ((14,), [6]), ((6, 14), [])]
+)
+def test_a_loop_that_trains_and_was_not_seen_is_named(
+    seen: tuple[int, ...], left: list[int]
+) -> None:
+    assert lines(*seen) == left
+
+
+def test_loops_that_follow_each_other_at_the_top_are_two() -> None:
+    loop = "for x in {}:\n    loss(x).backward()\n    optimizer.step()\n"
+    assert lines(2, text=loop.format("warm") + loop.format("real")) == [5]
+
+
+def test_what_is_no_python_says_nothing() -> None:
+    assert lines(1, text="%matplotlib inline") == []
