@@ -28,7 +28,7 @@ from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
 from autotune.profiling.build import build_profile, with_gpu
-from autotune.profiling.course import doubts_of_course, doubts_of_other_loops
+from autotune.profiling.course import doubts_of_course, doubts_of_other_loops, doubts_of_threads
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
@@ -142,6 +142,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *doubts_of_cache(ablation.filled, target.directory),
+        *doubts_of_threads(ablation.lines),
     )
 
 

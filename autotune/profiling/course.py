@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from autotune.profiling.profile import SHORT_RUN, Doubt
 from autotune.source.edits import Place
 from autotune.workload.seen import Seen
+from autotune.workload.window import BESIDE, BusyLine
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3
@@ -72,6 +73,25 @@ def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
             f"{'they take' if several else 'it takes'} is in none of the figures.",
             advice="Where that is most of the training, let it come sooner (fewer epochs of this "
             "one) and measure again.",
+        ),
+    )
+
+
+def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:
+    """What must be known of a program whose own threads compute beside its training."""
+    beside = next((line for line in lines if line.phase == BESIDE), None)
+    if beside is None:
+        return ()
+    place = f"{beside.function}, {os.path.basename(beside.path)}:{beside.line}"
+    return (
+        Doubt(
+            name="thread beside",
+            evidence=f"A thread of the program's own ({place}) computes meanwhile, for "
+            f"{100 * min(1.0, beside.share):.0f} % of the time. Two threads of one process run "
+            "Python in turns: each of the phases above may be longer for it, by more than what "
+            "waits for that thread.",
+            advice="Have another process do that work (the workers of a DataLoader), where it is "
+            "Python's.",
         ),
     )
 

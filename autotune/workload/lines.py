@@ -1,4 +1,6 @@
-"""Which of the program's own functions a step waits for, by looking at its stack every so often."""
+"""Which of the program's own functions a step waits for, by looking at its stack every so often;
+and which compute beside it.
+"""
 
 import os
 import sys
@@ -12,6 +14,7 @@ from autotune.workload import seams
 from autotune.workload.framework import framework_at
 from autotune.workload.live import Live
 from autotune.workload.places import is_users
+from autotune.workload.threads import ThreadsBeside
 from autotune.workload.window import BusyLine
 
 EVERY_SECONDS = 0.002
@@ -32,18 +35,22 @@ class Sampling:
         self._seen: Counter[tuple[str, CodeType]] = Counter()
         self._lines: dict[tuple[str, CodeType], Counter[int]] = {}
         self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._beside: ThreadsBeside | None = None
 
     def begin(self) -> None:
         """See `Watch`."""
         self._thread.start()
 
     def end(self) -> tuple[BusyLine, ...]:
-        """See `Watch`: those that took most first; none where there was too little to see."""
+        """See `Watch`: those that took most first, none where there was too little to see; then
+        threads beside.
+        """
         self._over.set()
         self._thread.join(_STOP_SECONDS)
+        beside = self._beside.busy() if self._beside else ()
         if self._looks < FEWEST_LOOKS:
-            return ()
-        return tuple(
+            return beside
+        waited_for = tuple(
             BusyLine(
                 phase=phase,
                 path=os.path.abspath(code.co_filename),
@@ -54,10 +61,14 @@ class Sampling:
             for (phase, code), count in self._seen.most_common()
             if count >= LEAST_SHARE * self._looks
         )
+        return (*waited_for, *beside)
 
     def _look_on(self) -> None:
+        beside = self._beside = ThreadsBeside(self._live.thread)
         while not self._over.wait(EVERY_SECONDS):
-            frame = sys._current_frames().get(self._live.thread)
+            frames = sys._current_frames()
+            beside.note(frames)
+            frame = frames.get(self._live.thread)
             if frame is not None and not self._live.pace.away:
                 self._looks += 1
                 self._note(frame)

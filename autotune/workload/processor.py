@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TypedDict
 
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Spent(TypedDict):
@@ -68,7 +68,7 @@ def _children_seconds() -> float:
         fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
         ticks += sum(map(int, fields[11:15]))
         waiting += _children_of(pid)
-    return ended.children_user + ended.children_system + ticks / _TICKS_PER_SECOND
+    return ended.children_user + ended.children_system + ticks / TICKS_PER_SECOND
 
 
 def _children_of(pid: int) -> list[int]:
@@ -98,7 +98,7 @@ def _busy_and_stolen_seconds() -> tuple[float, float]:
             user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
             busy += user + nice + system + irq + softirq
             stolen += steal
-    return busy / _TICKS_PER_SECOND, stolen / _TICKS_PER_SECOND
+    return busy / TICKS_PER_SECOND, stolen / TICKS_PER_SECOND
 
 
 def _delayed_seconds() -> float:

@@ -40,13 +40,17 @@ class Allocator:
     out_of_memories: int | None = None
 
 
+BESIDE = "beside"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyLine:
     """A function of the program's own, the line in it that was seen most, and the share of a step
     in which it was the innermost of them.
 
     `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
-    for.
+    for, and `BESIDE` for a thread of the program's own that computes meanwhile: its share is of
+    processor time.
     """
 
     phase: str

@@ -1,0 +1,68 @@
+"""Threads of the program's own that compute beside the one that trains."""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from types import CodeType, FrameType
+
+from autotune.workload.places import is_users
+from autotune.workload.processor import TICKS_PER_SECOND, read_text
+from autotune.workload.window import BESIDE, BusyLine
+
+# Less of a core than this is bookkeeping: a progress bar, a logger, a thread that mostly waits.
+LEAST_SHARE = 0.25
+
+
+class ThreadsBeside:
+    """What Python threads other than `training` and the one that looks spend, and where.
+
+    Made where looking begins; `note` is given the threads' frames every so often.
+    """
+
+    def __init__(self, training: int) -> None:
+        self._not_meant = {training, threading.get_ident()}
+        self._began = time.monotonic()
+        self._before = self._spent()
+        self._seen: dict[int, Counter[tuple[CodeType, int]]] = {}
+
+    def note(self, frames: Mapping[int, FrameType]) -> None:
+        """Where each of them is now, of the program's own lines the innermost."""
+        for thread, innermost in frames.items():
+            if thread in self._not_meant:
+                continue
+            frame: FrameType | None = innermost
+            while frame is not None and not is_users(frame.f_code.co_filename):
+                frame = frame.f_back
+            if frame is not None:
+                seen = self._seen.setdefault(thread, Counter())
+                seen[frame.f_code, frame.f_lineno] += 1
+
+    def busy(self) -> tuple[BusyLine, ...]:
+        """Those that compute, with the line where they were met most often."""
+        wall, spent = time.monotonic() - self._began, self._spent()
+        found = []
+        for thread, seen in self._seen.items():
+            share = (spent.get(thread, 0.0) - self._before.get(thread, 0.0)) / wall
+            (code, line), _ = seen.most_common(1)[0]
+            if share >= LEAST_SHARE:
+                path = os.path.abspath(code.co_filename)
+                name = code.co_name
+                found.append(
+                    BusyLine(phase=BESIDE, path=path, line=line, function=name, share=share)
+                )
+        return tuple(sorted(found, key=lambda each: -each.share))
+
+    def _spent(self) -> dict[int, float]:
+        """Processor seconds of each thread that Python knows."""
+        return {
+            each.ident: _seconds(each.native_id)
+            for each in threading.enumerate()
+            if each.ident is not None and each.native_id is not None
+        }
+
+
+def _seconds(native: int) -> float:
+    fields = read_text(f"/proc/self/task/{native}/stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / TICKS_PER_SECOND
