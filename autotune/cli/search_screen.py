@@ -7,7 +7,7 @@ from autotune.cli.console import Console, Line, Piece
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
 from autotune.cli.typed import retyped, shown_path, typed
 from autotune.measurement.measurement import Failure
-from autotune.outputs import wording
+from autotune.outputs import EARLIER, wording
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import ENDED, Parity, Ratio, Verdict
@@ -48,6 +48,10 @@ def show_search(
     if folder is None:
         return
     show_files(console, folder, (*_FILES, f"{result.target.name}_tuned.py"))
+    if verdict.outcome != "faster" and (folder / EARLIER / "tuned.toml").exists():
+        console.say(
+            f"A faster program of an earlier search is kept in {shown_path(folder / EARLIER)}/"
+        )
     _show_next(console, result, verdict, folder)
 
 

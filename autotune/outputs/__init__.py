@@ -2,6 +2,7 @@
 program.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.errors import UsageError
@@ -21,11 +22,15 @@ class NotWrittenError(UsageError):
         self.result = result
 
 
+# Where a faster program goes that a search found before one that found none.
+EARLIER = "earlier"
+
+
 def write_outputs(
     result: Result, emission: Emission, target: Target, out: Path
 ) -> tuple[Path, ...]:
     """Write all that `result` gives below `out`, and remove what an earlier run left there and this
-    one does not give.
+    one does not give; a faster program is kept below `EARLIER` where this one gives none.
 
     Returns:
         The files written.
@@ -48,6 +53,8 @@ def _write(result: Result, emission: Emission, target: Target, out: Path) -> tup
     )
     written = [document, report]
     if result.verdict is not None:  # whatever happens next, no old patch lies by a new answer
+        if result.verdict.outcome != "faster" and settings.exists():
+            _keep_earlier(out, (document, report, settings, patch, program))
         for stale in (settings, patch, program):
             stale.unlink(missing_ok=True)
     if result.verdict is not None and result.verdict.outcome == "faster":
@@ -59,3 +66,17 @@ def _write(result: Result, emission: Emission, target: Target, out: Path) -> tup
     write_report(result, report)
     write_document(result, document)
     return tuple(written)
+
+
+def _keep_earlier(out: Path, files: Sequence[Path]) -> None:
+    earlier = out / EARLIER
+    try:
+        earlier.mkdir(exist_ok=True)
+        for file in files:
+            (earlier / file.name).unlink(missing_ok=True)
+            if file.exists():
+                file.replace(earlier / file.name)
+    except OSError as error:
+        raise UsageError(
+            f"{earlier} cannot be written: {error.strerror}", "Free it, or name another --out."
+        ) from error

@@ -7,7 +7,27 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import UsageError
+from autotune.outputs import EARLIER, write_outputs
+from autotune.outputs.patch import Emission
 from autotune.outputs.writing import ensure_room, room, write_whole
+from autotune.workload.target import Target
+from tests import builders
+
+
+def test_a_faster_program_is_kept_where_a_later_search_finds_none(tmp_path: Path) -> None:
+    target = Target(kind="script", path="/p/train.py", directory="/p")
+    faster, emission = builders.search_result(), Emission(program="tuned = True\n", patch="a patch")
+    written = {
+        each.name: each.read_bytes() for each in write_outputs(faster, emission, target, tmp_path)
+    }
+    assert {"tuned.patch", "tuned.toml", "train_tuned.py"} <= written.keys()
+
+    for _ in range(2):
+        write_outputs(builders.failed_result(), Emission(), target, tmp_path)
+
+    assert not (tmp_path / "tuned.patch").exists()
+    kept = {each.name: each.read_bytes() for each in (tmp_path / EARLIER).iterdir()}
+    assert kept == written
 
 
 def test_a_folder_is_made_and_left_empty(tmp_path: Path) -> None:
