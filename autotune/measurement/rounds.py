@@ -71,6 +71,7 @@ class Round:
     def take(self, contestants: Mapping[str, Start]) -> float:
         """All of it; the seconds that another such round takes, with as few turns as may be."""
         began = time.monotonic()
+        self._contestants = contestants
         for name in contestants:
             self._turns.windows[name].append([])
         try:
@@ -138,6 +139,8 @@ class Round:
             self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
             self._leave(name, end, while_entering=True)
+            if name in self._turns.failures and name not in list(self._contestants)[:2]:
+                del self._warm[name]  # the two that matter go on without it
         else:
             run.pause()
         self._keep_losses(name, warm)
@@ -200,11 +203,14 @@ class Round:
             self._turns.windows[name][-1].append(window)
 
     def _count_whole_runs(self) -> None:
-        """Where a program ended before its first turn, all that each of them ran is one turn."""
-        if any(self._turns.windows[name][-1] for name in self._warm):
+        """Where a program ended before its first turn, all that each of them ran is one turn; where
+        one failed, there is none.
+        """
+        failed = self._turns.failures.keys() & self._warm
+        if failed or any(self._turns.windows[name][-1] for name in self._warm):
             return
         for name, windows in self._warm.items():
-            if windows and name not in self._turns.failures:
+            if windows:
                 self._turns.windows[name][-1].append(as_one(windows))
 
     def _complete_losses(self) -> None:

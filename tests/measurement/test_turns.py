@@ -343,3 +343,27 @@ def test_of_a_program_that_ends_while_it_warms_up_all_that_it_ran_is_kept() -> N
     assert whole.steps == 2 * math.ceil(0.3 * 1000 / 10)
     assert len(turns.losses["baseline"]) == whole.steps
     assert turns.ended == {"baseline"}
+
+
+def test_a_third_that_hangs_while_it_enters_costs_the_others_no_turn() -> None:
+    hung = Failure(kind="hung", reason="It hung.")
+    broken = FakeRun(ends_after=1, ending=hung)
+    turns = take_turns(
+        {
+            "baseline": lambda: cast("ProcessRun", FakeRun()),
+            "tuned": lambda: cast("ProcessRun", FakeRun(rate=1500)),
+            "delivered": lambda: cast("ProcessRun", broken),
+        },
+        rounds=1,
+        deadline=math.inf,
+        after_round=lambda _: False,
+    )
+    assert turns.failures == {"delivered": hung}
+    assert [len(turns.windows[name][0]) for name in turns.windows] == [5, 5, 0]
+
+
+def test_where_one_of_two_hangs_while_it_enters_there_is_no_turn() -> None:
+    hung = Failure(kind="hung", reason="It hung.")
+    turns = taken(FakeRun(), FakeRun(ends_after=1, ending=hung))
+    assert turns.failures == {"tuned": hung}
+    assert turns.windows == {"baseline": [[]], "tuned": [[]]}
