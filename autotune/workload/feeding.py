@@ -38,7 +38,8 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     An epoch that is begun goes on in the next call: where epochs are short, workers would do
     nothing but start.
     """
-    iterator = live.drained or live.training_iterator
+    # Asked for their truth, they would say how long they are, which not every one can.
+    iterator = live.training_iterator if live.drained is None else live.drained
     if iterator is None:
         return "the program has no DataLoader"
     if live.drawn_in_thread:  # an iterator is for one thread

@@ -523,3 +523,34 @@ def test_a_dataset_with_modules_for_transforms_does_not_change(tmp_path: Path) -
     assert not unobserved(config, seen) and not unobserved(config, later)
     assert "no second epoch was begun while" in unconfirmed(config, seen)[0]
     assert not unconfirmed(config, later)
+
+
+def test_a_stream_of_which_nobody_knows_the_length_is_drained_again(tmp_path: Path) -> None:
+    text = program("""
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(dataset)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for x, y in DataLoader(Stream(), batch_size=20):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    short = [RunWindow(seconds=0.0, mode=DRAIN)] * 25
+    reports = run(text, steps(5), *short, folder=tmp_path)
+    assert [window.steps for window in reports[2:] if isinstance(window, Window)] == [1] * 25
+
+
+def test_a_model_is_exported_between_two_steps(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch",
+        "def export():\n"
+        "    size = torch.export.Dim('size', min=2, max=64)\n"
+        "    torch.export.export(\n"
+        "        model, (inputs[:4],), dynamic_shapes=({0: size},), strict=False)\n"
+        "for epoch",
+    ).replace(
+        "        optimizer.step()\n", "        optimizer.step()\n        if epoch == 1: export()\n"
+    )
+    assert window_of(run(text, steps(9), folder=tmp_path)).steps == 9

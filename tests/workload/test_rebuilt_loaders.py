@@ -241,3 +241,10 @@ pl.Trainer(max_epochs=5000, accelerator="cpu").fit(Lit(), datamodule=Data())
     assert os.path.basename(seen.places.loader.path) == "train.py"
     assert seen.places.loader.line == line_of(text, "return DataLoader")
     assert (seen.loader.batch_size, seen.loader.ahead, seen.samples_per_step) == (20, 0, 20)
+
+
+def test_what_a_loader_is_built_with_can_be_read_in_its_signature(tmp_path: Path) -> None:
+    look = (
+        "import inspect\nassert 'batch_size' in inspect.signature(DataLoader.__init__).parameters\n"
+    )
+    observe(HEAD + look + "loader = DataLoader(dataset, batch_size=20)\n" + LOOP, tmp_path)

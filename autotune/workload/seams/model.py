@@ -19,7 +19,7 @@ from autotune.workload.live import Live
 from autotune.workload.outputs import in_float32
 from autotune.workload.seams import autocast
 
-_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
+_is_compiling = torch.compiler.is_compiling  # or exporting
 _is_tracing = torch._C._is_tracing
 _current_graph_task_id = torch._C._current_graph_task_id
 
@@ -183,7 +183,7 @@ def _is_no_step() -> bool:
     """Whether this call is traced, or is made by a backward pass that computes checkpointed
     activations again, under the autocast of their forward pass.
     """
-    return _is_dynamo_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
+    return _is_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
 
 
 def _is_trainable(module: nn.Module) -> bool:
