@@ -554,3 +554,38 @@ def test_a_model_is_exported_between_two_steps(tmp_path: Path) -> None:
         "        optimizer.step()\n", "        optimizer.step()\n        if epoch == 1: export()\n"
     )
     assert window_of(run(text, steps(9), folder=tmp_path)).steps == 9
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "itertools.islice(itertools.cycle(DataLoader(dataset, batch_size=32)), 100)",
+        "list(DataLoader(dataset, batch_size=32)) * 9",
+    ],
+)
+def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
+    tmp_path: Path, given: str
+) -> None:
+    text = program(f"""
+        import itertools
+        optimizer = torch.optim.AdamW(model.parameters())
+        for x, y in {given}:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    reports = run(text, steps(13), steps(21), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 3 * 200
+
+
+def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None:
+    text = program("""
+        import itertools
+        optimizer = torch.optim.AdamW(model.parameters())
+        for number, (x, y) in enumerate(itertools.cycle(DataLoader(dataset, batch_size=20))):
+            criterion(model(x), y).backward()
+            if number % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+        """)
+    assert window_of(run(text, steps(9), steps(10), folder=tmp_path)).samples == 10 * 40

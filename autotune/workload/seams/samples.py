@@ -44,11 +44,14 @@ def note_training(live: Live) -> None:
         live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
             live.discover_again()
+    leading = []
     for built, iterator, samples in live.drawn:
         built.trains = True
         if _leads(live, built):
             live.training_iterator = iterator
-            live.pace.pending_samples += samples
+            leading.append(samples)
+    live.pace.pending_samples += sum(leading)
+    live.fed.draw(len(leading))
     live.drawn.clear()
 
 
