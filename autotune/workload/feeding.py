@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader
 from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.rehearsal import rehearse
+from autotune.workload.replayed import Replayed
 from autotune.workload.seams.loader import draw, loader_of
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
@@ -23,11 +24,8 @@ def feed(live: Live, mode: str) -> str:
         return ""
     if live.batch is None or live.training_iterator is None:
         return "the program has no DataLoader whose batch could be replayed"
-    device = live.device()
-    live.kept_batches = {
-        place: batches.to_device(batch, device) if mode == REPLAY_DEVICE else batch
-        for place, batch in live.batches.items()
-    }
+    device = live.device() if mode == REPLAY_DEVICE else None
+    live.kept_batches = {place: Replayed(each, device) for place, each in live.batches.items()}
     return ""
 
 

@@ -21,6 +21,7 @@ from autotune.workload.fed import Fed
 from autotune.workload.models import Models
 from autotune.workload.outputs import Outputs
 from autotune.workload.places import calling_place
+from autotune.workload.replayed import Replayed
 from autotune.workload.seen import LoaderKey, SeenLoader
 from autotune.workload.setup import Setup
 
@@ -119,9 +120,9 @@ class Live:
     # Before each of the first backwards: which loader led, and of which each batch was, how large.
     draws: list[tuple[Place, list[tuple[Place, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
-    batch: Any = None  # one training batch
+    batch: Any = None  # one training batch, as it was drawn
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
-    kept_batches: dict[Place, Any] = field(default_factory=dict)  # what a replay feeds
+    kept_batches: dict[Place, Replayed] = field(default_factory=dict)  # what a replay feeds
     replayed: int = 0  # batches of a replay since the last step
     parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts

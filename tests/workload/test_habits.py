@@ -11,9 +11,10 @@ from torch import nn
 from autotune.knobs import by_name, unconfirmed, unobserved
 from autotune.knobs.knob import Config, Skip
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
+from autotune.workload.replayed import Replayed
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.window import DRAIN, REPLAY_HOST, Window
+from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 from tests import builders
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
 
@@ -589,3 +590,40 @@ def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None
                 optimizer.zero_grad()
         """)
     assert window_of(run(text, steps(9), steps(10), folder=tmp_path)).samples == 10 * 40
+
+
+@pytest.mark.parametrize("mode", [REPLAY_HOST, REPLAY_DEVICE])
+def test_a_batch_that_the_program_changes_is_replayed_as_it_was_drawn(
+    mode: str, tmp_path: Path
+) -> None:
+    text = program("""
+        def collate(samples):
+            x, y = torch.utils.data.default_collate(samples)
+            return {"x": x, "label": y, "above": torch.ones(())}
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for batch in DataLoader(dataset, batch_size=20, collate_fn=collate):
+                label = batch.pop("label")
+                batch["x"] *= 2
+                assert batch["above"] == 1
+                batch["above"] -= 1
+                batch["x"] = batch["x"].requires_grad_()
+                optimizer.zero_grad()
+                loss = criterion(model(batch["x"]), label)
+                loss.backward()
+                optimizer.step()
+                label -= label
+        """)
+    command = RunWindow(seconds=0.0, steps=15, mode=mode)
+    assert window_of(run(text, command, folder=tmp_path)).steps == 15
+
+
+def test_a_batch_that_stays_as_it_is_lies_where_it_lay() -> None:
+    kept = Replayed({"x": [torch.ones(2)]})
+    first, second = kept.next(), kept.next()
+    assert first["x"] is not second["x"]
+    assert first["x"][0].data_ptr() == second["x"][0].data_ptr()
+    second["x"][0] += 1
+    third, fourth = kept.next(), kept.next()
+    assert third["x"][0].tolist() == fourth["x"][0].tolist() == [1, 1]
+    assert third["x"][0].data_ptr() != fourth["x"][0].data_ptr()

@@ -15,6 +15,7 @@ from autotune.workload.ahead import CopiedAhead
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
 from autotune.workload.kept import kept_to_read
 from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.replayed import copied
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 
@@ -144,7 +145,7 @@ def _install_next(live: Live) -> None:
                 ended(now())
         live.drawn.append((built, self, batches.count_samples(batch, self._autotune_batch_size)))
         if live.discovering:
-            live.batch = live.batches[built.place] = batch
+            live.batch = live.batches[built.place] = copied(batch)
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
@@ -203,7 +204,7 @@ def _replayed(live: Live, place: Place) -> Any:
     if live.replayed > STUCK_BATCHES + STUCK_TIMES * usual:
         live.replayed = 0
         raise StopIteration
-    return live.kept_batches[place]
+    return live.kept_batches[place].next()
 
 
 def _copied_ahead(live: Live, iterator: Any) -> Any:
