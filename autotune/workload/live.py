@@ -163,8 +163,10 @@ class Live:
         _LIVES.add(self)
 
     def leave_training(self) -> None:
-        """A trained model is called without gradients."""
+        """A trained model is called without gradients: what was drawn for that was not training."""
         self.plain = False
+        if self.draw_began is not None and not (self.pace.away or self.drawn_in_thread):
+            self.clock.take_back("data")
         self.pace.leave_training(self.draw_began)
 
     def pass_over(self) -> None:
