@@ -51,6 +51,7 @@ class FakeRun:
         )
 
     def seen(self) -> Seen:
+        self.log.append("seen")
         facts = seen()
         assert facts.loader is not None
         epochs = 1 + len(self.asked) // self.windows_per_epoch
@@ -141,6 +142,15 @@ def test_the_epochs_of_one_that_comes_to_its_end_are_known() -> None:
     assert turns.ended == {"tuned"}
     assert turns.seen["tuned"].loader is not None
     assert turns.seen["tuned"].loader.epochs == 2
+
+
+def test_workers_read_nothing_ahead_between_two_turns() -> None:
+    runs = FakeRun(workers=2), FakeRun(workers=2)
+    taken(*runs)
+    for run in runs:
+        told = "".join(each[0] for each in run.log if each != "kill")
+        warming, turns = told.split("p", maxsplit=1)
+        assert warming.endswith("s") and turns.startswith("wpp" * FEWEST_TURNS_PER_PROCESS)
 
 
 def test_a_contestant_that_fails_is_named_and_not_started_again():
