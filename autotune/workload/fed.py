@@ -10,9 +10,11 @@ class Fed:
     Attributes:
         kept: some step trained on what was drawn before: with another batch, or for an earlier
             epoch, and kept (a list of batches, `itertools.cycle`).
+        miscounted: samples that the first step, which is of no window, was counted too many for.
     """
 
     kept: bool = False
+    miscounted: int = 0
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
     _waiting: int = 0  # batches that were drawn with another, and counted then

@@ -26,7 +26,7 @@ def observe(live: Live) -> Seen:
         optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
         optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
         backwards_per_step=live.backwards / steps,
-        samples_per_step=live.pace.samples / steps,
+        samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         device=live.device().type,
         device_uuid=_uuid(live.device()),
         batch=batches.describe(live.batch),

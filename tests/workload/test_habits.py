@@ -627,3 +627,16 @@ def test_a_batch_that_stays_as_it_is_lies_where_it_lay() -> None:
     third, fourth = kept.next(), kept.next()
     assert third["x"][0].tolist() == fourth["x"][0].tolist() == [1, 1]
     assert third["x"][0].data_ptr() != fourth["x"][0].data_ptr()
+
+
+def test_batches_that_a_resumed_run_passes_over_are_not_drawn_ahead(tmp_path: Path) -> None:
+    text = PLAIN.replace("=32", "=20").replace(
+        "for x, y in loader:\n",
+        "for number, (x, y) in enumerate(loader):\n"
+        "        if epoch == 0 and number < 5: continue\n",
+    )
+    reports = run(text, steps(2), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 40
+    seen = reports[-1]
+    assert isinstance(seen, Seen) and seen.loader and seen.loader.ahead == 0
+    assert seen.samples_per_step == 20

@@ -17,7 +17,7 @@ from torch import nn
 from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.outputs import in_float32
-from autotune.workload.seams import autocast
+from autotune.workload.seams import autocast, samples
 
 _is_compiling = torch.compiler.is_compiling  # or exporting
 _is_tracing = torch._C._is_tracing
@@ -265,6 +265,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         if not live.forward_begun:
             live.note_place("forward")
             live.forward_begun = True
+            samples.forget_dropped(live, (args, kwargs))
         live.models.note(module, live.pace.steps)
         autocast.note(live)
 

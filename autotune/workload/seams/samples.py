@@ -3,7 +3,10 @@
 import math
 from typing import Any
 
+import torch
+
 from autotune.source.edits import Place
+from autotune.workload import batches
 from autotune.workload.inspect import length_of
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.seams.loader import loader_of
@@ -55,6 +58,24 @@ def note_training(live: Live) -> None:
     live.drawn.clear()
 
 
+def forget_dropped(live: Live, given: Any) -> None:
+    """Where the first call of a model is given the batch that was drawn last, those before it were
+    not drawn ahead: a run that is resumed in the middle of an epoch passes over them.
+    """
+    if live.draws or len(live.drawn) < 2 or not live.beginning:
+        return
+    last = live.drawn[-1]
+    newest = batches.tensors(live.batches.get(last[0].place))
+    if any(_is_same(one, other) for one in newest for other in batches.tensors(given)):
+        live.drawn = [each for each in live.drawn if each[0].place != last[0].place] + [last]
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
+        return False
+    return one.layout == torch.strided and torch.equal(one.cpu(), other.cpu())
+
+
 def _of_last_iterators(
     drawn: list[tuple[BuiltLoader, Any, int]],
 ) -> list[tuple[BuiltLoader, Any, int]]:
@@ -100,7 +121,7 @@ def _note_ahead(live: Live, place: Place) -> None:
         first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
         live.ahead = max(0, len(first) - len(second))
         # Those drawn ahead are not trained on yet.
-        live.pace.pending_samples += sum(first) - counted - live.ahead * second[-1]
+        live.fed.miscounted = counted + live.ahead * second[-1] - sum(first)
 
 
 def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
