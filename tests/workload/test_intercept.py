@@ -828,3 +828,11 @@ def test_what_is_drawn_from_the_training_loader_for_a_validation_is_no_wait(
     window = window_of(run(text, steps(3), steps(5), folder=tmp_path))
     assert window.validations == 1
     assert window.phases["data"] <= window.seconds
+
+
+def test_a_part_that_is_called_after_the_whole_is_nudged_with_it(tmp_path: Path) -> None:
+    text = PLAIN.replace("model(x), y)\n", "model(x), y) + model[2](model[0](x)).mean()\n")
+    plain = losses(text, tmp_path, count=5)
+    nudged = losses(text, tmp_path, count=5, setup=Setup(nudge=1e-6))
+    assert nudged != plain
+    assert nudged == pytest.approx(plain, rel=1e-4)

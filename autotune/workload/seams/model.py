@@ -16,6 +16,7 @@ from torch import nn
 
 from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.nudging import nudge
 from autotune.workload.outputs import in_float32
 from autotune.workload.seams import autocast, samples
 
@@ -204,20 +205,10 @@ def set_up(live: Live, module: nn.Module) -> None:
     for change in live.setup.model:
         change(module)
     if live.setup.nudge:
-        _nudge(module, live.setup.nudge)
+        nudge(module, live.setup.nudge, live.models.nudged)
     live.models.trained.add(module)
     if live.frozen is not None and live.frozen() is module:  # it was no teacher
         live.places.pop("frozen", None)
-
-
-def _nudge(module: nn.Module, share: float) -> None:
-    """Move each weight by about `share` of itself; no random number of the program's is used up."""
-    for parameter in module.parameters():
-        if parameter.is_floating_point():
-            chance = torch.Generator(parameter.device).manual_seed(0)
-            with torch.no_grad():
-                noise = torch.empty_like(parameter).normal_(generator=chance)
-                parameter.add_(parameter * noise, alpha=share)
 
 
 def _belongs_to_step(live: Live, module: nn.Module) -> bool:
