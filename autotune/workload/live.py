@@ -99,7 +99,6 @@ class Live:
     # Since the last backward, with samples, otherwise.
     drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
     draw_began: float | None = None  # since the last step
-    training_iterator: Any = None
     drained: Any = None  # iterator of an epoch that is drawn with no model
     stranger: tuple["BuiltLoader", Any, int] | None = None  # as drawn, of one not known to train
     looked: bool = False  # a batch was computed without gradients, and none with them since
@@ -176,7 +175,7 @@ class Live:
         self.models.forget()
         self.batches.clear()
         self.places.clear()
-        self.leading_loader = self.training_iterator = self.batch = None
+        self.leading_loader = self.batch = None
         self.backwards = self.backwards_before = self.skipped = self.ahead = 0
         self.copied, self.fed = Copied(), Fed()
         self.outputs = Outputs()

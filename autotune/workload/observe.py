@@ -11,7 +11,6 @@ from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
 from autotune.workload.live import BuiltLoader, Live
-from autotune.workload.seams.loader import loader_of
 from autotune.workload.seen import Seen, SeenLoader
 
 
@@ -95,7 +94,7 @@ def _has_expandable_segments() -> bool:
 
 def _training_loader(live: Live) -> SeenLoader | None:
     built = live.leading_loader
-    loader = loader_of(live.training_iterator)
+    loader = live.fed.loader()
     if built is None or loader is None:
         return None
     seen = replace(

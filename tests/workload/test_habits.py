@@ -640,3 +640,27 @@ def test_batches_that_a_resumed_run_passes_over_are_not_drawn_ahead(tmp_path: Pa
     seen = reports[-1]
     assert isinstance(seen, Seen) and seen.loader and seen.loader.ahead == 0
     assert seen.samples_per_step == 20
+
+
+def test_workers_end_with_a_loop_that_is_left(tmp_path: Path) -> None:
+    text = program("""
+        import multiprocessing
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        loader = DataLoader(dataset, batch_size=20, num_workers=1)
+        lived = []
+        for epoch in range(3):
+            for number, (x, y) in enumerate(loader):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+                if number == 3:
+                    break
+            lived.append(len(multiprocessing.active_children()))
+        with open("lived", "w") as file:
+            print(max(lived), file=file)
+        """)
+    drained = RunWindow(seconds=0.0, mode=DRAIN)
+    run(text, steps(99), folder=tmp_path)
+    assert int((tmp_path / "lived").read_text()) == 0
+    reports = run(text, steps(4), drained, folder=tmp_path)
+    assert window_of(reports).samples == 20

@@ -67,7 +67,8 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
     setattr(iterator, BUILT, built)
     iterator._autotune_batch_size = loader.batch_size
     loader._autotune_begun = iterator._autotune_begun = getattr(loader, "_autotune_begun", 0) + 1
-    if loader_of(live.training_iterator) is loader and not _is_over(live.training_iterator, loader):
+    training = live.fed.iterator()  # none where the program has left its epoch, or ended it
+    if training is not None and loader_of(training) is loader and not _is_over(training, loader):
         live.plain = False  # the next draw is looked at
     if loader._iterator is None:
         iterator._autotune_loader = lambda: loader
@@ -115,7 +116,7 @@ def _install_next(live: Live) -> None:
     (began, ended), now = live.clock.span("data"), live.clock.now
 
     def __next__(self: Any) -> Any:
-        if live.plain and self is live.training_iterator:
+        if live.plain and self is live.fed.iterator():
             began(now())
             try:
                 batch = draw(self)
@@ -137,7 +138,7 @@ def _install_next(live: Live) -> None:
         if waits:
             began(now())
         try:
-            live.draw_began = None if self is live.training_iterator else time.perf_counter()
+            live.draw_began = None if self is live.fed.iterator() else time.perf_counter()
             given = live.kept_batches or special
             batch = _batch(live, built, self) if given else draw(self)
         finally:

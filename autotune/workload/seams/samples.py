@@ -38,7 +38,7 @@ def note_training(live: Live) -> None:
     if live.discovering and live.beginning:
         if not live.draws:
             live.drawn = _of_last_iterators(live.drawn)
-        live.training_iterator = None  # the loader that was made for the last step alone is gone
+        live.fed.let_go()  # the loader that was made for the last step alone is gone
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
         live.leading_loader = _longest(live.drawn)
@@ -51,7 +51,7 @@ def note_training(live: Live) -> None:
     for built, iterator, samples in live.drawn:
         built.trains = True
         if _leads(live, built):
-            live.training_iterator = iterator
+            live.fed.lead(iterator)
             leading.append(samples)
     live.pace.pending_samples += sum(leading)
     live.fed.draw(len(leading))
