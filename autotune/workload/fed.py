@@ -29,6 +29,7 @@ class Fed:
     miscounted: int = 0
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
+    _latest: int = 0  # samples of the last batch
     _waiting: int = 0  # batches that were drawn with another, and counted then
 
     def lead(self, iterator: Any) -> None:
@@ -39,19 +40,23 @@ class Fed:
         """The training loader is not needed any more."""
         self.iterator = self.loader = _nothing
 
-    def draw(self, batches: int) -> None:
-        """So many were drawn for a backward pass."""
-        self._passes += bool(batches)
-        self._waiting += max(0, batches - 1)
+    def draw(self, batches: list[int]) -> None:
+        """Batches of so many samples were drawn for a backward pass."""
+        if batches:
+            self._passes += 1
+            self._waiting += len(batches) - 1
+            self._latest = batches[-1]
 
     def end_step(self) -> None:
         """A step is complete."""
         self._usually, self._passes = self._passes or self._usually, 0
 
     def again(self, samples: int) -> int:
-        """What to count for a step that draws nothing, each forward of which is given `samples`."""
+        """What to count for a step that draws nothing, each forward of which is given `samples`;
+        0 where that is not known.
+        """
         self.kept = True
         if self._waiting:
             self._waiting -= 1
             return 0
-        return self._usually * samples
+        return self._usually * (samples or self._latest)

@@ -664,3 +664,17 @@ def test_workers_end_with_a_loop_that_is_left(tmp_path: Path) -> None:
     assert int((tmp_path / "lived").read_text()) == 0
     reports = run(text, steps(4), drained, folder=tmp_path)
     assert window_of(reports).samples == 20
+
+
+def test_kept_batches_of_a_compiled_step_count(tmp_path: Path) -> None:
+    text = program("""
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        @torch.compile(backend="eager")
+        def compute(x, y):
+            return criterion(model(x), y)
+        for x, y in list(DataLoader(dataset, batch_size=50)) * 9:
+            optimizer.zero_grad()
+            compute(x, y).backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(6), steps(10), folder=tmp_path)).samples == 10 * 50

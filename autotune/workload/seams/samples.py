@@ -54,7 +54,7 @@ def note_training(live: Live) -> None:
             live.fed.lead(iterator)
             leading.append(samples)
     live.pace.pending_samples += sum(leading)
-    live.fed.draw(len(leading))
+    live.fed.draw(leading)
     live.drawn.clear()
 
 
