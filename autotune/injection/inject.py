@@ -59,7 +59,8 @@ def _look(live: Live, order: Order, *, first: bool) -> None:
     if first and os.environ.get("RANK", "0") == "0":
         for missing in unobserved(order.settings, observe(live)):
             _warn(f"not in effect: {missing}")
-    live.batch = live.training_iterator = None
+    live.batch = None
+    live.fed.let_go()
     live.batches.clear()
     setup = live.setup
     if not (setup.precision or setup.prefetch_to_device or setup.micro_batches > 1):

@@ -71,6 +71,7 @@ class Round:
     def take(self, contestants: Mapping[str, Start]) -> float:
         """All of it; the seconds that another such round takes, with as few turns as may be."""
         began = time.monotonic()
+        self._contestants = contestants
         for name in contestants:
             self._turns.windows[name].append([])
         try:
@@ -138,6 +139,8 @@ class Round:
             self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
             self._leave(name, end, while_entering=True)
+            if name in self._turns.failures and name not in list(self._contestants)[:2]:
+                del self._warm[name]  # the two that matter go on without it
         else:
             run.pause()
         self._keep_losses(name, warm)
@@ -170,7 +173,8 @@ class Round:
             run = self._runs[name]
             try:
                 taken[name] = self._timed(name, run, self._lengths[name], turn)
-                self._look_again(name, run)
+                if _may_begin_its_second_epoch(self._turns.seen[name]):
+                    self._look_again(name, run)
             except RunEnded as end:
                 self._leave(name, end)
                 return False
@@ -179,7 +183,8 @@ class Round:
         return True
 
     def _timed(self, name: str, run: ProcessRun, seconds: float, turn: int) -> Window:
-        """A window of one of them.
+        """A window of one of them, after which it is paused: what its workers read ahead between
+        two windows would cost it nothing.
 
         Raises:
             RunEnded: it ended, crashed, hung or was killed.
@@ -187,6 +192,7 @@ class Round:
         """
         with sampled(self._turns.seen[name], run.pid) as device:
             window = run.window(seconds, steps=TURN_STEPS)
+            run.pause()
         before = self._turns.windows[name][-1] or self._warm[name]
         if len(self._runs) > 1 and retries_within([window], before):
             raise NotTogether
@@ -200,11 +206,14 @@ class Round:
             self._turns.windows[name][-1].append(window)
 
     def _count_whole_runs(self) -> None:
-        """Where a program ended before its first turn, all that each of them ran is one turn."""
-        if any(self._turns.windows[name][-1] for name in self._warm):
+        """Where a program ended before its first turn, all that each of them ran is one turn; where
+        one failed, there is none.
+        """
+        failed = self._turns.failures.keys() & self._warm
+        if failed or any(self._turns.windows[name][-1] for name in self._warm):
             return
         for name, windows in self._warm.items():
-            if windows and name not in self._turns.failures:
+            if windows:
                 self._turns.windows[name][-1].append(as_one(windows))
 
     def _complete_losses(self) -> None:
@@ -241,6 +250,18 @@ class Round:
 
 def _epochs(seen: Seen) -> int:
     return seen.loader.epochs if seen.loader else 0
+
+
+def _may_begin_its_second_epoch(seen: Seen) -> bool:
+    """Whether it is worth asking after a turn what is new: of workers that persist it is to be
+    known. Others would read ahead while it answers.
+    """
+    loader = seen.loader
+    return (
+        loader is not None
+        and loader.epochs <= 1
+        and (loader.persistent_workers or not loader.num_workers)
+    )
 
 
 def _bursts_seconds(seen: Seen, recent: Window) -> float:

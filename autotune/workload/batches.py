@@ -32,11 +32,15 @@ def tensors(batch: object) -> list[torch.Tensor]:
 def count_samples(batch: object, batch_size: int | None = None) -> int:
     """Samples in a batch: the first dimension of its tensors, preferring the one equal to the
     loader's batch size; in an incomplete batch the one that most of them have of those that are
-    not larger (beside rows of tokens or nodes).
+    not larger (beside rows of tokens or nodes). Lists of samples (images of several sizes) are
+    counted themselves.
     """
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
     if isinstance(first, torch.Tensor) and first.dim() and first.size(0) == batch_size:
         return batch_size  # the usual case, and the hot one
+    listed = _count_listed(batch, batch_size)
+    if listed is not None:
+        return listed
     sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
     if batch_size is not None and (batch_size in sizes or not sizes):
         return batch_size
@@ -44,6 +48,53 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     if some:
         return max((some.count(size), size) for size in some)[1]
     return sizes[0] if sizes else 1
+
+
+def _count_listed(batch: object, batch_size: int | None) -> int | None:
+    """Samples of a batch that is a list of them, or one list for each part of a sample; None where
+    it is neither, such as a list of what was stacked.
+    """
+    parts = list(batch.values()) if isinstance(batch, dict) else batch
+    if not isinstance(parts, (list, tuple)) or not parts:
+        return None
+    rows = parts is batch and _are_alike(parts)
+    listed = isinstance(parts[0], (list, tuple)) and bool(parts[0])
+    if batch_size and (
+        (rows and len(parts) == batch_size) or (listed and len(parts[0]) == batch_size)
+    ):
+        return batch_size
+    if not listed or _are_stacked(parts):
+        return None
+    if rows and not _are_alike(parts[0]):
+        return len(parts)
+    count = len(parts[0])
+    as_long = all(_length(each) == count for each in parts)
+    return count if as_long and count <= (batch_size or count) else None
+
+
+def _length(part: object) -> int | None:
+    """How many samples have such a part: a list with an entry for each, or a tensor with a row."""
+    if isinstance(part, torch.Tensor):
+        return part.shape[0] if part.dim() else None
+    return len(part) if isinstance(part, (list, tuple)) else None
+
+
+def _are_alike(samples: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether these may be so many samples, rather than the parts of one."""
+    kinds = {
+        (each.dtype, each.dim()) if isinstance(each, torch.Tensor) else type(each)
+        for each in samples
+    }
+    return len(kinds) == 1
+
+
+def _are_stacked(parts: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether all of these are tensors, in whatever containers, that hold as many samples."""
+    sizes = {
+        leaf.shape[0] if isinstance(leaf, torch.Tensor) and leaf.dim() else None
+        for leaf in pytree.tree_leaves(parts)
+    }
+    return len(sizes) == 1 and None not in sizes
 
 
 def describe(batch: object) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ class Clock(Protocol):
     def span(self, phase: str, /) -> tuple[Note, Note]:
         """What notes that a span of `phase` begins at a moment, and what notes that one ends."""
 
+    def take_back(self, phase: str, /) -> None:
+        """The last span of `phase` was of none."""
+
     def follow(self, device: "torch.device") -> None:
         """The training is known to go on there."""
 
@@ -51,6 +54,9 @@ class Untimed:
 
     def span(self, _: str) -> tuple[Note, Note]:
         return _nowhere, _nowhere
+
+    def take_back(self, _: str) -> None:
+        """There is none."""
 
     def follow(self, device: "torch.device") -> None:
         self._device = device
@@ -85,6 +91,9 @@ class _Spans:
 
     def span(self, phase: str) -> tuple[Note, Note]:
         return self._began[phase].append, self._ended[phase].append
+
+    def take_back(self, phase: str) -> None:
+        del self._began[phase][-1:], self._ended[phase][-1:]
 
     def take(self) -> list[tuple[Any, bool, str]]:
         """All that was noted, in order: moment, whether a span ends there, and its phase."""
@@ -126,7 +135,7 @@ class HostClock:
 
     def __init__(self) -> None:
         self._spans = _Spans(lambda: array("d"), lambda since, moment: moment - since)
-        self.span = self._spans.span
+        self.span, self.take_back = self._spans.span, self._spans.take_back
         self.now = time.perf_counter
 
     def follow(self, device: "torch.device") -> None:
@@ -150,7 +159,7 @@ class CudaClock:
 
     def __init__(self) -> None:
         self._spans = _Spans(list, _elapsed)
-        self.span = self._spans.span
+        self.span, self.take_back = self._spans.span, self._spans.take_back
         self._device: torch.device | None = None
         self._pool: list[torch.cuda.Event] = []  # an event is for one device
         self._edge: torch.cuda.Event | None = None  # from which the open span is counted on

@@ -14,7 +14,7 @@ from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
-from autotune.workload.seams.loader import draw, loader_of
+from autotune.workload.seams.loader import draw
 from autotune.workload.stillness import ordered, seed_order, still
 
 
@@ -24,7 +24,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     The program's own iteration goes on where it was; its random streams do not, and a dataset that
     remembers what it was asked for remembers this too: for runs that are not measured.
     """
-    loader = loader_of(live.training_iterator)
+    loader, iterator = live.fed.loader(), live.fed.iterator()
     if loader is None:
         return Unsupported(reason="the program has no DataLoader")
     kept = kept_by_loader(loader)
@@ -43,7 +43,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         moved=tuple(moved) if loader.num_workers else (),
         kept=kept,
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
-        position=(id(live.training_iterator), live.training_iterator._num_yielded),
+        position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
     )
 
 

@@ -1,13 +1,15 @@
 """How a loop is fed in a mode: one batch again and again, or its loader drained alone."""
 
 import time
+from typing import Any
 
 from torch.utils.data import DataLoader
 
 from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.rehearsal import rehearse
-from autotune.workload.seams.loader import draw, loader_of
+from autotune.workload.replayed import Replayed
+from autotune.workload.seams.loader import draw
 from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 
@@ -21,13 +23,10 @@ def feed(live: Live, mode: str) -> str:
     live.plain, live.kept_batches = False, {}
     if mode not in (REPLAY_DEVICE, REPLAY_HOST):
         return ""
-    if live.batch is None or live.training_iterator is None:
+    if live.batch is None or live.fed.loader() is None:
         return "the program has no DataLoader whose batch could be replayed"
-    device = live.device()
-    live.kept_batches = {
-        place: batches.to_device(batch, device) if mode == REPLAY_DEVICE else batch
-        for place, batch in live.batches.items()
-    }
+    device = live.device() if mode == REPLAY_DEVICE else None
+    live.kept_batches = {place: Replayed(each, device) for place, each in live.batches.items()}
     return ""
 
 
@@ -38,14 +37,17 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     An epoch that is begun goes on in the next call: where epochs are short, workers would do
     nothing but start.
     """
-    iterator = live.drained or live.training_iterator
-    if iterator is None:
+    if live.leading_loader is None:
         return "the program has no DataLoader"
     if live.drawn_in_thread:  # an iterator is for one thread
         return "a thread of the program's own draws its batches"
-    loader = loader_of(iterator)
+    loader = live.fed.loader()
     if loader is None:
         return "the program's DataLoader is gone"
+    # Asked for their truth, they would say how long they are, which not every one can.
+    iterator: Any = live.fed.iterator() if live.drained is None else live.drained
+    if iterator is None:  # the program has left its epoch
+        iterator = live.drained = DataLoader.__iter__(loader)
     ends = time.perf_counter() + seconds
     drawn = samples = 0
     fresh = False

@@ -16,6 +16,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from autotune.workload.blocks import from_an_end, repeated_blocks
 from autotune.workload.recomputing import is_checkpointed
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
+from autotune.workload.streams import kept_random_state
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
 # it, and how many datasets inside one another are looked at.
@@ -199,8 +200,11 @@ def _bytes(tensors: Iterable[torch.Tensor]) -> int:
 
 
 def length_of(sized: Any) -> int | None:
-    """How long `sized` says that it is; None where it does not."""
-    try:
-        return len(sized)
-    except Exception:  # noqa: BLE001 - the program's own, which did not ask
-        return None
+    """How long `sized` says that it is, which uses up none of the program's random numbers; None
+    where it does not say.
+    """
+    with kept_random_state():
+        try:
+            return len(sized)
+        except Exception:  # noqa: BLE001 - the program's own, which did not ask
+            return None

@@ -17,9 +17,11 @@ from autotune.workload.attributes import ABSENT, held, owner_of, put, put_back
 from autotune.workload.beat import Beat
 from autotune.workload.clock import Clock
 from autotune.workload.copied import Copied
+from autotune.workload.fed import Fed
 from autotune.workload.models import Models
 from autotune.workload.outputs import Outputs
 from autotune.workload.places import calling_place
+from autotune.workload.replayed import Replayed
 from autotune.workload.seen import LoaderKey, SeenLoader
 from autotune.workload.setup import Setup
 
@@ -97,7 +99,6 @@ class Live:
     # Since the last backward, with samples, otherwise.
     drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
     draw_began: float | None = None  # since the last step
-    training_iterator: Any = None
     drained: Any = None  # iterator of an epoch that is drawn with no model
     stranger: tuple["BuiltLoader", Any, int] | None = None  # as drawn, of one not known to train
     looked: bool = False  # a batch was computed without gradients, and none with them since
@@ -114,12 +115,13 @@ class Live:
     built_at: Counter[Place] = field(default_factory=Counter)  # how many of them, those gone too
     leading_loader: BuiltLoader | None = None  # that trained first, or is made anew at its place
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
+    fed: Fed = field(default_factory=Fed)
     # Before each of the first backwards: which loader led, and of which each batch was, how large.
     draws: list[tuple[Place, list[tuple[Place, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
-    batch: Any = None  # one training batch
+    batch: Any = None  # one training batch, as it was drawn
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
-    kept_batches: dict[Place, Any] = field(default_factory=dict)  # what a replay feeds
+    kept_batches: dict[Place, Replayed] = field(default_factory=dict)  # what a replay feeds
     replayed: int = 0  # batches of a replay since the last step
     parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
@@ -160,8 +162,10 @@ class Live:
         _LIVES.add(self)
 
     def leave_training(self) -> None:
-        """A trained model is called without gradients."""
+        """A trained model is called without gradients: what was drawn for that was not training."""
         self.plain = False
+        if self.draw_began is not None and not (self.pace.away or self.drawn_in_thread):
+            self.clock.take_back("data")
         self.pace.leave_training(self.draw_began)
 
     def pass_over(self) -> None:
@@ -171,9 +175,9 @@ class Live:
         self.models.forget()
         self.batches.clear()
         self.places.clear()
-        self.leading_loader = self.training_iterator = self.batch = None
+        self.leading_loader = self.batch = None
         self.backwards = self.backwards_before = self.skipped = self.ahead = 0
-        self.copied = Copied()
+        self.copied, self.fed = Copied(), Fed()
         self.outputs = Outputs()
         self.pace.pass_over()
 
@@ -192,10 +196,19 @@ class Live:
         """An optimizer step is complete."""
         self.draw_began, self.backwards_before = None, self.backwards
         self.others = self.replayed = 0
+        if not self.pace.pending_samples:
+            self.note_undrawn()
+        self.fed.end_step()
         if self.discovering:
             self._end_of_discovery()
         self.pace.step()
         self.plain = self._is_plain()
+
+    def note_undrawn(self) -> None:
+        """Nothing was drawn for this step; where batches are drawn ahead, it was for another."""
+        if self.leading_loader is not None and not (self.ahead or self.drawn_in_thread):
+            self.pace.pending_samples = self.fed.again(self.forward_samples)
+            self.plain = False
 
     def _end_of_discovery(self) -> None:
         """One of the first steps is complete."""
@@ -214,7 +227,8 @@ class Live:
         changes = setup.micro_batches > 1 or setup.precision or setup.prefetch_to_device
         fed = self.kept_batches or self.rehearsal or self.leading_loader is None or not self.leader
         other = self.discovering or self.elsewhere or self.drawn_in_thread or self.scaler_seen
-        return not (changes or fed or other or self.own_gradients or self.pace.away)
+        own = self.own_gradients or self.fed.kept
+        return not (changes or fed or other or own or self.pace.away)
 
     def device(self) -> torch.device:
         """Where what trains has its parameters; the CPU as long as nobody knows."""

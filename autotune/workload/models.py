@@ -4,6 +4,7 @@ import weakref
 from dataclasses import dataclass
 
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 # A model that is followed by another one after so many steps is made for a task; one that is called
 # so often in a row is there for good.
@@ -30,6 +31,7 @@ class Models:
 
     Attributes:
         trained: those that were set up as the Setup says.
+        nudged: weights that were moved a little, if the Setup says that.
         inside: what is inside an outermost module that was called, with that one's class.
         made_anew: the program makes a model for each few steps (a copy for each task of
             meta-learning), so that no model is there for good.
@@ -38,6 +40,7 @@ class Models:
 
     def __init__(self) -> None:
         self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self.nudged = WeakIdKeyDictionary()  # weights cannot be compared
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
         self.made_anew = False
         self.latest: nn.Module | None = None

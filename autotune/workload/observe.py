@@ -11,7 +11,6 @@ from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
 from autotune.workload.live import BuiltLoader, Live
-from autotune.workload.seams.loader import loader_of
 from autotune.workload.seen import Seen, SeenLoader
 
 
@@ -26,7 +25,7 @@ def observe(live: Live) -> Seen:
         optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
         optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
         backwards_per_step=live.backwards / steps,
-        samples_per_step=live.pace.samples / steps,
+        samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         device=live.device().type,
         device_uuid=_uuid(live.device()),
         batch=batches.describe(live.batch),
@@ -95,7 +94,7 @@ def _has_expandable_segments() -> bool:
 
 def _training_loader(live: Live) -> SeenLoader | None:
     built = live.leading_loader
-    loader = loader_of(live.training_iterator)
+    loader = live.fed.loader()
     if built is None or loader is None:
         return None
     seen = replace(

@@ -5,8 +5,6 @@ of the same distribution. Here every batch is read from the same state of the ra
 wherever it is read.
 """
 
-import random
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from autotune.workload.script import seed_everything
+from autotune.workload.streams import kept_random_state, random_state, set_random_state
 
 _fetch: Any = _MapDatasetFetcher.fetch
 _END: Any = object()
@@ -99,17 +98,17 @@ class _Order:
     def __iter__(self) -> Iterator[Any]:
         chosen = own = None
         while True:
-            others = _random_state()
+            others = random_state()
             try:
                 if chosen is None or own is None:
                     self._seed()
                     chosen = iter(self._sampler)
                 else:
-                    _set_random_state(*own)
+                    set_random_state(own)
                 given = next(chosen, _END)
-                own = _random_state()
+                own = random_state()
             finally:
-                _set_random_state(*others)
+                set_random_state(others)
             if given is _END:
                 return
             yield given
@@ -120,25 +119,8 @@ class _Order:
 
 def _seeded_fetch(seed: int) -> Any:
     def fetch(self: Any, index: Any) -> Any:
-        before = _random_state()
-        seed_everything(seed)
-        try:
+        with kept_random_state():  # a sampler draws from the same streams
+            seed_everything(seed)
             return _fetch(self, index)
-        finally:
-            _set_random_state(*before)  # a sampler draws from the same streams
 
     return fetch
-
-
-def _random_state() -> tuple[Any, torch.Tensor, Any]:
-    numpy: Any = sys.modules.get("numpy")
-    numpys = numpy.random.get_state() if numpy is not None else None
-    return random.getstate(), torch.get_rng_state(), numpys
-
-
-def _set_random_state(python: Any, own: torch.Tensor, numpys: Any) -> None:
-    random.setstate(python)
-    torch.set_rng_state(own)
-    if numpys is not None:
-        numpy: Any = sys.modules["numpy"]
-        numpy.random.set_state(numpys)

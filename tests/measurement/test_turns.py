@@ -51,6 +51,7 @@ class FakeRun:
         )
 
     def seen(self) -> Seen:
+        self.log.append("seen")
         facts = seen()
         assert facts.loader is not None
         epochs = 1 + len(self.asked) // self.windows_per_epoch
@@ -141,6 +142,15 @@ def test_the_epochs_of_one_that_comes_to_its_end_are_known() -> None:
     assert turns.ended == {"tuned"}
     assert turns.seen["tuned"].loader is not None
     assert turns.seen["tuned"].loader.epochs == 2
+
+
+def test_workers_read_nothing_ahead_between_two_turns() -> None:
+    runs = FakeRun(workers=2), FakeRun(workers=2)
+    taken(*runs)
+    for run in runs:
+        told = "".join(each[0] for each in run.log if each != "kill")
+        warming, turns = told.split("p", maxsplit=1)
+        assert warming.endswith("s") and turns.startswith("wpp" * FEWEST_TURNS_PER_PROCESS)
 
 
 def test_a_contestant_that_fails_is_named_and_not_started_again():
@@ -343,3 +353,27 @@ def test_of_a_program_that_ends_while_it_warms_up_all_that_it_ran_is_kept() -> N
     assert whole.steps == 2 * math.ceil(0.3 * 1000 / 10)
     assert len(turns.losses["baseline"]) == whole.steps
     assert turns.ended == {"baseline"}
+
+
+def test_a_third_that_hangs_while_it_enters_costs_the_others_no_turn() -> None:
+    hung = Failure(kind="hung", reason="It hung.")
+    broken = FakeRun(ends_after=1, ending=hung)
+    turns = take_turns(
+        {
+            "baseline": lambda: cast("ProcessRun", FakeRun()),
+            "tuned": lambda: cast("ProcessRun", FakeRun(rate=1500)),
+            "delivered": lambda: cast("ProcessRun", broken),
+        },
+        rounds=1,
+        deadline=math.inf,
+        after_round=lambda _: False,
+    )
+    assert turns.failures == {"delivered": hung}
+    assert [len(turns.windows[name][0]) for name in turns.windows] == [5, 5, 0]
+
+
+def test_where_one_of_two_hangs_while_it_enters_there_is_no_turn() -> None:
+    hung = Failure(kind="hung", reason="It hung.")
+    turns = taken(FakeRun(), FakeRun(ends_after=1, ending=hung))
+    assert turns.failures == {"tuned": hung}
+    assert turns.windows == {"baseline": [[]], "tuned": [[]]}

@@ -99,3 +99,37 @@ def test_packed_sequences_have_their_tensors_where_torch_takes_them_for_a_leaf(
         each.data_ptr() for each in whole
     ]
     assert any(each is packed.data for each in whole)
+
+
+def sample() -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """An image with four boxes in it."""
+    return torch.zeros(3, 8, 8), {"boxes": torch.zeros(4, 4), "labels": torch.zeros(4)}
+
+
+def stacked(count: int) -> torch.Tensor:
+    """A feature of so many samples."""
+    return torch.zeros(count, 2)
+
+
+@pytest.mark.parametrize(
+    ("batch", "batch_size", "samples"),
+    [
+        (tuple(zip(*[sample()] * 4, strict=True)), 4, 4),
+        (tuple(zip(*[sample()] * 2, strict=True)), 4, 2),
+        (tuple(zip(*[sample()] * 5, strict=True)), None, 5),
+        ([sample()] * 4, 4, 4),
+        ([sample()] * 3, 4, 3),
+        ([sample()[0]] * 16, 16, 16),
+        (([sample()[0]] * 5, torch.zeros(5)), None, 5),
+        ({"images": [sample()[0]] * 5, "targets": [sample()[1]] * 5}, 8, 5),
+        ([[stacked(5), stacked(5)], [stacked(5), stacked(5)]], 8, 5),  # two of each, stacked
+        ([[stacked(5), stacked(5), stacked(5)], torch.zeros(5)], None, 5),
+        ([stacked(1), torch.zeros(1)], 2, 1),
+        (([sample()[0]] * 5, torch.tensor(1.0)), 8, 3),  # as many as a tensor's rows
+        ([[], stacked(5)], 8, 5),
+    ],
+)
+def test_samples_that_lie_in_lists_are_counted(
+    batch: Any, batch_size: int | None, samples: int
+) -> None:
+    assert count_samples(batch, batch_size) == samples

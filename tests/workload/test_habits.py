@@ -11,9 +11,10 @@ from torch import nn
 from autotune.knobs import by_name, unconfirmed, unobserved
 from autotune.knobs.knob import Config, Skip
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
+from autotune.workload.replayed import Replayed
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.window import DRAIN, REPLAY_HOST, Window
+from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 from tests import builders
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
 
@@ -523,3 +524,157 @@ def test_a_dataset_with_modules_for_transforms_does_not_change(tmp_path: Path) -
     assert not unobserved(config, seen) and not unobserved(config, later)
     assert "no second epoch was begun while" in unconfirmed(config, seen)[0]
     assert not unconfirmed(config, later)
+
+
+def test_a_stream_of_which_nobody_knows_the_length_is_drained_again(tmp_path: Path) -> None:
+    text = program("""
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(dataset)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for x, y in DataLoader(Stream(), batch_size=20):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    short = [RunWindow(seconds=0.0, mode=DRAIN)] * 25
+    reports = run(text, steps(5), *short, folder=tmp_path)
+    assert [window.steps for window in reports[2:] if isinstance(window, Window)] == [1] * 25
+
+
+def test_a_model_is_exported_between_two_steps(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch",
+        "def export():\n"
+        "    size = torch.export.Dim('size', min=2, max=64)\n"
+        "    torch.export.export(\n"
+        "        model, (inputs[:4],), dynamic_shapes=({0: size},), strict=False)\n"
+        "for epoch",
+    ).replace(
+        "        optimizer.step()\n", "        optimizer.step()\n        if epoch == 1: export()\n"
+    )
+    assert window_of(run(text, steps(9), folder=tmp_path)).steps == 9
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "itertools.islice(itertools.cycle(DataLoader(dataset, batch_size=32)), 100)",
+        "list(DataLoader(dataset, batch_size=32)) * 9",
+    ],
+)
+def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
+    tmp_path: Path, given: str
+) -> None:
+    text = program(f"""
+        import itertools
+        optimizer = torch.optim.AdamW(model.parameters())
+        for x, y in {given}:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    reports = run(text, steps(13), steps(21), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 3 * 200
+
+
+def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None:
+    text = program("""
+        import itertools
+        optimizer = torch.optim.AdamW(model.parameters())
+        for number, (x, y) in enumerate(itertools.cycle(DataLoader(dataset, batch_size=20))):
+            criterion(model(x), y).backward()
+            if number % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+        """)
+    assert window_of(run(text, steps(9), steps(10), folder=tmp_path)).samples == 10 * 40
+
+
+@pytest.mark.parametrize("mode", [REPLAY_HOST, REPLAY_DEVICE])
+def test_a_batch_that_the_program_changes_is_replayed_as_it_was_drawn(
+    mode: str, tmp_path: Path
+) -> None:
+    text = program("""
+        def collate(samples):
+            x, y = torch.utils.data.default_collate(samples)
+            return {"x": x, "label": y, "above": torch.ones(())}
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(100):
+            for batch in DataLoader(dataset, batch_size=20, collate_fn=collate):
+                label = batch.pop("label")
+                batch["x"] *= 2
+                assert batch["above"] == 1
+                batch["above"] -= 1
+                batch["x"] = batch["x"].requires_grad_()
+                optimizer.zero_grad()
+                loss = criterion(model(batch["x"]), label)
+                loss.backward()
+                optimizer.step()
+                label -= label
+        """)
+    command = RunWindow(seconds=0.0, steps=15, mode=mode)
+    assert window_of(run(text, command, folder=tmp_path)).steps == 15
+
+
+def test_a_batch_that_stays_as_it_is_lies_where_it_lay() -> None:
+    kept = Replayed({"x": [torch.ones(2)]})
+    first, second = kept.next(), kept.next()
+    assert first["x"] is not second["x"]
+    assert first["x"][0].data_ptr() == second["x"][0].data_ptr()
+    second["x"][0] += 1
+    third, fourth = kept.next(), kept.next()
+    assert third["x"][0].tolist() == fourth["x"][0].tolist() == [1, 1]
+    assert third["x"][0].data_ptr() != fourth["x"][0].data_ptr()
+
+
+def test_batches_that_a_resumed_run_passes_over_are_not_drawn_ahead(tmp_path: Path) -> None:
+    text = PLAIN.replace("=32", "=20").replace(
+        "for x, y in loader:\n",
+        "for number, (x, y) in enumerate(loader):\n"
+        "        if epoch == 0 and number < 5: continue\n",
+    )
+    reports = run(text, steps(2), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 40
+    seen = reports[-1]
+    assert isinstance(seen, Seen) and seen.loader and seen.loader.ahead == 0
+    assert seen.samples_per_step == 20
+
+
+def test_workers_end_with_a_loop_that_is_left(tmp_path: Path) -> None:
+    text = program("""
+        import multiprocessing
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        loader = DataLoader(dataset, batch_size=20, num_workers=1)
+        lived = []
+        for epoch in range(3):
+            for number, (x, y) in enumerate(loader):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+                if number == 3:
+                    break
+            lived.append(len(multiprocessing.active_children()))
+        with open("lived", "w") as file:
+            print(max(lived), file=file)
+        """)
+    drained = RunWindow(seconds=0.0, mode=DRAIN)
+    run(text, steps(99), folder=tmp_path)
+    assert int((tmp_path / "lived").read_text()) == 0
+    reports = run(text, steps(4), drained, folder=tmp_path)
+    assert window_of(reports).samples == 20
+
+
+def test_kept_batches_of_a_compiled_step_count(tmp_path: Path) -> None:
+    text = program("""
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        @torch.compile(backend="eager")
+        def compute(x, y):
+            return criterion(model(x), y)
+        for x, y in list(DataLoader(dataset, batch_size=50)) * 9:
+            optimizer.zero_grad()
+            compute(x, y).backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(6), steps(10), folder=tmp_path)).samples == 10 * 50

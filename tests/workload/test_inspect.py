@@ -1,8 +1,10 @@
 """Live parts of a program as plain data."""
 
 import functools
+import random
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,13 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
 from torch.utils.hooks import RemovableHandle
 
-from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
+from autotune.workload.inspect import (
+    describe_loader,
+    describe_model,
+    describe_optimizer,
+    length_of,
+)
+from autotune.workload.streams import random_state
 
 
 def convnet() -> nn.Sequential:
@@ -242,3 +250,15 @@ class TestLoader:
         sampler = BatchSampler(SequentialSampler(data), 2, drop_last=False)
         assert describe_loader(DataLoader(data, batch_sampler=sampler)).custom_batches  # type: ignore[arg-type]
         assert describe_loader(DataLoader(data, batch_size=None)).custom_batches  # type: ignore[arg-type]
+
+
+def test_asking_how_long_something_is_uses_up_no_random_numbers() -> None:
+    class Drawn:
+        def __len__(self) -> int:
+            return int(torch.randint(9, ())) + random.randrange(9) + int(np.random.randint(9))
+
+    before = random_state()
+    length_of(Drawn())
+    after = random_state()
+    assert after[0] == before[0] and torch.equal(after[1], before[1])
+    assert np.array_equal(after[2][1], before[2][1]) and after[2][2] == before[2][2]

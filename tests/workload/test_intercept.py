@@ -813,3 +813,26 @@ def test_a_step_that_the_second_optimizer_left_out_is_none_of_the_firsts(tmp_pat
         "        scaler.step(optimizer)\n        scaler.step(other)\n        scaler.update()\n",
     )
     assert window_of(run(text, steps(6), folder=tmp_path)).skipped_steps == 0
+
+
+def test_what_is_drawn_from_the_training_loader_for_a_validation_is_no_wait(
+    tmp_path: Path,
+) -> None:
+    text = PLAIN.replace("TensorDataset(inputs, targets)\n", "Slow(inputs, targets)\n").replace(
+        "dataset =",
+        "import time\nclass Slow(TensorDataset):\n    def __getitem__(self, index):\n"
+        "        time.sleep(0.001)\n        return super().__getitem__(index)\ndataset =",
+    )
+    evaluates = "with torch.no_grad():\n    for x, y in loader: model.eval()(x)\nmodel.train()\n"
+    text += textwrap.indent(evaluates, "    ")
+    window = window_of(run(text, steps(3), steps(5), folder=tmp_path))
+    assert window.validations == 1
+    assert window.phases["data"] <= window.seconds
+
+
+def test_a_part_that_is_called_after_the_whole_is_nudged_with_it(tmp_path: Path) -> None:
+    text = PLAIN.replace("model(x), y)\n", "model(x), y) + model[2](model[0](x)).mean()\n")
+    plain = losses(text, tmp_path, count=5)
+    nudged = losses(text, tmp_path, count=5, setup=Setup(nudge=1e-6))
+    assert nudged != plain
+    assert nudged == pytest.approx(plain, rel=1e-4)

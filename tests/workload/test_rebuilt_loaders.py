@@ -11,7 +11,7 @@ from autotune.measurement.workbench import Workbench
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.target import load_target
-from tests.workload.programs import HEAD, observe
+from tests.workload.programs import HEAD, observe, run, steps, window_of
 
 # What Accelerate does (its DataLoaderShard), what Hugging Face's Trainer does before that (one line
 # for every loader), and what Lightning does to DataLoader while it calls `train_dataloader()`.
@@ -241,3 +241,16 @@ pl.Trainer(max_epochs=5000, accelerator="cpu").fit(Lit(), datamodule=Data())
     assert os.path.basename(seen.places.loader.path) == "train.py"
     assert seen.places.loader.line == line_of(text, "return DataLoader")
     assert (seen.loader.batch_size, seen.loader.ahead, seen.samples_per_step) == (20, 0, 20)
+
+
+def test_what_a_loader_is_built_with_can_be_read_in_its_signature(tmp_path: Path) -> None:
+    look = (
+        "import inspect\nassert 'batch_size' in inspect.signature(DataLoader.__init__).parameters\n"
+    )
+    observe(HEAD + look + "loader = DataLoader(dataset, batch_size=20)\n" + LOOP, tmp_path)
+
+
+def test_a_window_counts_as_many_batches_as_steps_where_they_are_drawn_ahead(
+    tmp_path: Path,
+) -> None:
+    assert window_of(run(program(tmp_path, PREPARED), steps(5), folder=tmp_path)).samples == 5 * 25

@@ -4,6 +4,7 @@ Frameworks (Accelerate, Lightning) build a loader of their own from the one that
 that is the program's loader still, built where the program has built it.
 """
 
+import functools
 import inspect
 import weakref
 from typing import Any
@@ -31,6 +32,7 @@ def install(live: Live) -> None:
     original = DataLoader.__init__
     signature = inspect.signature(original)
 
+    @functools.wraps(original)  # libraries read in its signature what a loader is built with
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         place = calling_place(building=self) or _UNKNOWN
         built = None

@@ -15,6 +15,7 @@ from autotune.workload.ahead import CopiedAhead
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
 from autotune.workload.kept import kept_to_read
 from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.replayed import copied
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 
@@ -66,7 +67,8 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
     setattr(iterator, BUILT, built)
     iterator._autotune_batch_size = loader.batch_size
     loader._autotune_begun = iterator._autotune_begun = getattr(loader, "_autotune_begun", 0) + 1
-    if loader_of(live.training_iterator) is loader and not _is_over(live.training_iterator, loader):
+    training = live.fed.iterator()  # none where the program has left its epoch, or ended it
+    if training is not None and loader_of(training) is loader and not _is_over(training, loader):
         live.plain = False  # the next draw is looked at
     if loader._iterator is None:
         iterator._autotune_loader = lambda: loader
@@ -114,7 +116,7 @@ def _install_next(live: Live) -> None:
     (began, ended), now = live.clock.span("data"), live.clock.now
 
     def __next__(self: Any) -> Any:
-        if live.plain and self is live.training_iterator:
+        if live.plain and self is live.fed.iterator():
             began(now())
             try:
                 batch = draw(self)
@@ -136,7 +138,7 @@ def _install_next(live: Live) -> None:
         if waits:
             began(now())
         try:
-            live.draw_began = None if self is live.training_iterator else time.perf_counter()
+            live.draw_began = None if self is live.fed.iterator() else time.perf_counter()
             given = live.kept_batches or special
             batch = _batch(live, built, self) if given else draw(self)
         finally:
@@ -144,7 +146,7 @@ def _install_next(live: Live) -> None:
                 ended(now())
         live.drawn.append((built, self, batches.count_samples(batch, self._autotune_batch_size)))
         if live.discovering:
-            live.batch = live.batches[built.place] = batch
+            live.batch = live.batches[built.place] = copied(batch)
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
@@ -203,7 +205,7 @@ def _replayed(live: Live, place: Place) -> Any:
     if live.replayed > STUCK_BATCHES + STUCK_TIMES * usual:
         live.replayed = 0
         raise StopIteration
-    return live.kept_batches[place]
+    return live.kept_batches[place].next()
 
 
 def _copied_ahead(live: Live, iterator: Any) -> Any:

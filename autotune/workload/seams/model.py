@@ -16,10 +16,11 @@ from torch import nn
 
 from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.nudging import nudge
 from autotune.workload.outputs import in_float32
-from autotune.workload.seams import autocast
+from autotune.workload.seams import autocast, samples
 
-_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
+_is_compiling = torch.compiler.is_compiling  # or exporting
 _is_tracing = torch._C._is_tracing
 _current_graph_task_id = torch._C._current_graph_task_id
 
@@ -183,7 +184,7 @@ def _is_no_step() -> bool:
     """Whether this call is traced, or is made by a backward pass that computes checkpointed
     activations again, under the autocast of their forward pass.
     """
-    return _is_dynamo_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
+    return _is_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
 
 
 def _is_trainable(module: nn.Module) -> bool:
@@ -204,20 +205,10 @@ def set_up(live: Live, module: nn.Module) -> None:
     for change in live.setup.model:
         change(module)
     if live.setup.nudge:
-        _nudge(module, live.setup.nudge)
+        nudge(module, live.setup.nudge, live.models.nudged)
     live.models.trained.add(module)
     if live.frozen is not None and live.frozen() is module:  # it was no teacher
         live.places.pop("frozen", None)
-
-
-def _nudge(module: nn.Module, share: float) -> None:
-    """Move each weight by about `share` of itself; no random number of the program's is used up."""
-    for parameter in module.parameters():
-        if parameter.is_floating_point():
-            chance = torch.Generator(parameter.device).manual_seed(0)
-            with torch.no_grad():
-                noise = torch.empty_like(parameter).normal_(generator=chance)
-                parameter.add_(parameter * noise, alpha=share)
 
 
 def _belongs_to_step(live: Live, module: nn.Module) -> bool:
@@ -265,6 +256,7 @@ def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> Non
         if not live.forward_begun:
             live.note_place("forward")
             live.forward_begun = True
+            samples.forget_dropped(live, (args, kwargs))
         live.models.note(module, live.pace.steps)
         autocast.note(live)
 

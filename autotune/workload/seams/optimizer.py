@@ -82,6 +82,8 @@ def _timed_step(live: Live, optimizer: Any) -> Any:
             ended(now())
             live.stepping = False
         live.draw_began, live.others = None, 0
+        if not pace.pending_samples:
+            live.note_undrawn()
         pace.step()
         return outcome
 

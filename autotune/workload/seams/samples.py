@@ -3,7 +3,10 @@
 import math
 from typing import Any
 
+import torch
+
 from autotune.source.edits import Place
+from autotune.workload import batches
 from autotune.workload.inspect import length_of
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
 from autotune.workload.seams.loader import loader_of
@@ -35,7 +38,7 @@ def note_training(live: Live) -> None:
     if live.discovering and live.beginning:
         if not live.draws:
             live.drawn = _of_last_iterators(live.drawn)
-        live.training_iterator = None  # the loader that was made for the last step alone is gone
+        live.fed.let_go()  # the loader that was made for the last step alone is gone
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
         live.leading_loader = _longest(live.drawn)
@@ -44,12 +47,33 @@ def note_training(live: Live) -> None:
         live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
             live.discover_again()
+    leading = []
     for built, iterator, samples in live.drawn:
         built.trains = True
         if _leads(live, built):
-            live.training_iterator = iterator
-            live.pace.pending_samples += samples
+            live.fed.lead(iterator)
+            leading.append(samples)
+    live.pace.pending_samples += sum(leading)
+    live.fed.draw(leading)
     live.drawn.clear()
+
+
+def forget_dropped(live: Live, given: Any) -> None:
+    """Where the first call of a model is given the batch that was drawn last, those before it were
+    not drawn ahead: a run that is resumed in the middle of an epoch passes over them.
+    """
+    if live.draws or len(live.drawn) < 2 or not live.beginning:
+        return
+    last = live.drawn[-1]
+    newest = batches.tensors(live.batches.get(last[0].place))
+    if any(_is_same(one, other) for one in newest for other in batches.tensors(given)):
+        live.drawn = [each for each in live.drawn if each[0].place != last[0].place] + [last]
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
+        return False
+    return one.layout == torch.strided and torch.equal(one.cpu(), other.cpu())
 
 
 def _of_last_iterators(
@@ -97,7 +121,7 @@ def _note_ahead(live: Live, place: Place) -> None:
         first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
         live.ahead = max(0, len(first) - len(second))
         # Those drawn ahead are not trained on yet.
-        live.pace.pending_samples += sum(first) - counted - live.ahead * second[-1]
+        live.fed.miscounted = counted + live.ahead * second[-1] - sum(first)
 
 
 def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:

@@ -1,0 +1,62 @@
+"""What steps train on: from where it was drawn, and how much it is where nothing was drawn."""
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+def _nothing() -> None:
+    """What is there no more, or not yet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Fed:
+    """What the steps of a run were fed.
+
+    Attributes:
+        iterator: that the last batch of the training loader came from, while the program has it:
+            its workers end with a loop that is left.
+        loader: that is its; None where it is gone.
+        kept: some step trained on what was drawn before: with another batch, or for an earlier
+            epoch, and kept (a list of batches, `itertools.cycle`).
+        miscounted: samples that the first step, which is of no window, was counted too many for.
+    """
+
+    iterator: Callable[[], Any] = _nothing
+    loader: Callable[[], Any] = _nothing
+    kept: bool = False
+    miscounted: int = 0
+    _passes: int = 0  # backward passes of this step that had a batch drawn for them
+    _usually: int = 1
+    _latest: int = 0  # samples of the last batch
+    _waiting: int = 0  # batches that were drawn with another, and counted then
+
+    def lead(self, iterator: Any) -> None:
+        """This is the training loader's iterator from now on."""
+        self.iterator, self.loader = weakref.ref(iterator), iterator._autotune_loader
+
+    def let_go(self) -> None:
+        """The training loader is not needed any more."""
+        self.iterator = self.loader = _nothing
+
+    def draw(self, batches: list[int]) -> None:
+        """Batches of so many samples were drawn for a backward pass."""
+        if batches:
+            self._passes += 1
+            self._waiting += len(batches) - 1
+            self._latest = batches[-1]
+
+    def end_step(self) -> None:
+        """A step is complete."""
+        self._usually, self._passes = self._passes or self._usually, 0
+
+    def again(self, samples: int) -> int:
+        """What to count for a step that draws nothing, each forward of which is given `samples`;
+        0 where that is not known.
+        """
+        self.kept = True
+        if self._waiting:
+            self._waiting -= 1
+            return 0
+        return self._usually * (samples or self._latest)
