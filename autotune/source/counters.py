@@ -11,7 +11,7 @@ from autotune.source.script import Script, last_name
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.
 _KEEPING = frozenset(["str", "int", "float", "append", "format"])
-_SAYING = frozenset(
+SAYING = frozenset(
     [
         *("print", "log", "info", "debug", "warning", "write"),
         *("add_scalar", "add_scalars", "log_metrics"),
@@ -71,7 +71,7 @@ def _undecided(tree: ast.AST) -> Iterator[ast.AST]:
 def _says(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=function)):
-            return last_name(function) in _SAYING
+            return last_name(function) in SAYING
     return False
 
 
@@ -91,7 +91,7 @@ def _decides(node: ast.AST, counter: str) -> bool:
         case ast.BinOp(op=operation):
             return isinstance(operation, _DECIDING) and _reads(node, counter)
         case ast.Call(func=function, args=given, keywords=named) if (
-            last_name(function) not in _SAYING | _KEEPING
+            last_name(function) not in SAYING | _KEEPING
         ):
             values = (*given, *(each.value for each in named))
             return any(ast.dump(each) == counter for each in values)

@@ -411,6 +411,35 @@ def test_a_schedule_may_count_the_batches_under_another_name() -> None:
     assert "counts the loader's batches" in rewritten(text, TWO).reason
 
 
+@pytest.mark.parametrize("loader", ['loaders["train"]', "dm.train_dataloader()", "get_loader()"])
+def test_a_schedule_counts_the_batches_of_a_loader_without_a_name(loader: str) -> None:
+    text = LOOP.replace(
+        "for x, y", f"sched = OneCycle(opt, steps_per_epoch=len({loader}))\nfor x, y"
+    )
+    text = text.replace("    total", "    sched.step()\n    total")
+    assert "counts the loader's batches" in rewritten(source(text), TWO).reason
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("epochs = 10_000 // len(loader)", True),
+        ("epochs = math.ceil(args.steps / len(loader))", True),
+        ("print(total / (len(loader) * 32))", True),
+        ("print(total / len(loader))", False),
+        ("total /= len(loader)", False),
+        ("mean = sum(losses) / len(loader)", False),
+        ("print(len(loader), f'{len(loader)} batches')", False),
+        ("kept = int(0.8 * len(train_set))", False),
+        ("right = right / (len(val_loader) * 32)", False),
+    ],
+)
+def test_a_number_of_batches_is_for_means_over_them(line: str, counts: bool) -> None:
+    outcome = rewritten(source(LOOP) + line + "\n", TWO)
+    assert outcome.statuses == (["refused"] if counts else ["done"]), outcome.outcomes
+    assert not counts or "number of the loader's batches" in outcome.reason
+
+
 @pytest.mark.parametrize(
     ("built", "alone"),
     [
