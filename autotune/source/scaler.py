@@ -65,7 +65,7 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
     ):
         reason = "backward and the optimizer's step are in different functions"
         raise backward.refusal(reason, hand_step)
-    if fatal := fatal_check(backward, step):
+    if fatal := fatal_check(program, backward, step):
         reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
         raise refusal(script, fatal.lineno, reason, _NOT_FATAL)
 

@@ -315,6 +315,41 @@ REFUSED |= {
         "train is given several loaders",
     ),
 }
+REFUSED |= {
+    "an average by hand": (
+        (
+            "    total",
+            "    for p, q in zip(model.parameters(), other.parameters()):\n"
+            "        q.mul_(0.99).add_(p, alpha=0.01)\n    total",
+        ),
+        "changes weights itself",
+    ),
+    "decay by hand": (
+        ("    total", "    for p in model.parameters():\n        p.data *= 0.99\n    total"),
+        "changes weights itself",
+    ),
+    "a loss that goes by the batch": (
+        (
+            "for x, y in loader:",
+            "for i, (x, y) in enumerate(loader):\n"
+            "    beta = min(1.0, (epoch * n + i) / 5000)\n    criterion = Loss(beta)\n"
+            "    out = criterion(model(x), y)\n    part = beta * out\n    loss = part\n"
+            "    if 0: pass",
+        ),
+        "which batch of the epoch",
+    ),
+    "a rate that goes by the batch": (
+        ("for x, y in loader:", "for i, (x, y) in enumerate(loader):\n    set_rate(i / 100)"),
+        "which batch of the epoch",
+    ),
+    "something done at a batch": (
+        (
+            "for x, y in loader:",
+            "for i, (x, y) in enumerate(loader):\n    if i == 100:\n        unfreeze()",
+        ),
+        "which batch of the epoch",
+    ),
+}
 REFUSED["a loader of another class"] = (
     ("batch_size=8, shuffle=True)\n", "batch_size=8)\nloader = Prefetcher(loader)\n"),
     "Prefetcher makes of the loader",
@@ -326,6 +361,14 @@ USUAL = {
         (
             "train(model, loader, 1)\ntrain(model, loader, 2)\nmodel.train()\n"
             "def train(net, batches, epoch):\n  net.train()\n  for x, y in batches:"
+        ),
+    ),
+    "figures now and then": (
+        "for x, y in loader:",
+        (
+            "for i, (x, y) in enumerate(loader):\n    if i % 100 == 99:\n"
+            "        out, current = 1 / n, i * 8\n        print(current, i / len(loader))\n"
+            "        running = 0.0\n        if args.dry_run:\n            break"
         ),
     ),
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),

@@ -631,6 +631,26 @@ SCALER_REFUSED = {
         ),
         "not finite ends the program",
     ),
+    "a norm that ends the loop": (
+        SCALED_LOOP.replace(
+            "if args.clip:",
+            "norm = norm_of(model)\n        if isinf(norm):\n            break\n        if 1:",
+        ),
+        "not finite ends the program",
+    ),
+    "a norm that ends the program after the step": (
+        SCALED_LOOP.replace("if args.clip:", "norm = norm_of(model)\n        if 1:").replace(
+            "step()  # at last\n",
+            "step()\n        if torch.isinf(norm):\n            raise ValueError\n",
+        ),
+        "not finite ends the program",
+    ),
+    "an assertion in a function of its own": (
+        SCALED_LOOP.replace("if args.clip:", "check(model)\n        if 1:")
+        + "\ndef check(net):\n    for p in net.parameters():\n"
+        "        assert torch.isfinite(p.grad).all()\n",
+        "not finite ends the program",
+    ),
     "a clip that raises": (
         SCALED_LOOP.replace("1.0)\n", "1.0, error_if_nonfinite=True)\n"),
         "not finite ends the program",
