@@ -53,16 +53,17 @@ def _made_from(body: Sequence[ast.AST], names: set[str]) -> set[str]:
     """The variables that are given a value from `names`, or another one than 0 by them."""
     found: set[str] = set()
     under = {at for test in _tests(body, names) for at in ast.walk(test)}
+    pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Tuple(elts=values)):
                 pairs = list(zip(places, values, strict=False))
             case ast.Assign(targets=places, value=value):
                 pairs = [(place, value) for place in places]
-            case (
-                ast.AugAssign(target=place, value=value) | ast.NamedExpr(target=place, value=value)
-            ):
-                pairs = [(place, value)]
+            case ast.AugAssign(target=target, value=value):
+                pairs = [(target, value)]
+            case ast.NamedExpr(target=name, value=value):
+                pairs = [(name, value)]
             case _:
                 continue
         for place, value in pairs:

@@ -11,6 +11,7 @@ from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, last_name
 
 _SAVING = "torch.save"
+_OF_WEIGHTS = ("state_dict", "parameters", "named_parameters")
 
 
 def handed_on(
@@ -34,10 +35,24 @@ def handed_on(
                 continue
             is_model = bool(names_in(given[0]) - made)
             if _SAVING in name:
-                is_model = last_name(given[0]) == last_name(model) != ""
+                is_model = _holds(script, given[0], last_name(model))
             if is_model:
                 return Call(script=script, node=call, what=name.pop())
     return None
+
+
+def _holds(script: Script, given: ast.expr, model: str) -> bool:
+    """Whether `given` has what goes by the name of `model`, other than for its weights."""
+    for node in ast.walk(given):
+        if isinstance(node, ast.Name | ast.Attribute) and last_name(node) == model != "":
+            asked = ""
+            for at in script.ancestors(node):
+                if not isinstance(at, ast.Attribute):
+                    break
+                asked = at.attr
+            if asked not in _OF_WEIGHTS:
+                return True
+    return False
 
 
 def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:

@@ -319,8 +319,7 @@ REFUSED |= {
     "an average by hand": (
         (
             "    total",
-            "    for p, q in zip(model.parameters(), other.parameters()):\n"
-            "        q.mul_(0.99).add_(p, alpha=0.01)\n    total",
+            "    for p, q in zip(net.parameters(), own):\n        q.mul_(0.9).add_(p)\n    total",
         ),
         "changes weights itself",
     ),
@@ -331,10 +330,7 @@ REFUSED |= {
     "a loss that goes by the batch": (
         (
             "for x, y in loader:",
-            "for i, (x, y) in enumerate(loader):\n"
-            "    beta = min(1.0, (epoch * n + i) / 5000)\n    criterion = Loss(beta)\n"
-            "    out = criterion(model(x), y)\n    part = beta * out\n    loss = part\n"
-            "    if 0: pass",
+            "for i, (x, y) in enumerate(loader):\n    criterion = Loss(min(1, (n + i) / 50))",
         ),
         "which batch of the epoch",
     ),

@@ -651,6 +651,10 @@ SCALER_REFUSED = {
         "        assert torch.isfinite(p.grad).all()\n",
         "not finite ends the program",
     ),
+    "a hook on gradients": (
+        SCALED_LOOP.replace("    for x", "    weight.register_hook(clipped)\n    for x"),
+        "a hook is handed gradients",
+    ),
     "a clip that raises": (
         SCALED_LOOP.replace("1.0)\n", "1.0, error_if_nonfinite=True)\n"),
         "not finite ends the program",
@@ -704,6 +708,11 @@ def test_float16_without_a_place_for_its_scaler_is_refused_as_a_whole(
     assert outcome.text == text
     assert outcome.statuses == ["refused"]
     assert reason in outcome.reason
+
+
+def test_a_scheduler_of_an_optimizer_is_none() -> None:
+    text = SCALED_LOOP.rstrip("\n") + "\n        optimizer_scheduler.step()\n"
+    assert rewritten(text, FP16).statuses == ["done"]
 
 
 def test_a_forward_seen_in_a_library_is_refused() -> None:

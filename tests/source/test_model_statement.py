@@ -436,6 +436,10 @@ TRAINED = "import torch\nnet = Net()\noptimizer = torch.optim.SGD(net.parameters
         ("torch.onnx.export(net, x, 'net.onnx')", "torch.onnx.export"),
         ("writer.add_graph(net, x)", "add_graph"),
         ("torch.save(net, 'net.pt')", "torch.save"),
+        ("torch.save(net.cpu(), 'net.pt')", "torch.save"),
+        ("torch.save(net.module, 'net.pt')", "torch.save"),
+        ("torch.save({'net': net, 'epoch': 1}, 'net.pt')", "torch.save"),
+        ("torch.save(copy.deepcopy(net), 'net.pt')", "torch.save"),
     ],
 )
 def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: str) -> None:
@@ -457,6 +461,7 @@ def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: s
     [
         f"{TRAINED}torch.save(net.state_dict(), 'net.pt')\n",
         f"{TRAINED}torch.save(best, 'best.pt')\n",
+        f"{TRAINED}torch.save({{'net': net.module.state_dict()}}, 'net.pt')\n",
         f"def gelu(x):\n    return x\n{TRAINED}gelu = torch.jit.script(gelu)\n",
         TRAINED.replace("optimizer", "writer.add_graph(net, x)\noptimizer"),
     ],
