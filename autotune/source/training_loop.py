@@ -135,6 +135,14 @@ def loader_of(script: Script, node: ast.For, source: ast.expr, hand_step: str) -
     raise refusal(script, node.lineno, reason, hand_step)
 
 
+def enumerate_of(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
+    """The enumerate() that `node` goes over, in or round progress bars, None without one."""
+    found = _within(script, node, source)
+    while found is not None and last_name(found.func) != "enumerate":
+        found = _within(script, node, found.args[0])
+    return found
+
+
 def _within(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
     """The call of enumerate() or of a progress bar that `source` is, or is a name for."""
     match source:
@@ -161,9 +169,7 @@ def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
 
 def _index(script: Script, node: ast.For, source: ast.expr, hand_step: str) -> str:
     """What counts the batches of `node` from 0, "" where nothing does."""
-    enumerated = _within(script, node, source)
-    while enumerated is not None and last_name(enumerated.func) != "enumerate":
-        enumerated = _within(script, node, enumerated.args[0])
+    enumerated = enumerate_of(script, node, source)
     if enumerated is None:
         return ""
     starts = [*enumerated.args[1:], *(keyword.value for keyword in enumerated.keywords)]

@@ -202,6 +202,16 @@ REFUSED = {
         ("batch_size=8", "batch_size=B"),
         "batch size",
     ),
+    "sums in a class": (
+        (
+            "loader =",
+            (
+                "class Sum:\n    def forward(self, x, y):\n        return self.all(x - y)\n"
+                "    def all(self, x):\n        return x.sum()\ncriterion = Sum()\nloader ="
+            ),
+        ),
+        "sum over",
+    ),
     "two optimizers": (
         ("    optimizer.step()", "    optimizer.step()\n    for o in others:\n        o.step()"),
         "elsewhere",
@@ -380,6 +390,13 @@ USUAL = {
     "sums in validation": (
         "loader =",
         "def validate():\n    return mse(model(x), y, reduction='sum')\nloader =",
+    ),
+    "sums in a method for the figures": (
+        "loader =",
+        (
+            "class Net:\n    def forward(self, x):\n        return self.fc(x)\n"
+            "    def accuracy(self, x, y):\n        return (x == y).sum()\nmodel = Net()\nloader ="
+        ),
     ),
     "sums along one dimension": ("loss.backward", "(loss + r.sum(1).mean()).backward"),
     "options without a word of the last batch": (
