@@ -297,6 +297,7 @@ for x, y in loader:
     [
         ("kept.append(out.detach().cpu())", CUDA_BF16, True),
         ("kept.append({'out': out.sigmoid()})", CUDA_BF16, True),
+        ("p = torch.sigmoid(out.detach()); q = p.cpu(); kept.append(q)", CUDA_BF16, True),
         ("kept += [out.detach()]", CUDA_BF16, True),
         ("shown = out.detach().cpu().numpy()", CUDA_BF16, True),
         ("kept.append(out.detach().cpu())", replace(FP16, scaled=False), False),

@@ -311,6 +311,23 @@ def test_every_model_that_has_an_optimizer_is_changed() -> None:
         """)
 
 
+def test_what_is_for_models_of_one_class_is_not_done_to_another() -> None:
+    text = source("""
+        class G(nn.Module): pass
+        class D(nn.Module): pass
+        judge = D().to(device)
+        maker = G().to(device)
+        first = torch.optim.SGD(judge.parameters(), lr=0.1)
+        second = torch.optim.SGD(maker.parameters(), lr=0.1)
+        """)
+    places = Places(optimizer=Place(path=PATH, line=5), more_optimizers=(Place(path=PATH, line=6),))
+    of = ModelStatement(code="{model}.blocks.compile()", of="G")
+    second = "second = torch"
+    assert rewritten(text, of, places=places).text == text.replace(
+        second, f"maker.blocks.compile()\n{second}"
+    )
+
+
 HOLDING = """
     class Net(nn.Module):
         pass
@@ -480,6 +497,9 @@ REPLAYED = replace(COMPILE, replayed=True)
         ("found.append((net(x).detach(), y))", True),
         ("found = [net(x) for x in loader]", True),
         ("out = net(x).squeeze(1); found.extend(out)", True),
+        ("h = net(x)[0]; g = h; found.append(g)", True),
+        ("found[y] = net(x)", True),
+        ("found = {n: net(x) for n, x in loader}", True),
         ("found.append(net(x).cpu())", False),
         ("found.append(net(x).argmax(1))", False),
         ("loss += criterion(net(x), y).item()", False),
@@ -495,6 +515,15 @@ def test_what_a_graph_overwrites_is_not_kept(line: str, kept: bool) -> None:
     if kept:
         assert f"what the model gives is kept at {PATH}:6" in outcome.reason
         assert outcome.hand_step.endswith(f"\nat {PATH}:6: .clone() what is kept")
+
+
+def test_what_a_function_returns_is_kept_by_its_caller() -> None:
+    text = f"{TRAINED}def predict(x):\n    return net(x)\nfound.append(predict(x))\n"
+    outputs = (OutputPlace(path=PATH, line=5, callee="net", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
+    assert f"kept at {PATH}:6" in rewritten(text, REPLAYED, places=seen).reason
+    other = text.replace("found.append(predict(x))", "found.append(predict(x).cpu())")
+    assert rewritten(other, REPLAYED, places=seen).statuses == ["done"]
 
 
 def test_what_is_left_to_a_person_has_all_its_code() -> None:
