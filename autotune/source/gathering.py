@@ -1,7 +1,7 @@
 """What a program keeps of what its models give: puts into lists, joins, hands to NumPy."""
 
 import ast
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autotune.source.loss import GATHERING, stored_names
 from autotune.source.reach import calls_in
@@ -18,6 +18,10 @@ SAME_FORMAT = SAME_MEMORY - {"float"} | {
     "clone", "cpu", "exp", "numpy", "sigmoid", "softmax", "tanh", "to",
 }
 _OF_MODULES = ("forward", "__call__")  # called by other names
+# Those whose outcome has its elements in the same order in memory, and `view`, which asks for it.
+_REORDERING = {"contiguous", "expand", "flatten", "permute", "reshape", "transpose"}
+SAME_ORDER = SAME_FORMAT - _REORDERING | {"float"}
+_UNMERGED = 3  # dimensions of a view that may keep the channels apart
 _KEEPING = frozenset({
     *GATHERING, "cat", "concat", "concatenate", "hstack", "numpy", "stack", "vstack",
 })
@@ -31,17 +35,36 @@ def kept_outcome(
     as what a function of the file returns; what calls of other names than the `same` make of it is
     another thing.
     """
+    for value, above in _followed(script, calls, same):
+        if any(map(_keeps, above)) or _is_put_into(above):
+            return value
+    return None
+
+
+def merged_outcome(script: Script, calls: Iterable[ast.Call]) -> ast.expr | None:
+    """The first `.view(-1)` or `.view(n, -1)` in `script` of what one of `calls` gives."""
+    for _, above in _followed(script, calls, SAME_ORDER):
+        for node in above:
+            match node:
+                case ast.Call(func=ast.Attribute(attr="view"), args=[*first, last]):
+                    if len(first) < _UNMERGED - 1 and ast.unparse(last) == "-1":
+                        return node
+    return None
+
+
+def _followed(
+    script: Script, calls: Iterable[ast.Call], same: Collection[str]
+) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
+    """Where `script` has what one of `calls` gives, each with what is above it."""
     waiting: list[ast.expr] = list(calls)
     known = set(waiting)
     while waiting:
         value = waiting.pop(0)
         above = _above(script, value, same)
-        if any(map(_keeps, above)) or _is_put_into(above):
-            return value
+        yield value, above
         more = [at for at in _goes_on(script, value, above) if at not in known]
         waiting += more
         known.update(more)
-    return None
 
 
 def _goes_on(script: Script, value: ast.expr, above: Sequence[ast.AST]) -> list[ast.expr]:

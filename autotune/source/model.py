@@ -7,7 +7,7 @@ from dataclasses import replace
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.keywords import operand
-from autotune.source.model_uses import handed_on, kept
+from autotune.source.model_uses import handed_on, kept, merged
 from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
@@ -112,6 +112,9 @@ def _check_uses(program: Program, edit: ModelStatement, call: Call, model: ast.e
         undone = edit.undone.replace("{model}", name)
         reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
+    if edit.reordered and (at := merged(program)):
+        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
     if edit.replayed and (at := kept(program)):
         reason = f"what the model gives is kept at {at}, and its next call overwrites that"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection
 
-from autotune.source.gathering import SAME_MEMORY, kept_outcome
+from autotune.source.gathering import SAME_MEMORY, kept_outcome, merged_outcome
 from autotune.source.loss import names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
@@ -59,6 +59,30 @@ def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
     """Whether `call` stands before `optimizer` in one function."""
     beside = script is optimizer.script and script.function(call) is script.function(optimizer.node)
     return beside and call.lineno < optimizer.node.lineno
+
+
+def merged(program: Program) -> str:
+    """Where, outside the loop that trains, the program views what a model gives with its channels
+    merged into one dimension with others: file and line, "" where it is not seen to.
+    """
+    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    for script in program.scripts.values():
+        calls = [
+            call
+            for call in calls_in(script.tree)
+            if last_name(call.func) in names and not _is_trained(program, script, call)
+        ]
+        if found := merged_outcome(script, calls):
+            return f"{script.path}:{found.lineno}"
+    return ""
+
+
+def _is_trained(program: Program, script: Script, call: ast.Call) -> bool:
+    """Whether a run was seen to make `call`, and what it did with what that gave."""
+    return any(
+        place.path == script.path and call.lineno <= place.line <= (call.end_lineno or call.lineno)
+        for place in program.places.outputs
+    )
 
 
 def kept(program: Program) -> str:

@@ -517,6 +517,27 @@ def test_what_a_graph_overwrites_is_not_kept(line: str, kept: bool) -> None:
         assert outcome.hand_step.endswith(f"\nat {PATH}:6: .clone() what is kept")
 
 
+@pytest.mark.parametrize(
+    ("line", "viewed"),
+    [
+        ("found += net(x).view(-1).sum()", True),
+        ("out = net(x).cpu(); flat = out.view(out.size(0), -1)", True),
+        ("out = net(x).contiguous(); found += out.view(-1)", False),
+        ("out = net(x); found += out.reshape(-1)", False),
+        ("out = net(x); flat = out.view(n, 3, -1)", False),
+        ("out = net(x).argmax(1); flat = out.view(-1)", False),
+    ],
+)
+def test_what_lies_in_another_order_is_not_viewed_as_one_dimension(line: str, viewed: bool) -> None:
+    text = f"{TRAINED}def validate(net, loader):\n    for x, y in loader:\n        {line}\n"
+    outputs = (OutputPlace(path=PATH, line=9, callee="self.net", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
+    outcome = rewritten(text, replace(LAST, reordered=True), places=seen)
+    assert outcome.statuses == (["refused"] if viewed else ["done"]), outcome.reason
+    assert outcome.hand_step.endswith(f"at {PATH}:6: .reshape(...) instead of .view(...)" * viewed)
+    assert rewritten(text, LAST, places=seen).statuses == ["done"]
+
+
 def test_what_a_function_returns_is_kept_by_its_caller() -> None:
     text = f"{TRAINED}def predict(x):\n    return net(x)\nfound.append(predict(x))\n"
     outputs = (OutputPlace(path=PATH, line=5, callee="net", tensors=True),)
