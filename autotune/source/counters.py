@@ -35,12 +35,14 @@ def deciding_counter(script: Script, body: Iterable[ast.AST]) -> str:
     return ""
 
 
-def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str]) -> bool:
+def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str], late: int) -> bool:
     """Whether one of the variables of the `loss` comes from `index`, the number of the batch, in
     the nodes of `body`, or something is done by it that does more than say or keep something.
+
+    On the lines behind `late`, that of backward, the loss is there already.
     """
     by_index = {index}
-    while more := _made_from(body, by_index) - by_index:
+    while more := _made_from(body, by_index, late) - by_index:
         by_index |= more
     done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at)]
     under = [at for test in _tests(body, by_index) for at in ast.walk(test)]
@@ -49,10 +51,12 @@ def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str]) ->
     )
 
 
-def _made_from(body: Sequence[ast.AST], names: set[str]) -> set[str]:
+def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
     """The variables that are given a value from `names`, or another one than 0 by them."""
     found: set[str] = set()
     under = {at for test in _tests(body, names) for at in ast.walk(test)}
+    early = [at for at in body if isinstance(at, ast.Assign) and at.lineno < late]
+    anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
     pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
         match node:
@@ -68,6 +72,7 @@ def _made_from(body: Sequence[ast.AST], names: set[str]) -> set[str]:
                 continue
         for place, value in pairs:
             decided = node in under and not _is_zero(value)
+            decided &= place.lineno < late or not stored_names(place) <= anew
             if names_in(value) & names or decided:
                 found |= stored_names(place)
     return found

@@ -61,7 +61,7 @@ def _telling(value: ast.expr) -> list[str]:
     return [last_name(value)]
 
 
-def _only_says(script: Script, length: ast.Call) -> bool:
+def _only_says(script: Script, length: ast.expr) -> bool:
     """Whether `length` is part of a text, or given as it is to what prints or draws a bar."""
     above = next(iter(script.ancestors(length)))
     if isinstance(above, ast.keyword):
@@ -70,13 +70,18 @@ def _only_says(script: Script, length: ast.Call) -> bool:
     return said or isinstance(above, ast.FormattedValue)
 
 
-def _is_in_mean(script: Script, length: ast.Call) -> bool:
-    """Whether `length` divides what the file adds up."""
+def _is_in_mean(script: Script, length: ast.expr) -> bool:
+    """Whether `length`, by itself or under a name, divides what the file adds up."""
     match next(iter(script.ancestors(length))):
         case ast.BinOp(op=ast.Div(), left=total, right=divisor):
             pass
         case ast.AugAssign(op=ast.Div(), target=total, value=divisor):
             pass
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            scope = script.function(length) or script.tree
+            read = (at for at in ast.walk(scope) if isinstance(at, ast.Name) and at.id == name)
+            uses = [at for at in read if isinstance(at.ctx, ast.Load)]
+            return all(_only_says(script, at) or _is_in_mean(script, at) for at in uses)
         case _:
             return False
     added = [

@@ -213,7 +213,8 @@ def _unusual(loop: TrainingLoop) -> list[str]:
     found += _uses_between(loop, nodes)
     if counter := deciding_counter(script, nodes):
         found.append(f"the loop counts its batches in {counter}, by which the program goes")
-    if loop.index and goes_by_index(_index_name(loop.node), nodes, loss_names(loop.backward)):
+    late, loss = loop.backward.node.lineno, loss_names(loop.backward)
+    if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late):
         found.append("what the loop does depends on which batch of the epoch it is at")
     return found
 

@@ -377,6 +377,10 @@ USUAL = {
             "        running = 0.0\n        if args.dry_run:\n            break"
         ),
     ),
+    "figures by the name of the loss": (
+        "    total",
+        "    if i % 9 == 0:\n        loss, at = loss.item(), i\n        print(at)\n    total",
+    ),
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
     "counts to say so": (
@@ -408,7 +412,10 @@ USUAL = {
 
 @pytest.mark.parametrize("change", USUAL.values(), ids=USUAL)
 def test_what_changes_nothing_for_the_step_is_taken(change: tuple[str, str]) -> None:
-    outcome = rewritten(source(LOOP).replace(*change), TWO)
+    text = source(LOOP).replace(*change)
+    if "if i %" in text and "enumerate" not in text:
+        text = text.replace("for x, y in loader", "for i, (x, y) in enumerate(loader)")
+    outcome = rewritten(text, TWO)
     assert outcome.statuses == ["done"], outcome.outcomes
     assert rewritten(outcome.text, TWO).statuses == ["already"]
 
@@ -484,6 +491,8 @@ def test_a_schedule_counts_the_batches_of_a_loader_without_a_name(loader: str) -
         ("print(total / (len(loader) * 32))", True),
         ("print(total / len(loader))", False),
         ("total /= len(loader)", False),
+        ("number = len(loader)\ntotal /= number", False),
+        ("number = len(loader)\nplan(number)", True),
         ("mean = sum(losses) / len(loader)", False),
         ("print(len(loader), f'{len(loader)} batches')", False),
         ("kept = int(0.8 * len(train_set))", False),
