@@ -3,7 +3,6 @@
 import ast
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -14,18 +13,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import UsageError
 from autotune.flow.context import Context
-from autotune.source.script import parse
-from autotune.workload.framework import is_installed
-from autotune.workload.script import import_root
+from autotune.workload.imported import imported_files, tree_of
 from autotune.workload.seen import Seen, SeenLoader, SeenOptimizer
-from autotune.workload.target import Target, read_source
+from autotune.workload.target import Target
 
 # A file that an argument or the program's text names counts by its text, unless it is data rather
 # than settings.
 MOST_SETTINGS_BYTES = 1 << 20
-_STANDARD = os.path.dirname(os.__file__)  # the standard library
 _SETTINGS = (
     *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env"),
     *(".py", ".gin", ".jsonnet", ".xml"),
@@ -90,7 +85,7 @@ def _argument(target: Target, argument: str) -> str:
 
 def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]]:
     """The files of settings that `text`, in `file`, names: each with its hash."""
-    for node in ast.walk(_parsed(text)):
+    for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for folder in (target.directory, file.parent):
                 if node.value.endswith(_SETTINGS):
@@ -101,7 +96,7 @@ def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]
 def _variables(text: str) -> Iterator[tuple[str, str]]:
     """The variables of the environment that `text` names, each with its hash."""
     there = dict(os.environ)  # os.environ itself raises for a text that can be no name
-    for node in ast.walk(_parsed(text)):
+    for node in ast.walk(tree_of(text)):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
         if name in there and not _PASSING.fullmatch(name):
             value = f"{name}={there[name]}".encode(errors="surrogateescape")
@@ -112,7 +107,7 @@ def _libraries(text: str) -> Iterator[tuple[str, str]]:
     """The installed libraries that `text` imports, each with the hash of its version: other
     machines that share a study may have more of them.
     """
-    nodes = list(ast.walk(_parsed(text)))
+    nodes = list(ast.walk(tree_of(text)))
     modules = [alias.name for at in nodes if isinstance(at, ast.Import) for alias in at.names]
     modules += [at.module or "" for at in nodes if isinstance(at, ast.ImportFrom) and not at.level]
     for package in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names:
@@ -137,68 +132,9 @@ def _sources(target: Target) -> list[str]:
     of the settings that they name.
     """
     hashes = {target.path: target.source_sha256}
-    waiting = [(Path(target.path), target.source)] if target.path else []
-    folders = (Path(import_root(target.path, target.module)),) if target.path else ()
-    while waiting:
-        file, text = waiting.pop()
+    for file, text in imported_files(target):
+        hashes.setdefault(str(file), hashlib.sha256(text.encode()).hexdigest())
         hashes.update(_settings(target, file, text))
         hashes.update(_variables(text))
         hashes.update(_libraries(text))
-        for module in _imported(file, text, folders):
-            if str(module) not in hashes:
-                with suppress(UsageError):  # it cannot be read: the program fails with it
-                    found = read_source(module)
-                    hashes[str(module)] = hashlib.sha256(found.encode()).hexdigest()
-                    waiting.append((module, found))
     return sorted(hashes.values())
-
-
-def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """Files that `text` may import: below `folders`, or wherever else the user works on them."""
-    for node in ast.walk(_parsed(text)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                names = alias.name.split(".")
-                for folder in (*folders, *_elsewhere(names[0])):
-                    yield from _files(folder, names)
-        elif isinstance(node, ast.ImportFrom):
-            names = node.module.split(".") if node.module else []
-            above = (
-                (file.parents[min(node.level, len(file.parents)) - 1],)
-                if node.level
-                else (*folders, *_elsewhere(names[0]))
-            )
-            for folder in above:
-                for alias in node.names:
-                    yield from _files(folder, [*names, alias.name])
-
-
-@functools.cache
-def _elsewhere(package: str) -> tuple[Path, ...]:
-    """The folder that a package is imported from which is neither installed nor Python's own: from
-    PYTHONPATH, or in development (`pip install -e`).
-    """
-    with suppress(Exception):  # whatever a finder, or the package it stands for, raises
-        spec = importlib.util.find_spec(package)
-        places = list(spec.submodule_search_locations or ()) if spec else []
-        place = places[0] if places else spec.origin if spec else None
-        if place and os.path.isabs(place) and not place.startswith(_STANDARD):
-            return () if is_installed(place) else (Path(place).parent,)
-    return ()
-
-
-def _parsed(text: str) -> ast.Module:
-    """The tree of `text`; an empty one where it is not Python."""
-    try:
-        return parse(text)
-    except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
-
-
-def _files(folder: Path, names: list[str]) -> Iterator[Path]:
-    """What importing the dotted name may execute: each package on the way, and the module."""
-    for depth in range(1, len(names) + 1):
-        place = folder.joinpath(*names[:depth])
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.is_file():
-                yield file

@@ -82,4 +82,4 @@ class ChannelsLast(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         order = "channels_last" if value else "contiguous_format"
         code = f"{{model}}.to(memory_format=torch.{order})"
-        return (ModelStatement(code=code, imports=("import torch",)),)
+        return (ModelStatement(code=code, imports=("import torch",), reordered=bool(value)),)

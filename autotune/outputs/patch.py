@@ -12,6 +12,7 @@ from autotune.outputs.framework import in_its_framework
 from autotune.outputs.writing import declared_encoding, write_whole
 from autotune.source import by_hand, rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place, Places
+from autotune.workload.imported import imported_files
 from autotune.workload.seen import Seen
 from autotune.workload.target import RECIPE, Target
 
@@ -61,14 +62,19 @@ class Emission:
 
 
 def emit(target: Target, config: Config, seen: Seen) -> Emission:
-    """Write `config` into the source of `target`, of which a run was `seen`."""
+    """Write `config` into the source of `target`, of which a run was `seen`.
+
+    Modules of the project in which nothing was seen to happen are read all the same: what they do
+    with a model or loader that is handed to them may forbid an edit.
+    """
     requests = [
         (knob.name, edit)
         for knob in KNOBS
         if knob.name in config
         for edit in knob.edits(config[knob.name], seen)
     ]
-    before = target.texts(_files(seen))
+    imported = (str(file) for file, _ in imported_files(target))
+    before = target.texts([*_files(seen), *imported])
     rewritten = rewrite(before, requests, seen.places, main=target.path)
     root = target.root
     if target.kind == RECIPE:

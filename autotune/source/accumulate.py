@@ -11,13 +11,13 @@ import ast
 from autotune.source.edits import Accumulate
 from autotune.source.insertions import at_top, under
 from autotune.source.keywords import given_value, may_hide, operand, set_argument
+from autotune.source.lengths import counts_batches
 from autotune.source.loader import LOADER
 from autotune.source.loss import is_summed
-from autotune.source.other_loaders import builds_several, names_of, other_loaders, wrapper_of
+from autotune.source.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.scaler import is_scaled
-from autotune.source.script import last_name
 from autotune.source.training_loop import TrainingLoop, training_loop
 
 
@@ -76,30 +76,13 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         inside = [at for at in ast.walk(loop.node) if isinstance(at, type(size))]
         if any(loop.script.meaning(at) == meant for at in inside):
             raise call.refusal("the loop itself uses the batch size", hand_step)
-    if loop.schedulers and _counts_batches(program, loop, call):
-        reason = "a scheduler steps with every batch, and its length counts the loader's batches"
+    if counted := counts_batches(program, loop, call):
+        reason = f"the program reckons with the number of the loader's batches at {counted}"
+        if loop.schedulers:
+            reason = (
+                "a scheduler steps with every batch, and its length counts the loader's batches"
+            )
         raise loop.backward.refusal(reason, hand_step)
-
-
-def _counts_batches(program: Program, loop: TrainingLoop, call: Call) -> bool:
-    """Whether `len()` of the training loader is taken outside the loop, as for a schedule."""
-    names = {last_name(loop.loader), *names_of(call)}
-    inside = list(ast.walk(loop.node))
-    return any(
-        isinstance(node, ast.Call)
-        and last_name(node.func) == "len"
-        and bool(node.args)
-        and (last_name(node.args[0]) in names or _may_be_a_loader(last_name(node.args[0])))
-        and node not in inside
-        for script in program.scripts.values()
-        for node in ast.walk(script.tree)
-    )
-
-
-def _may_be_a_loader(name: str) -> bool:
-    """By its name, which another function may have given it."""
-    name = name.lower()
-    return any(each in name for each in ("train", "load", "batches")) or name.endswith("dl")
 
 
 def _divided(call: Call, steps: int, hand_step: str) -> str:

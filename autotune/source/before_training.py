@@ -37,6 +37,37 @@ def training_functions(program: Program) -> set[Function]:
     return {at for at in functions if at.name in known - workers}
 
 
+def last_line_before_training(program: Program, script: Script, scope: Function | None) -> int:
+    """The last line of `scope`, a function or the top of `script`, after which nothing in it comes
+    to train any more; where it may run several times, that is never.
+    """
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return sys.maxsize
+    loop = program.scripts[place.path]
+    around = [at for at in ast.walk(loop.tree) if _covers(at, place.line)]
+    inner = around[-1] if around else None
+    leading = callers(program, inner.name) if inner else set[str]()
+    if script is loop and scope is inner:
+        leading.add("backward")
+    calls = _calls_by_function(script).get(scope, [])
+    found = [call for call in calls if last_name(call.func) in leading]
+    again = scope is not None and any(
+        last_name(call.func) == scope.name and _loops(each, call)
+        for each in program.scripts.values()
+        for call in calls_in(each.tree)
+    )
+    if again or not found:
+        return sys.maxsize
+    last = [list[ast.expr | ast.stmt]([call, *_loops(script, call)])[-1] for call in found]
+    return max(at.end_lineno or at.lineno for at in last)
+
+
+def _loops(script: Script, node: ast.AST) -> list[ast.For | ast.While]:
+    """The loops round `node` in its function."""
+    return [at for at in script.statements_to(node) if isinstance(at, ast.For | ast.While)]
+
+
 def _until(program: Program, functions: list[Function], place: Place) -> set[str]:
     """The names of the functions that come to call the one round `place`, and of those that are
     called before: in these, while objects are built, or at the top of a file.

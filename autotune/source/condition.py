@@ -17,6 +17,7 @@ _ASKING = frozenset({
     "min", "numel", "size", "startswith", "sum",
 })
 # fmt: on
+_BOOLEAN = frozenset({"bool", "endswith", "hasattr", "isinstance", "is_grad_enabled", "startswith"})
 _LOOSE = ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr
 
 
@@ -30,17 +31,38 @@ def training_condition(
         Refusal: it may come out otherwise when it is asked a second time.
     """
     given = _given_code(before)
-    parts = [
-        part
-        for test, holds in _tests(backward, holder, before)
-        for part in _conjuncts(test, holds)
-        if not _code_in(part[0]) & given
+    every = [
+        part for test, holds in _tests(backward, holder, before) for part in _conjuncts(test, holds)
     ]
+    parts = [part for part in every if not _code_in(part[0]) & given]
     for value, _ in parts:
         if any(last_name(call.func) not in _ASKING for call in calls_in(value)):
             reason = f"backward runs only by {backward.script.code(value)}, which may come out "
             raise backward.refusal(f"{reason}otherwise when it is asked twice", hand_step)
-    return " and ".join(_written(backward.script, value, holds) for value, holds in parts)
+    written = [_written(backward.script, value, holds) for value, holds in parts]
+    if any(_asks_for_gradients(value) and holds for value, holds in every):
+        written.append(f"{backward.script.torch_name() or 'torch'}.is_grad_enabled()")
+    code = " and ".join(dict.fromkeys(written))
+    return code if not code or _is_bool(ast.parse(code, mode="eval").body) else f"bool({code})"
+
+
+def _asks_for_gradients(value: ast.expr) -> bool:
+    """Whether `value` is the `loss.requires_grad` of what is computed with gradients or without."""
+    return isinstance(value, ast.Attribute) and value.attr == "requires_grad"
+
+
+def _is_bool(value: ast.expr) -> bool:
+    """Whether `value` comes out as True or False, whatever it is of."""
+    match value:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Constant(value=bool()):
+            return True
+        case ast.Call(func=function):
+            return last_name(function) in _BOOLEAN
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name == "training"  # as torch.nn.Module has it
+        case ast.BoolOp(values=values):
+            return all(map(_is_bool, values))
+    return False
 
 
 def _tests(

@@ -4,14 +4,16 @@ Smaller batches are more batches: such a count would reach its end after fewer s
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from autotune.source.loss import names_in, stored_names
 from autotune.source.script import Script, last_name
 
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.
 _KEEPING = frozenset(["str", "int", "float", "append", "format"])
-_SAYING = frozenset(
+_SAVING = frozenset(["save", "flush", "update"])
+SAYING = frozenset(
     [
         *("print", "log", "info", "debug", "warning", "write"),
         *("add_scalar", "add_scalars", "log_metrics"),
@@ -31,6 +33,64 @@ def deciding_counter(script: Script, body: Iterable[ast.AST]) -> str:
         if any(_decides(node, counter) for node in _undecided(script.tree)):
             return script.code(target)
     return ""
+
+
+def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str], late: int) -> bool:
+    """Whether one of the variables of the `loss` comes from `index`, the number of the batch, in
+    the nodes of `body`, or something is done by it that does more than say or keep something.
+
+    On the lines behind `late`, that of backward, the loss is there already.
+    """
+    by_index = {index}
+    while more := _made_from(body, by_index, late) - by_index:
+        by_index |= more
+    done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at)]
+    under = [at for test in _tests(body, by_index) for at in ast.walk(test)]
+    return bool(by_index & set(loss)) or any(
+        isinstance(at, ast.Call) and (at in under or names_in(at) & by_index) for at in done
+    )
+
+
+def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
+    """The variables that are given a value from `names`, or another one than 0 by them."""
+    found: set[str] = set()
+    under = {at for test in _tests(body, names) for at in ast.walk(test)}
+    early = [at for at in body if isinstance(at, ast.Assign) and at.lineno < late]
+    anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
+    pairs: list[tuple[ast.expr, ast.expr]]
+    for node in body:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Tuple(elts=values)):
+                pairs = list(zip(places, values, strict=False))
+            case ast.Assign(targets=places, value=value):
+                pairs = [(place, value) for place in places]
+            case ast.AugAssign(target=target, value=value):
+                pairs = [(target, value)]
+            case ast.NamedExpr(target=name, value=value):
+                pairs = [(name, value)]
+            case _:
+                continue
+        for place, value in pairs:
+            decided = node in under and not _is_zero(value)
+            decided &= place.lineno < late or not stored_names(place) <= anew
+            if names_in(value) & names or decided:
+                found |= stored_names(place)
+    return found
+
+
+def _is_zero(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 0 and value.value is not False
+
+
+def _tests(body: Sequence[ast.AST], names: set[str]) -> list[ast.If | ast.While]:
+    """The statements of `body` that are run by a test of one of `names`."""
+    return [at for at in body if isinstance(at, ast.If | ast.While) and names_in(at.test) & names]
+
+
+def _is_harmless(statement: ast.Expr) -> bool:
+    """Whether `statement` says, keeps or saves something."""
+    value = statement.value
+    return isinstance(value, ast.Call) and last_name(value.func) in SAYING | _KEEPING | _SAVING
 
 
 def _counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
@@ -71,7 +131,7 @@ def _undecided(tree: ast.AST) -> Iterator[ast.AST]:
 def _says(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=function)):
-            return last_name(function) in _SAYING
+            return last_name(function) in SAYING
     return False
 
 
@@ -91,7 +151,7 @@ def _decides(node: ast.AST, counter: str) -> bool:
         case ast.BinOp(op=operation):
             return isinstance(operation, _DECIDING) and _reads(node, counter)
         case ast.Call(func=function, args=given, keywords=named) if (
-            last_name(function) not in _SAYING | _KEEPING
+            last_name(function) not in SAYING | _KEEPING
         ):
             values = (*given, *(each.value for each in named))
             return any(ast.dump(each) == counter for each in values)

@@ -40,7 +40,7 @@ class ModelStatement:
 
     It `hinders` functions, by their full names, and methods that a model is handed to (exports),
     before which `undone` takes it back. It is `replayed` where each call of the model overwrites
-    what the last one gave.
+    what the last one gave, `reordered` where what it gives may lie in another order in memory.
     """
 
     code: str
@@ -51,6 +51,7 @@ class ModelStatement:
     hinders: tuple[str, ...] = ()
     undone: str = ""
     replayed: bool = False
+    reordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import ast
 
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import reached
+from autotune.source.reach import reached, running_parts
 from autotune.source.script import is_method
 
 BACKWARDS = ("backward", "manual_backward")
@@ -66,7 +66,12 @@ def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
         if given_names(statement) & needed:
             sources.append(statement)
             needed |= names_in(statement)
-    return any(_adds_up(node) for at in reached(program, sources) for node in ast.walk(at))
+    return any(
+        _adds_up(node)
+        for at in reached(program, sources)
+        for part in running_parts(at)
+        for node in ast.walk(part)
+    )
 
 
 def _adds_up(node: ast.AST) -> bool:

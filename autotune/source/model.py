@@ -7,10 +7,11 @@ from dataclasses import replace
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.keywords import operand
-from autotune.source.model_uses import handed_on, kept
+from autotune.source.model_uses import handed_on, kept, merged
 from autotune.source.parameters import model_of
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
+from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -22,9 +23,37 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
     Raises:
         Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
     """
-    for index in range(1 + len(program.places.more_optimizers)):
-        program = _one_model_statement(program, edit, index)
+    count = 1 + len(program.places.more_optimizers)
+    others = [_is_of_another_class(program, edit, index) for index in range(count)]
+    for index in range(count):
+        if not others[index] or all(others):
+            program = _one_model_statement(program, edit, index)
     return program
+
+
+def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> bool:
+    """Whether the model of this optimizer is seen to be built as one of another class of the
+    program's than that which `edit` is for.
+    """
+    if not (edit.of and program.places.more_optimizers):
+        return False
+    call = optimizer_call(program, _by_hand(edit, "model"), index)
+    model = model_of(call, {each.callee for each in program.places.outputs})
+    classes = {
+        at.name
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef)
+    }
+    built = {
+        last_name(inner.func)
+        for at in ast.walk(call.script.tree)
+        if isinstance(at, ast.Assign)
+        and model is not None
+        and ast.unparse(model) in map(ast.unparse, at.targets)
+        for inner in calls_in(at.value)
+    } & classes
+    return bool(built) and edit.of not in built
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
@@ -83,6 +112,9 @@ def _check_uses(program: Program, edit: ModelStatement, call: Call, model: ast.e
         undone = edit.undone.replace("{model}", name)
         reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
+    if edit.reordered and (at := merged(program)):
+        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
     if edit.replayed and (at := kept(program)):
         reason = f"what the model gives is kept at {at}, and its next call overwrites that"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")

@@ -8,7 +8,7 @@ from autotune.source.loss import stored_names
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, Script, is_method, last_name
-from autotune.source.training_loop import loader_of
+from autotune.source.training_loop import enumerate_of, loader_of
 
 _NAME = "CopiedAhead"
 _BY_HAND = (
@@ -154,7 +154,7 @@ def _kept_on_the_host(script: Script, loop: ast.For) -> str:
 def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.Assign]]:
     """The names of the batch and of its parts, and the statements that only unpack it."""
     batch = loop.target
-    if isinstance(batch, ast.Tuple) and "enumerate" in script.code(loop.iter):
+    if isinstance(batch, ast.Tuple) and enumerate_of(script, loop, loop.iter):
         batch = batch.elts[-1]
     names, unpacked = stored_names(batch), list[ast.Assign]()
     for statement in (at for at in loop.body if isinstance(at, ast.Assign)):

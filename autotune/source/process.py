@@ -3,7 +3,11 @@
 import ast
 import itertools
 
-from autotune.source.before_training import first_line_of_training, training_functions
+from autotune.source.before_training import (
+    first_line_of_training,
+    last_line_before_training,
+    training_functions,
+)
 from autotune.source.edits import ProcessStatement
 from autotune.source.insertions import (
     after_imports,
@@ -39,13 +43,23 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         and _same_switch(script, statement, wanted)
         and not _keeps_deterministic(script, statement)
         and (script.function(statement) is None or script.function(statement) in training)
+        and _is_early(program, script, statement)
         for change in _thrown(script, statement, wanted, edit.code)
     ]
     program = program.changed(changes)
     script = program.scripts[program.main]
-    if any(_same_switch(script, statement, wanted) for statement in script.tree.body):
+    if any(
+        _same_switch(script, statement, wanted) and _is_early(program, script, statement)
+        for statement in script.tree.body
+    ):
         return program
     return program.changed(_inserted(program, script, edit))
+
+
+def _is_early(program: Program, script: Script, statement: ast.stmt) -> bool:
+    """Whether the program may still come to train after `statement`."""
+    scope = script.function(statement)
+    return statement.lineno <= last_line_before_training(program, script, scope)
 
 
 def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from autotune.source.program import Program
 from autotune.source.script import Function, last_name
 
+_RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an object of it
+
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in `node`, itself included."""
@@ -41,7 +43,15 @@ def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:
-    return {last_name(call.func) for node in nodes for call in calls_in(node)} - {""}
+    parts = (part for node in nodes for part in running_parts(node))
+    return {last_name(call.func) for part in parts for call in calls_in(part)} - {""}
+
+
+def running_parts(node: ast.AST) -> list[ast.AST]:
+    """What runs where `node`, a class, is called, or an object of it; all of anything else."""
+    if not isinstance(node, ast.ClassDef):
+        return [node]
+    return [at for at in node.body if not isinstance(at, Function) or at.name in _RUNNING]
 
 
 def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:

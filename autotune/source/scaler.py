@@ -6,12 +6,23 @@ from autotune.source.insertions import after, after_imports, before, imports_add
 from autotune.source.overflow import fatal_check, may_see_gradients
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal
+from autotune.source.reach import calls_in
 from autotune.source.script import Function, is_method, last_name
 
 # What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
 _BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 _NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, instead of ending here"
+# What is handed gradients while backward makes them.
+_HOOKS = frozenset(
+    {
+        "register_hook",
+        "register_backward_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_post_accumulate_grad_hook",
+    }
+)
 # What torch.nn.utils has for clipping.
 # fmt: off
 CLIPS = (
@@ -65,9 +76,21 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
     ):
         reason = "backward and the optimizer's step are in different functions"
         raise backward.refusal(reason, hand_step)
-    if fatal := fatal_check(backward, step):
+    if hook := _hook(program):
+        reason = "a hook is handed gradients in backward, where they are scaled"
+        raise hook.refusal(reason, f"{hand_step}; divide by scaler.get_scale() in this hook")
+    if fatal := fatal_check(program, backward, step):
         reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
         raise refusal(script, fatal.lineno, reason, _NOT_FATAL)
+
+
+def _hook(program: Program) -> Call | None:
+    """The first call that has gradients handed to something while backward makes them."""
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            if last_name(call.func) in _HOOKS:
+                return Call(script=script, node=call, what="hook")
+    return None
 
 
 def _steps_elsewhere(program: Program, step: Call) -> bool:
@@ -98,8 +121,12 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     }
     stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
     others = [at for at in stepped if last_name(at) != own]
-    found = (at for at in others if "opt" in last_name(at).lower() or last_name(at) in cleared)
+    found = (at for at in others if _is_optimizers(last_name(at)) or last_name(at) in cleared)
     return next(map(script.code, found), "")
+
+
+def _is_optimizers(name: str) -> bool:
+    return "opt" in name.lower() and "sched" not in name.lower()
 
 
 def _may_be_off(tree: ast.AST) -> bool:

@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autotune.source.counters import deciding_counter
+from autotune.source.averages import averages, moves_weights
+from autotune.source.counters import deciding_counter, goes_by_index
 from autotune.source.forward import backwards_in_loop, is_zero_grad
-from autotune.source.loss import stored_names
+from autotune.source.loss import loss_names, stored_names
 from autotune.source.places import Call, backward_and_step, refusal
 from autotune.source.program import Program
 from autotune.source.scaler import CLIPS
@@ -14,8 +15,6 @@ from autotune.source.script import Function, Script, is_method, last_name
 
 _LOOPS = ast.For | ast.While | ast.AsyncFor | Function
 WRAPPERS = ("enumerate", "tqdm", "track", "progress_bar", "progressbar", "auto_tqdm")
-# What moves another net after the step, by the usual names: an average, a target.
-_AVERAGING = ("update_parameters", "target", "average", "momentum", "swa", "polyak", "soft_update")
 _OF_MODULES = ("parameters", "named_parameters", "modules", "named_modules", "train", "eval")
 
 
@@ -136,6 +135,14 @@ def loader_of(script: Script, node: ast.For, source: ast.expr, hand_step: str) -
     raise refusal(script, node.lineno, reason, hand_step)
 
 
+def enumerate_of(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
+    """The enumerate() that `node` goes over, in or round progress bars, None without one."""
+    found = _within(script, node, source)
+    while found is not None and last_name(found.func) != "enumerate":
+        found = _within(script, node, found.args[0])
+    return found
+
+
 def _within(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
     """The call of enumerate() or of a progress bar that `source` is, or is a name for."""
     match source:
@@ -162,9 +169,7 @@ def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
 
 def _index(script: Script, node: ast.For, source: ast.expr, hand_step: str) -> str:
     """What counts the batches of `node` from 0, "" where nothing does."""
-    enumerated = _within(script, node, source)
-    while enumerated is not None and last_name(enumerated.func) != "enumerate":
-        enumerated = _within(script, node, enumerated.args[0])
+    enumerated = enumerate_of(script, node, source)
     if enumerated is None:
         return ""
     starts = [*enumerated.args[1:], *(keyword.value for keyword in enumerated.keywords)]
@@ -180,6 +185,11 @@ def _index(script: Script, node: ast.For, source: ast.expr, hand_step: str) -> s
                 return f"({name} - {first})" if first else name
     reason = "it cannot be told which batch of the epoch the loop is at"
     raise refusal(script, node.lineno, reason, hand_step)
+
+
+def _index_name(node: ast.For) -> str:
+    assert isinstance(node.target, ast.Tuple)
+    return last_name(node.target.elts[0])
 
 
 def _unusual(loop: TrainingLoop) -> list[str]:
@@ -203,6 +213,9 @@ def _unusual(loop: TrainingLoop) -> list[str]:
     found += _uses_between(loop, nodes)
     if counter := deciding_counter(script, nodes):
         found.append(f"the loop counts its batches in {counter}, by which the program goes")
+    late, loss = loop.backward.node.lineno, loss_names(loop.backward)
+    if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late):
+        found.append("what the loop does depends on which batch of the epoch it is at")
     return found
 
 
@@ -247,14 +260,14 @@ def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     late = loop.node.body.index(loop.backward.statement)
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
+        if moves_weights(statement):
+            yield "the loop changes weights itself"
         for call in (at for at in ast.walk(statement) if isinstance(at, ast.Call)):
             values = (*call.args, *(each.value for each in call.keywords))
             given = {ast.unparse(at) for at in values if isinstance(at, ast.Name | ast.Attribute)}
             if after and given & models:
                 yield "the model is used again after backward"
-            own = last_name(call.func).lower()
-            averages = "ema" in own or "ema" in _owner(call)
-            if averages or (after and any(word in own for word in _AVERAGING)):
+            if averages(call, after=after):
                 yield "an average of the weights is kept in the loop"
             if _optimizer(loop) in {ast.dump(at) for at in call.args}:
                 yield "the optimizer is handed to other code in the loop"
@@ -268,10 +281,6 @@ def _modules(script: Script) -> set[str]:
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODULES
     }
-
-
-def _owner(call: ast.Call) -> str:
-    return last_name(call.func.value).lower() if isinstance(call.func, ast.Attribute) else ""
 
 
 def _optimizer(loop: TrainingLoop) -> str:

@@ -1,7 +1,13 @@
 """What is withdrawn is left to a person, with what to write and where."""
 
-from autotune.outputs.patch import Emission
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.outputs.patch import Emission, emit
 from autotune.source.edits import EditOutcome, LoaderArgument, Place, Places, ProcessStatement
+from autotune.workload.target import load_target
+from tests import builders
+from tests.source.programs import places_of
 
 WORKERS = LoaderArgument(name="num_workers", code="4")
 PINNED = LoaderArgument(name="pin_memory", code="True")
@@ -33,3 +39,30 @@ def test_what_is_withdrawn_says_what_to_write_and_where() -> None:
         ("refused", "it came out slower", ""),
         ("refused", "no", "go"),
     ]
+
+
+LOOP = """\
+from torch.utils.data import DataLoader
+from schedule import made
+
+loader = DataLoader(data, batch_size=8)
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+scheduler = made(optimizer, loader)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    scheduler.step()
+"""
+
+
+def test_a_module_in_which_nothing_was_seen_to_happen_is_read_too(tmp_path: Path) -> None:
+    program, beside = tmp_path / "train.py", tmp_path / "schedule.py"
+    program.write_text(LOOP)
+    seen = replace(builders.seen(), places=places_of(LOOP, str(program)))
+    for length, status in (("3 * len(batches)", "refused"), ("90", "done")):
+        beside.write_text(f"def made(opt, batches):\n    return Cosine(opt, T_max={length})\n")
+        emission = emit(load_target(program), {"micro_batches": 2}, seen)
+        assert [edit.status for edit in emission.edits] == [status], emission.edits
+        assert str(beside) not in emission.sources

@@ -202,6 +202,16 @@ REFUSED = {
         ("batch_size=8", "batch_size=B"),
         "batch size",
     ),
+    "sums in a class": (
+        (
+            "loader =",
+            (
+                "class Sum:\n    def forward(self, x, y):\n        return self.all(x - y)\n"
+                "    def all(self, x):\n        return x.sum()\ncriterion = Sum()\nloader ="
+            ),
+        ),
+        "sum over",
+    ),
     "two optimizers": (
         ("    optimizer.step()", "    optimizer.step()\n    for o in others:\n        o.step()"),
         "elsewhere",
@@ -315,6 +325,37 @@ REFUSED |= {
         "train is given several loaders",
     ),
 }
+REFUSED |= {
+    "an average by hand": (
+        (
+            "    total",
+            "    for p, q in zip(net.parameters(), own):\n        q.mul_(0.9).add_(p)\n    total",
+        ),
+        "changes weights itself",
+    ),
+    "decay by hand": (
+        ("    total", "    for p in model.parameters():\n        p.data *= 0.99\n    total"),
+        "changes weights itself",
+    ),
+    "a loss that goes by the batch": (
+        (
+            "for x, y in loader:",
+            "for i, (x, y) in enumerate(loader):\n    criterion = Loss(min(1, (n + i) / 50))",
+        ),
+        "which batch of the epoch",
+    ),
+    "a rate that goes by the batch": (
+        ("for x, y in loader:", "for i, (x, y) in enumerate(loader):\n    set_rate(i / 100)"),
+        "which batch of the epoch",
+    ),
+    "something done at a batch": (
+        (
+            "for x, y in loader:",
+            "for i, (x, y) in enumerate(loader):\n    if i == 100:\n        unfreeze()",
+        ),
+        "which batch of the epoch",
+    ),
+}
 REFUSED["a loader of another class"] = (
     ("batch_size=8, shuffle=True)\n", "batch_size=8)\nloader = Prefetcher(loader)\n"),
     "Prefetcher makes of the loader",
@@ -327,6 +368,18 @@ USUAL = {
             "train(model, loader, 1)\ntrain(model, loader, 2)\nmodel.train()\n"
             "def train(net, batches, epoch):\n  net.train()\n  for x, y in batches:"
         ),
+    ),
+    "figures now and then": (
+        "for x, y in loader:",
+        (
+            "for i, (x, y) in enumerate(loader):\n    if i % 100 == 99:\n"
+            "        out, current = 1 / n, i * 8\n        print(current, i / len(loader))\n"
+            "        running = 0.0\n        if args.dry_run:\n            break"
+        ),
+    ),
+    "figures by the name of the loss": (
+        "    total",
+        "    if i % 9 == 0:\n        loss, at = loss.item(), i\n        print(at)\n    total",
     ),
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
@@ -342,6 +395,13 @@ USUAL = {
         "loader =",
         "def validate():\n    return mse(model(x), y, reduction='sum')\nloader =",
     ),
+    "sums in a method for the figures": (
+        "loader =",
+        (
+            "class Net:\n    def forward(self, x):\n        return self.fc(x)\n"
+            "    def accuracy(self, x, y):\n        return (x == y).sum()\nmodel = Net()\nloader ="
+        ),
+    ),
     "sums along one dimension": ("loss.backward", "(loss + r.sum(1).mean()).backward"),
     "options without a word of the last batch": (
         "loader = DataLoader(data, batch_size=8, shuffle=True)",
@@ -352,7 +412,10 @@ USUAL = {
 
 @pytest.mark.parametrize("change", USUAL.values(), ids=USUAL)
 def test_what_changes_nothing_for_the_step_is_taken(change: tuple[str, str]) -> None:
-    outcome = rewritten(source(LOOP).replace(*change), TWO)
+    text = source(LOOP).replace(*change)
+    if "if i %" in text and "enumerate" not in text:
+        text = text.replace("for x, y in loader", "for i, (x, y) in enumerate(loader)")
+    outcome = rewritten(text, TWO)
     assert outcome.statuses == ["done"], outcome.outcomes
     assert rewritten(outcome.text, TWO).statuses == ["already"]
 
@@ -409,6 +472,37 @@ def test_a_schedule_may_count_the_batches_under_another_name() -> None:
     text = text.replace("in loader:", "in samples:")
     assert rewritten(text.replace("len(loader)", "len(dataset)"), TWO).statuses == ["done"]
     assert "counts the loader's batches" in rewritten(text, TWO).reason
+
+
+@pytest.mark.parametrize("loader", ['loaders["train"]', "dm.train_dataloader()", "get_loader()"])
+def test_a_schedule_counts_the_batches_of_a_loader_without_a_name(loader: str) -> None:
+    text = LOOP.replace(
+        "for x, y", f"sched = OneCycle(opt, steps_per_epoch=len({loader}))\nfor x, y"
+    )
+    text = text.replace("    total", "    sched.step()\n    total")
+    assert "counts the loader's batches" in rewritten(source(text), TWO).reason
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("epochs = 10_000 // len(loader)", True),
+        ("epochs = math.ceil(args.steps / len(loader))", True),
+        ("print(total / (len(loader) * 32))", True),
+        ("print(total / len(loader))", False),
+        ("total /= len(loader)", False),
+        ("number = len(loader)\ntotal /= number", False),
+        ("number = len(loader)\nplan(number)", True),
+        ("mean = sum(losses) / len(loader)", False),
+        ("print(len(loader), f'{len(loader)} batches')", False),
+        ("kept = int(0.8 * len(train_set))", False),
+        ("right = right / (len(val_loader) * 32)", False),
+    ],
+)
+def test_a_number_of_batches_is_for_means_over_them(line: str, counts: bool) -> None:
+    outcome = rewritten(source(LOOP) + line + "\n", TWO)
+    assert outcome.statuses == (["refused"] if counts else ["done"]), outcome.outcomes
+    assert not counts or "number of the loader's batches" in outcome.reason
 
 
 @pytest.mark.parametrize(

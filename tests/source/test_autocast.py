@@ -631,6 +631,30 @@ SCALER_REFUSED = {
         ),
         "not finite ends the program",
     ),
+    "a norm that ends the loop": (
+        SCALED_LOOP.replace(
+            "if args.clip:",
+            "norm = norm_of(model)\n        if isinf(norm):\n            break\n        if 1:",
+        ),
+        "not finite ends the program",
+    ),
+    "a norm that ends the program after the step": (
+        SCALED_LOOP.replace("if args.clip:", "norm = norm_of(model)\n        if 1:").replace(
+            "step()  # at last\n",
+            "step()\n        if torch.isinf(norm):\n            raise ValueError\n",
+        ),
+        "not finite ends the program",
+    ),
+    "an assertion in a function of its own": (
+        SCALED_LOOP.replace("if args.clip:", "check(model)\n        if 1:")
+        + "\ndef check(net):\n    for p in net.parameters():\n"
+        "        assert torch.isfinite(p.grad).all()\n",
+        "not finite ends the program",
+    ),
+    "a hook on gradients": (
+        SCALED_LOOP.replace("    for x", "    weight.register_hook(clipped)\n    for x"),
+        "a hook is handed gradients",
+    ),
     "a clip that raises": (
         SCALED_LOOP.replace("1.0)\n", "1.0, error_if_nonfinite=True)\n"),
         "not finite ends the program",
@@ -684,6 +708,11 @@ def test_float16_without_a_place_for_its_scaler_is_refused_as_a_whole(
     assert outcome.text == text
     assert outcome.statuses == ["refused"]
     assert reason in outcome.reason
+
+
+def test_a_scheduler_of_an_optimizer_is_none() -> None:
+    text = SCALED_LOOP.rstrip("\n") + "\n        optimizer_scheduler.step()\n"
+    assert rewritten(text, FP16).statuses == ["done"]
 
 
 def test_a_forward_seen_in_a_library_is_refused() -> None:

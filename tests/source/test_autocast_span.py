@@ -158,27 +158,35 @@ def step(x, y, train, phase):
     {tail}
 """
 CONDITIONS = {
-    "it returns before": ("if not train:\n        return loss\n    loss.backward()", "train"),
+    "it returns before": ("if not train:\n        return loss\n    loss.backward()", "bool(train)"),
     "it returns before, in either case": (
         "if loss is None or not train:\n        return loss\n    loss.backward()",
-        "train",
+        "bool(train)",
     ),
     "it returns in the other branch": (
         "if train:\n        out.mean()\n    else:\n        return out\n    loss.backward()",
-        "train",
+        "bool(train)",
     ),
     "inside of a with": (
         "with timer('bwd'):\n        if train:\n            loss.backward()",
-        "train",
+        "bool(train)",
     ),
-    "beside the loss": ("if train and torch.isfinite(loss):\n        loss.backward()", "train"),
+    "beside the loss": (
+        "if train and torch.isfinite(loss):\n        loss.backward()",
+        "bool(train)",
+    ),
     "in two": (
         "if train:\n        if phase == 'a' or phase == 'b':\n            loss.backward()",
-        "train and (phase == 'a' or phase == 'b')",
+        "bool(train and (phase == 'a' or phase == 'b'))",
     ),
     "not otherwise": (
         "if phase == 'a':\n        pass\n    elif not train:\n        loss.backward()",
         "not (phase == 'a') and not train",
+    ),
+    "by an object": ("if optimizer:\n        loss.backward()", "bool(optimizer)"),
+    "by what the loss is computed with": (
+        "if loss.requires_grad:\n        loss.backward()",
+        "torch.is_grad_enabled()",
     ),
     "an attribute": ("if self.training:\n        loss.backward()", "self.training"),
     "the same when asked again": (
@@ -220,7 +228,7 @@ def test_what_is_left_in_the_midst_of_forward_stays_outside() -> None:
         """
         import torch
         for x, y in loader:
-            with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=train):
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=bool(train)):
                 out = model(x)
                 if not train:
                     right += (out.argmax(1) == y).sum()
@@ -289,6 +297,7 @@ for x, y in loader:
     [
         ("kept.append(out.detach().cpu())", CUDA_BF16, True),
         ("kept.append({'out': out.sigmoid()})", CUDA_BF16, True),
+        ("p = torch.sigmoid(out.detach()); q = p.cpu(); kept.append(q)", CUDA_BF16, True),
         ("kept += [out.detach()]", CUDA_BF16, True),
         ("shown = out.detach().cpu().numpy()", CUDA_BF16, True),
         ("kept.append(out.detach().cpu())", replace(FP16, scaled=False), False),

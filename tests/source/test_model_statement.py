@@ -311,6 +311,23 @@ def test_every_model_that_has_an_optimizer_is_changed() -> None:
         """)
 
 
+def test_what_is_for_models_of_one_class_is_not_done_to_another() -> None:
+    text = source("""
+        class G(nn.Module): pass
+        class D(nn.Module): pass
+        judge = D().to(device)
+        maker = G().to(device)
+        first = torch.optim.SGD(judge.parameters(), lr=0.1)
+        second = torch.optim.SGD(maker.parameters(), lr=0.1)
+        """)
+    places = Places(optimizer=Place(path=PATH, line=5), more_optimizers=(Place(path=PATH, line=6),))
+    of = ModelStatement(code="{model}.blocks.compile()", of="G")
+    second = "second = torch"
+    assert rewritten(text, of, places=places).text == text.replace(
+        second, f"maker.blocks.compile()\n{second}"
+    )
+
+
 HOLDING = """
     class Net(nn.Module):
         pass
@@ -436,6 +453,10 @@ TRAINED = "import torch\nnet = Net()\noptimizer = torch.optim.SGD(net.parameters
         ("torch.onnx.export(net, x, 'net.onnx')", "torch.onnx.export"),
         ("writer.add_graph(net, x)", "add_graph"),
         ("torch.save(net, 'net.pt')", "torch.save"),
+        ("torch.save(net.cpu(), 'net.pt')", "torch.save"),
+        ("torch.save(net.module, 'net.pt')", "torch.save"),
+        ("torch.save({'net': net, 'epoch': 1}, 'net.pt')", "torch.save"),
+        ("torch.save(copy.deepcopy(net), 'net.pt')", "torch.save"),
     ],
 )
 def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: str) -> None:
@@ -457,6 +478,7 @@ def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: s
     [
         f"{TRAINED}torch.save(net.state_dict(), 'net.pt')\n",
         f"{TRAINED}torch.save(best, 'best.pt')\n",
+        f"{TRAINED}torch.save({{'net': net.module.state_dict()}}, 'net.pt')\n",
         f"def gelu(x):\n    return x\n{TRAINED}gelu = torch.jit.script(gelu)\n",
         TRAINED.replace("optimizer", "writer.add_graph(net, x)\noptimizer"),
     ],
@@ -475,6 +497,9 @@ REPLAYED = replace(COMPILE, replayed=True)
         ("found.append((net(x).detach(), y))", True),
         ("found = [net(x) for x in loader]", True),
         ("out = net(x).squeeze(1); found.extend(out)", True),
+        ("h = net(x)[0]; g = h; found.append(g)", True),
+        ("found[y] = net(x)", True),
+        ("found = {n: net(x) for n, x in loader}", True),
         ("found.append(net(x).cpu())", False),
         ("found.append(net(x).argmax(1))", False),
         ("loss += criterion(net(x), y).item()", False),
@@ -490,6 +515,36 @@ def test_what_a_graph_overwrites_is_not_kept(line: str, kept: bool) -> None:
     if kept:
         assert f"what the model gives is kept at {PATH}:6" in outcome.reason
         assert outcome.hand_step.endswith(f"\nat {PATH}:6: .clone() what is kept")
+
+
+@pytest.mark.parametrize(
+    ("line", "viewed"),
+    [
+        ("found += net(x).view(-1).sum()", True),
+        ("out = net(x).cpu(); flat = out.view(out.size(0), -1)", True),
+        ("out = net(x).contiguous(); found += out.view(-1)", False),
+        ("out = net(x); found += out.reshape(-1)", False),
+        ("out = net(x); flat = out.view(n, 3, -1)", False),
+        ("out = net(x).argmax(1); flat = out.view(-1)", False),
+    ],
+)
+def test_what_lies_in_another_order_is_not_viewed_as_one_dimension(line: str, viewed: bool) -> None:
+    text = f"{TRAINED}def validate(net, loader):\n    for x, y in loader:\n        {line}\n"
+    outputs = (OutputPlace(path=PATH, line=9, callee="self.net", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
+    outcome = rewritten(text, replace(LAST, reordered=True), places=seen)
+    assert outcome.statuses == (["refused"] if viewed else ["done"]), outcome.reason
+    assert outcome.hand_step.endswith(f"at {PATH}:6: .reshape(...) instead of .view(...)" * viewed)
+    assert rewritten(text, LAST, places=seen).statuses == ["done"]
+
+
+def test_what_a_function_returns_is_kept_by_its_caller() -> None:
+    text = f"{TRAINED}def predict(x):\n    return net(x)\nfound.append(predict(x))\n"
+    outputs = (OutputPlace(path=PATH, line=5, callee="net", tensors=True),)
+    seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
+    assert f"kept at {PATH}:6" in rewritten(text, REPLAYED, places=seen).reason
+    other = text.replace("found.append(predict(x))", "found.append(predict(x).cpu())")
+    assert rewritten(other, REPLAYED, places=seen).statuses == ["done"]
 
 
 def test_what_is_left_to_a_person_has_all_its_code() -> None:

@@ -139,6 +139,26 @@ def test_a_checkpoint_without_a_name_is_left_to_a_person(load: str) -> None:
     )
 
 
+WRAPPED = """
+class Warm:
+    def load_state_dict(self, state):
+        self.inner = state["inner"]
+
+optimizer = Warm(512, torch.optim.Adam(p, 0.1))
+optimizer.load_state_dict(state["optimizer"])
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("name", ["optimizer", "trainer"])
+def test_what_holds_an_optimizer_loads_in_its_own_way(name: str) -> None:
+    text = WRAPPED.replace("optimizer", name).replace(f"torch.{name}", "torch.optim")
+    text = text.replace('state["trainer"]', "torch.load(path)")
+    outcome = rewritten(text, FUSED)
+    assert outcome.statuses == ["done"], outcome.reason
+    assert outcome.text == text.replace("0.1))", "0.1, fused=True))")
+
+
 def resumed(text: str, state: Any) -> Any:
     """The optimizer of the program `text`, which has gone on from `state`."""
     weight = torch.ones(4, requires_grad=True)

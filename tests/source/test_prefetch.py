@@ -92,6 +92,14 @@ def train(loader):
     assert "    loader = tqdm(CopiedAhead(loader, device))\n" in rewritten(text, AHEAD).text
 
 
+def test_the_number_of_a_batch_is_no_part_of_it() -> None:
+    text = LOOP.format(copy="x.cuda()").replace(
+        "    for x in loader:", "    bar = tqdm(enumerate(loader))\n    for i, x in bar:"
+    )
+    outcome = rewritten(text.replace("optimizer.step()", "log(i)"), AHEAD)
+    assert outcome.statuses == ["done"], outcome.reason
+
+
 @pytest.mark.parametrize(
     ("unpacked", "used", "kept"),
     [

@@ -1,5 +1,7 @@
 """`ProcessStatement`: a switch thrown once, after the imports of the main script."""
 
+import textwrap
+
 import pytest
 
 from autotune.source.edits import Places, ProcessStatement
@@ -265,3 +267,44 @@ def test_the_switch_of_a_notebook_stands_before_what_it_is_for() -> None:
         """,
         THREADS,
     )
+
+
+PRECISION = ProcessStatement(code='torch.set_float32_matmul_precision("high")')
+EXACT = 'torch.set_float32_matmul_precision("highest")'
+
+
+def test_a_switch_for_what_follows_the_training_stays() -> None:
+    main = """
+        import torch
+
+        def train():
+            for x, y in loader:
+                model(x).mean().backward()
+
+        def main():
+            {0}
+            train()
+            {0}
+            evaluate()
+
+        main()
+        {0}
+        """
+    done = rewritten(textwrap.dedent(main.format(EXACT)), PRECISION)
+    assert done.statuses == ["done"]
+    said = [line.split('"')[1] for line in done.text.splitlines() if "precision" in line]
+    assert said == ["high", "high", "highest", "highest"]
+    assert rewritten(done.text, PRECISION).statuses == ["already"]
+
+
+def test_a_switch_that_is_thrown_between_epochs_is_thrown_the_new_way() -> None:
+    text = f"""
+import torch
+for epoch in range(3):
+    for x, y in loader:
+        model(x).mean().backward()
+    {EXACT}
+{EXACT}
+"""
+    done = rewritten(text, PRECISION)
+    assert (done.text.count('"high"'), done.text.count('"highest"')) == (2, 1)

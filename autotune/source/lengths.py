@@ -1,0 +1,100 @@
+"""Where a program reckons with how many batches its loader has: smaller ones are more of them."""
+
+import ast
+
+from autotune.source.counters import SAYING
+from autotune.source.loss import names_in
+from autotune.source.other_loaders import names_of
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Script, last_name
+from autotune.source.training_loop import WRAPPERS, TrainingLoop
+
+_DATA = ("set", "sets", "data", "sampler")  # what the names of other things than loaders end in
+_EVALUATING = ("val", "test", "eval")
+
+
+def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
+    """The file and line outside `loop` at which the program reckons with `len()` of the loader that
+    `call` builds, "" where it does not; a mean over the batches, and what is only said, is none.
+    """
+    inside = set(ast.walk(loop.node))
+    known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
+    for script in program.scripts.values():
+        for length in calls_in(script.tree):
+            taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
+            if not taken or _only_says(script, length) or _is_in_mean(script, length):
+                continue
+            if _may_be_the_loader(length.args[0], known):
+                return f"{script.path}:{length.lineno}"
+    return ""
+
+
+def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:
+    """Whether `value` goes by one of the `known` names, or by one that a loader may have in another
+    function.
+    """
+    if ast.unparse(value) in known or last_name(value) in known:
+        return True
+    names = [name.lower() for name in _telling(value)]
+    if any(name.endswith(_DATA) or name.startswith(_EVALUATING) for name in names):
+        return False
+    return any(
+        word in name or name.rstrip("s").endswith("dl")
+        for name in names
+        for word in ("train", "load", "batches")
+    )
+
+
+def _telling(value: ast.expr) -> list[str]:
+    """The names that tell what `value` is: of `loaders["train"]` both, of a call the function's."""
+    match value:
+        case ast.Subscript(value=whole, slice=ast.Constant(value=str(key))):
+            return [key, *_telling(whole)]
+        case ast.Subscript(value=whole, slice=place) if not isinstance(place, ast.Slice):
+            return _telling(whole)
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[whole]):
+            return _telling(whole)
+        case ast.Call(func=function):
+            return [last_name(function)]
+    return [last_name(value)]
+
+
+def _only_says(script: Script, length: ast.expr) -> bool:
+    """Whether `length` is part of a text, or given as it is to what prints or draws a bar."""
+    above = next(iter(script.ancestors(length)))
+    if isinstance(above, ast.keyword):
+        above = next(iter(script.ancestors(above)))
+    said = isinstance(above, ast.Call) and last_name(above.func) in (*SAYING, *WRAPPERS)
+    return said or isinstance(above, ast.FormattedValue)
+
+
+def _is_in_mean(script: Script, length: ast.expr) -> bool:
+    """Whether `length`, by itself or under a name, divides what the file adds up."""
+    match next(iter(script.ancestors(length))):
+        case ast.BinOp(op=ast.Div(), left=total, right=divisor):
+            pass
+        case ast.AugAssign(op=ast.Div(), target=total, value=divisor):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            scope = script.function(length) or script.tree
+            read = (at for at in ast.walk(scope) if isinstance(at, ast.Name) and at.id == name)
+            uses = [at for at in read if isinstance(at.ctx, ast.Load)]
+            return all(_only_says(script, at) or _is_in_mean(script, at) for at in uses)
+        case _:
+            return False
+    added = [
+        at.target
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.AugAssign) and isinstance(at.op, ast.Add)
+    ]
+    summed = any(last_name(call.func) == "sum" for call in calls_in(total))
+    sums = set[str]().union(*map(_names, added))
+    return divisor is length and (summed or bool(_names(total) & sums))
+
+
+def _names(value: ast.AST) -> set[str]:
+    """The variables and attributes in `value`, but for `self`."""
+    read = {at.attr for at in ast.walk(value) if isinstance(at, ast.Attribute)}
+    return (names_in(value) | read) - {"self"}
