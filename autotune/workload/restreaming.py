@@ -10,6 +10,7 @@ import torch
 from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 
 from autotune.workload.live import Live
+from autotune.workload.streams import State, random_state, set_random_state
 
 _FETCHERS: tuple[Any, ...] = (_MapDatasetFetcher, _IterableDatasetFetcher)
 
@@ -24,19 +25,19 @@ def install(live: Live) -> None:
 
 
 def _apart(fetch: Callable[..., Any], stream: int) -> Callable[..., Any]:
-    states: dict[int, Any] = {}  # of each process: a worker begins with its own
+    states: dict[int, State] = {}  # of each process: a worker begins with its own
 
     def drawn(self: Any, indices: Any) -> Any:
-        before, process = _states(), os.getpid()
+        before, process = random_state(), os.getpid()
         if process in states:
-            _restore(states[process])
+            set_random_state(states[process])
         else:
             _seed((torch.initial_seed() + stream) % 2**32)
         try:
             return fetch(self, indices)
         finally:
-            states[process] = _states()
-            _restore(before)
+            states[process] = random_state()
+            set_random_state(before)
 
     return drawn
 
@@ -46,18 +47,3 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
-
-
-def _states() -> tuple[Any, ...]:
-    """Of the streams that samples are drawn from on the host."""
-    numpy: Any = sys.modules.get("numpy")
-    of_numpy = numpy.random.get_state() if numpy is not None else None
-    return random.getstate(), of_numpy, torch.get_rng_state()
-
-
-def _restore(states: tuple[Any, ...]) -> None:
-    of_python, of_numpy, of_torch = states
-    random.setstate(of_python)
-    if of_numpy is not None:
-        sys.modules["numpy"].random.set_state(of_numpy)
-    torch.set_rng_state(of_torch)
