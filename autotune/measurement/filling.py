@@ -15,6 +15,8 @@ from autotune.workload.window import Window
 FEWEST_FILES, FILES_PER_STEP = 8, 0.5
 # It is full when so many windows in a row have made no file.
 QUIET_WINDOWS = 2
+# What still makes files after so many epochs keeps no cache of its samples.
+EPOCHS_THAT_FILL = 2
 # In a folder a cache has several files of one kind; what is alone there may be a checkpoint, from
 # which a run would go on.
 FEWEST_ALIKE = 3
@@ -43,7 +45,8 @@ def fill(
     limit_seconds: float,
     told: Callable[[], None],
 ) -> Filled | None:
-    """Let a warm run go on until it makes no more files of a cache; None where it makes none.
+    """Let a warm run go on until it makes no more files of a cache; None where it makes none, or
+    makes them in every epoch.
 
     Args:
         run: of the program as it is.
@@ -62,11 +65,19 @@ def fill(
     told()
     quiet = 0
     while quiet < QUIET_WINDOWS and time.monotonic() - began < limit_seconds:
+        late = _epochs(run) > EPOCHS_THAT_FILL
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
         before, files = files, cache_of(made())
         quiet = quiet + 1 if len(files) == len(before) else 0
+        if late and not quiet:
+            return None
     seconds = time.monotonic() - began
     return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS)
+
+
+def _epochs(run: ProcessRun) -> int:
+    loader = run.seen().loader
+    return loader.epochs if loader else 0
 
 
 def cache_of(files: Iterable[str]) -> tuple[str, ...]:

@@ -86,10 +86,10 @@ def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name="thread beside",
-            evidence=f"A thread of the program's own ({place}) computes meanwhile, for "
-            f"{100 * min(1.0, beside.share):.0f} % of the time. Two threads of one process run "
-            "Python in turns: each of the phases above may be longer for it, by more than what "
-            "waits for that thread.",
+            evidence=f"Another thread of the program's own ({place}), or several, compute "
+            f"meanwhile, for {100 * min(1.0, beside.share):.0f} % of the time. Threads of one "
+            "process run Python in turns: each of the phases above may be longer for it, by more "
+            "than what waits for them.",
             advice="Have another process do that work (the workers of a DataLoader), where it is "
             "Python's.",
         ),

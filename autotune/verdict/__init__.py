@@ -207,7 +207,10 @@ def _delivered(
         reason = "The emitted program was not timed."
     else:
         missing = unobserved(turns.seen[DELIVERED])
+        left_out = [edit for edit in edits if edit.status == "refused" and missing]
         reason = missing[0] if missing else ""
+        if left_out:
+            reason = f"{left_out[0].knob} is not in it: {left_out[0].reason}"
     observed, speedup = not reason, _speedup(rounds, DELIVERED)
     if observed and speedup is None:
         reason = "Too few turns of the emitted program could be timed undisturbed."

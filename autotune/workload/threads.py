@@ -40,19 +40,26 @@ class ThreadsBeside:
                 seen[frame.f_code, frame.f_lineno] += 1
 
     def busy(self) -> tuple[BusyLine, ...]:
-        """Those that compute, with the line where they were met most often."""
+        """What they compute together, with the line where the busiest was met most often; nothing
+        where that is little.
+        """
         wall, spent = time.monotonic() - self._began, self._spent()
-        found = []
-        for thread, seen in self._seen.items():
-            share = (spent.get(thread, 0.0) - self._before.get(thread, 0.0)) / wall
-            (code, line), _ = seen.most_common(1)[0]
-            if share >= LEAST_SHARE:
-                path = os.path.abspath(code.co_filename)
-                name = code.co_name
-                found.append(
-                    BusyLine(phase=BESIDE, path=path, line=line, function=name, share=share)
-                )
-        return tuple(sorted(found, key=lambda each: -each.share))
+        shares = {
+            thread: (spent.get(thread, 0.0) - self._before.get(thread, 0.0)) / wall
+            for thread in self._seen
+        }
+        if sum(shares.values()) < LEAST_SHARE:
+            return ()
+        (code, line), _ = self._seen[max(shares, key=shares.__getitem__)].most_common(1)[0]
+        return (
+            BusyLine(
+                phase=BESIDE,
+                path=os.path.abspath(code.co_filename),
+                line=line,
+                function=code.co_name,
+                share=sum(shares.values()),
+            ),
+        )
 
     def _spent(self) -> dict[int, float]:
         """Processor seconds of each thread that Python knows."""

@@ -1,5 +1,6 @@
 """A cache of files that a first epoch fills is filled once, and what comes after it is measured."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -8,8 +9,10 @@ import pytest
 from autotune.measurement.filling import Filled, cache_of, doubts_of_cache, fill
 from autotune.measurement.process import ProcessRun
 from autotune.measurement.workbench import Workbench
+from autotune.workload.seen import Seen
 from autotune.workload.target import load_target
 from autotune.workload.window import AS_IS, Window
+from tests import builders
 from tests.workload.programs import PLAIN
 
 CACHED = PLAIN.replace("range(50)", "range(50000)").replace(
@@ -35,14 +38,20 @@ loader = DataLoader(Cached(), batch_size=2""",
 class FakeRun:
     """Makes files in its first windows: `made` of them in each, then none."""
 
-    def __init__(self, *made: int) -> None:
+    def __init__(self, *made: int, epochs: int = 1) -> None:
         self.made = list(made)
+        self.epochs = epochs
         self.files: set[str] = set()
 
     def window(self, _seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
         count = self.made.pop(0) if self.made else 0
         self.files |= {f"/data/{len(self.files) + each}.npy" for each in range(count)}
         return Window(mode=mode, steps=steps, samples=1, seconds=0.1)
+
+    def seen(self) -> Seen:
+        facts = builders.seen()
+        assert facts.loader is not None
+        return replace(facts, loader=replace(facts.loader, epochs=self.epochs))
 
 
 def filled(run: FakeRun, limit_seconds: float = 60.0) -> tuple[Filled | None, list[Window]]:
@@ -70,6 +79,12 @@ def test_a_program_that_makes_few_files_has_no_cache() -> None:
     windows = [run.window(0.3, steps=17)]
     made = cast("ProcessRun", run)
     assert not fill(made, windows, made=lambda: run.files, limit_seconds=1, told=lambda: None)
+
+
+def test_what_makes_files_in_every_epoch_keeps_no_cache() -> None:
+    assert filled(FakeRun(12, 12, 12, epochs=3))[0] is None
+    assert filled(FakeRun(12, 12, 12, epochs=2))[0] is not None
+    assert filled(FakeRun(12, epochs=3))[0] is not None
 
 
 def test_a_cache_that_is_not_full_in_time_is_said() -> None:

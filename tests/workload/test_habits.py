@@ -16,7 +16,7 @@ from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 from tests import builders
-from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
+from tests.workload.programs import HEAD, PLAIN, observe, run, seen_of, steps, window_of
 
 
 def program(text: str) -> str:
@@ -678,3 +678,18 @@ def test_kept_batches_of_a_compiled_step_count(tmp_path: Path) -> None:
             optimizer.step()
         """)
     assert window_of(run(text, steps(6), steps(10), folder=tmp_path)).samples == 10 * 50
+
+
+def test_the_lines_of_a_short_loop_before_are_none_of_the_trainings(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch in range(50):",
+        """for x, y in DataLoader(dataset, batch_size=100):  # two steps
+    optimizer.zero_grad()
+    criterion(model(x), y).backward()
+    optimizer.step()
+for epoch in range(50):""",
+    )
+    places = seen_of(run(text, steps(12), Tell(), folder=tmp_path)).places
+    assert len(places.backwards) == 1
+    assert places.backward is not None
+    assert text.splitlines()[places.backward.line - 1].strip() == "loss.backward()"

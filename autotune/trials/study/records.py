@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from autotune.trials.space import Space
 from autotune.trials.trial import PASSING, Trial
 from autotune.workload.seen import Seen
@@ -74,6 +74,8 @@ def _known(found: FrozenTrial, space: Space, seen: Seen, dead: Collection[str]) 
     facts = found.user_attrs
     if REPEATS in facts or INTERRUPTED in facts or facts.get("failure") in PASSING:
         return None
+    if PROCESSORS_TAKEN in facts.get("doubts", ()) and facts.get(CONFIG) != as_text({}):
+        return None  # beside a program as it is of a quieter hour, it would look slow
     outcome: Measurement | Failure
     if "failure" in facts:
         outcome = Failure(kind=facts["failure"], reason=facts["reason"])

@@ -99,10 +99,10 @@ def _install_grad(live: Live) -> None:
 
 
 def _note(live: Live, tensors: Any) -> None:
+    samples.note_batch(live)
     if live.discovering:
         live.note_place("backward")
         live.backward_places.update(filter(None, [live.places.get("backward")]))
-    samples.note_batch(live)
     live.backwards += 1
     loss = tensors
     if live.unscaled_loss is not None:
