@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 from autotune.errors import UsageError
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from autotune.trials.knowledge import planner_for
 from autotune.trials.space import Space
 from autotune.trials.study import Study
@@ -143,6 +143,22 @@ def test_what_another_space_of_the_same_program_gave_is_remembered(tmp_path: Pat
         assert [trial.number for trial in again.trials] == [0, 1, 2]
         search(again, joint, limit=1)
     assert len(study(tmp_path / "study.journal").trials) == 4
+
+
+def test_a_trial_whose_processors_were_taken_is_forgotten(tmp_path: Path) -> None:
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="", advice="")
+    with study(tmp_path / "study.journal") as first:
+        for doubts in ((), (taken,)):
+            asked = first.ask()
+            assert asked is not None
+            outcome = replace(measured(1.0), doubts=doubts)
+            trial = Trial(number=asked[0], config=asked[1], outcome=outcome, seconds=0.1)
+            first.tell(trial)
+        assert len(first.trials) == 2
+    with study(tmp_path / "study.journal") as again:
+        assert [each.config for each in again.trials] == [{}]
+        tried = search(again, joint, limit=1)
+    assert tried == [trial.config]
 
 
 def test_what_a_later_search_leaves_out_is_not_its_best(tmp_path: Path) -> None:

@@ -213,6 +213,9 @@ def test_what_was_not_emitted_says_why():
     )
     taken = turns(baseline=1000, tuned=2000)
     assert judged(taken, edits=[refused]).delivered.reason == "The loader is built in a library."
+    partly = turns(baseline=1000, tuned=2000, delivered=1500)
+    lacking = judged(partly, edits=[refused], missing=["num_workers = 4 was asked for"]).delivered
+    assert lacking.reason == "num_workers is not in it: The loader is built in a library."
     assert judged(taken).delivered.reason == "No program was emitted."
     assert judged(taken).delivered.samples_per_second is None
 
