@@ -37,7 +37,7 @@ loader = DataLoader(Store(), batch_size=8, shuffle=True)  # one read after anoth
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 criterion = nn.CrossEntropyLoss()
-for epoch in range(3):
+for epoch in range(30):
     for x, y in loader:
         optimizer.zero_grad()
         loss = criterion(model(x), y)
@@ -114,7 +114,7 @@ def test_what_is_handed_back_applies_and_runs_without_autotune(
     assert "# one read after another" in tuned and "num_workers=" in tuned
     assert "autotune" not in tuned
     assert (out / "train_tuned.py").read_text() == tuned
-    copy.write_text(tuned.replace("range(3)", "range(0)"))
+    copy.write_text(tuned.replace("range(30)", "range(0)"))
     subprocess.run([sys.executable, "-W", "ignore", "train.py"], cwd=tmp_path, check=True)
     assert read_document(out / "result.json").verdict == result.verdict
     assert "<html" in (out / "report.html").read_text()
@@ -122,7 +122,7 @@ def test_what_is_handed_back_applies_and_runs_without_autotune(
 
 @pytest.mark.usefixtures("brief")
 def test_a_program_whose_knobs_are_all_set_has_nothing_to_gain(tmp_path: Path) -> None:
-    text = SLOW_READS.replace("        time.sleep(0.004)\n", "").replace("range(3)", "range(9000)")
+    text = SLOW_READS.replace("        time.sleep(0.004)\n", "").replace("range(30)", "range(9000)")
     (tmp_path / "train.py").write_text(text)
     knobs: dict[str, None] = dict.fromkeys(knob.name for knob in KNOBS)
     result = flow.search(tmp_path / "train.py", options=Options(budget_seconds=15, knobs=knobs))

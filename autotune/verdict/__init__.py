@@ -260,7 +260,7 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
     if not left_out:
         return (
             f"{ENDED} before enough turns could be taken: let it train longer, "
-            "with more epochs or more data."
+            "with more epochs or more data, or allow more time."
         )
     spoilt = f"{left_out} turn" if left_out == 1 else f"{left_out} turns"
     if 2 * len(turns.disturbed) > left_out:
