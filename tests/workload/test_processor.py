@@ -93,7 +93,7 @@ def test_what_started_processes_use_is_the_programs_own(text: str, ends: bool) -
     if ends:
         child.communicate(b"\n")
     spent = counted.spent()
-    assert spent["worker_cpu_seconds"] >= 0.3
+    assert spent["worker_cpu_seconds"] >= 0.29  # ticks are 10 ms, and their sums are rounded
     if not ends:
         child.communicate(b"\n")
     assert counted.spent()["worker_cpu_seconds"] < 0.3  # nothing counts twice
