@@ -110,6 +110,19 @@ def test_it_says_whether_the_loader_works_or_waits(busy, count, words):
     assert words in first(data_processor_share=busy, seen=workers(count)).evidence
 
 
+def test_workers_that_slow_the_rest_of_a_step_are_why_more_can_be_gained_than_is_waited_for():
+    phases = {"data": 0.44, "forward": 0.3, "backward": 0.21, "other": 0.05}
+    found = {
+        count: first(phases=phases, ceilings=ceilings(compute=gain), seen=workers(count))
+        for count, gain in ((2, 46.0), (1, 1.9), (0, 46.0))
+    }
+    assert found[2].headline == (
+        "Waits for data 44 % of each step, and workers take processors from the rest; "
+        "loading faster can gain up to 46×."
+    )
+    assert "processors" not in found[1].headline + found[0].headline
+
+
 def test_waiting_for_a_thread_of_the_program_is_waiting_for_data():
     # No window has it: only what goes away in a replay tells.
     found = first(

@@ -54,6 +54,9 @@ ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
 
 STANDARD_ERRORS = 2.0  # about 95 %
 UNDISTURBED = 1.1  # what the rest of a step gains at most by not making batches itself
+# Batches that cost nothing gain so many times what not waiting for them gains: the workers that
+# make them have slowed the rest of a step.
+CROWDED = 1.5
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 GIB = 1 << 30
@@ -94,16 +97,18 @@ def _data(profile: Profile) -> Finding | None:
     grade = severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
-    share = profile.phases["data"]
+    share, loader = profile.phases["data"], profile.seen.loader
     gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
-    if (loader := profile.seen.loader) and not (loader.num_workers or loader.threaded):
+    if loader and not (loader.num_workers or loader.threaded):
         gain = min(gain, UNDISTURBED * most_gain(share))
+    crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
+    slowed = ", and workers take processors from the rest" if crowded else ""
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
         evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile)))),
         max_gain=gain,
-        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}; "
+        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}{slowed}; "
         f"loading faster {can_gain(gain)}.",
     )
 
