@@ -152,6 +152,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
+        "Passed over": verdict.passed_over,
         "Left out": wording.outside(result.profile),
         "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),

@@ -223,7 +223,7 @@ def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -
     steps, start_seconds = None, 0.0
     pace = verdict.baseline_samples_per_second
     if verdict.outcome == "faster" and verdict.speedup and pace:
-        start_seconds = found.start_seconds
+        start_seconds = found.start_seconds(verdict.config)
         step_seconds = profiled.step_seconds * profiled.samples_per_second / pace
         saved = step_seconds * (1 - 1 / verdict.speedup.estimate)
         steps = round((seconds + start_seconds) / saved) if saved > 0 else None

@@ -42,7 +42,7 @@ def _mended(
     for name in written if len(written) > 1 and failure.kind != "hung" else ():
         if time.monotonic() > context.deadline:
             break
-        others = _without(config, name, seen)
+        others = without(config, name, seen)
         rest = emit(context.target, others, seen)
         if rest.sources and not _fails(_run(context, rest)):
             return _less(emission, rest, config.keys() - others.keys(), reason)
@@ -58,7 +58,7 @@ def _without_the_idle(
     reason = "written into the source, it was not seen in effect"
     others = config
     for name in idle:
-        others = _without(others, name, seen)
+        others = without(others, name, seen)
     rest = emit(context.target, others, seen)
     if not rest.sources:
         return emission.withdrawn(reason)
@@ -77,7 +77,7 @@ def _written(emission: Emission, config: Config) -> list[str]:
     return [name for name in config if name in done]
 
 
-def _without(config: Config, name: str, seen: Seen) -> Config:
+def without(config: Config, name: str, seen: Seen) -> Config:
     """`config` without one of its settings, and those that mean nothing without that one."""
     others = {other: value for other, value in config.items() if other != name}
     whole = read_all(seen) | others

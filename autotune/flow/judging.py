@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.emitting import tried_out
+from autotune.flow.next_best import next_best
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
@@ -42,6 +43,8 @@ LOSSES_WANTED = 0.02, (1.0, 4.0)
 # samples are read with other random numbers: these take a training now here, now there.
 CONTROL_SECONDS = 30.0
 STREAMS = 3
+# What of a budget must be left for the next best to be judged, where the best trains otherwise.
+AGAIN_SHARE = 0.15
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
@@ -57,6 +60,21 @@ def judge(
     """
     untried = _why_untried(context, profiled, space, found)
     best = _shown(found.best)
+    verdict, emission = _judged(context, profiled, best)
+    if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
+        verdict = replace(verdict, outcome="failed", reason=reason)
+    left_seconds = context.deadline - time.monotonic()
+    if verdict.trains_otherwise and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
+        other = next_best(best, found.trials, profiled.seen)
+        again, its_emission = _judged(context, profiled, other) if other else (verdict, emission)
+        if again.outcome == "faster":
+            said = f"{settings(best.config)}: {verdict.reason}"
+            return replace(again, passed_over=said), its_emission
+    return verdict, emission
+
+
+def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, Emission]:
+    """The verdict on `best`, and its source where it is worth handing back."""
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
         emission, whole = tried_out(context, best.config, profiled.seen)
@@ -78,8 +96,6 @@ def judge(
     if (steps := _steps_that_part(verdict)) > 0:
         turns.controls = _controls(context, best.config, steps)
         verdict = decided()
-    if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
-        verdict = replace(verdict, outcome="failed", reason=reason)
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
 

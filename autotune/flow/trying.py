@@ -53,12 +53,12 @@ class Found:
     ending: Ending
     rematch: Rematch | None = None
 
-    @property
-    def start_seconds(self) -> float:
-        """By how much the best starts slower than what started fastest."""
+    def start_seconds(self, config: Config) -> float:
+        """By how much `config`, or else the best, starts slower than what started fastest."""
         outcomes = [trial.outcome for trial in (*self.trials, self.best)]
         starts = [each.startup_seconds for each in outcomes if isinstance(each, Measurement)]
-        best = self.best.outcome
+        of_config = (trial.outcome for trial in self.trials if trial.config == config)
+        best = next(of_config, self.best.outcome)
         return best.startup_seconds - min(starts) if isinstance(best, Measurement) else 0.0
 
 

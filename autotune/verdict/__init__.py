@@ -56,7 +56,8 @@ class Verdict:
     interval was computed from: for each contestant ("baseline", "tuned", "delivered") its samples
     and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
     of fresh processes took, in order, and `left_out` how many further turns were spoilt because
-    another program had the processors.
+    another program had the processors. `passed_over` says what was faster still, but another
+    training.
     """
 
     outcome: str
@@ -70,6 +71,7 @@ class Verdict:
     turns: Mapping[str, tuple[tuple[int, float], ...]]
     rounds: tuple[int, ...] = ()
     left_out: int = 0
+    passed_over: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -50,7 +50,8 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
 
     for best, seconds in ((compiled, 20.0), (usual, 0.0)):
         found = Found(trials=(usual, compiled), own_trials=2, best=best, ending=ending)
-        assert found.start_seconds == seconds
+        assert found.start_seconds(best.config) == seconds
+        assert found.start_seconds({"threads": 1}) == seconds  # that was not tried
 
 
 AGAIN = replace(AS_IT_IS.outcome, samples_per_second=140.0)

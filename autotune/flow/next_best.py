@@ -1,0 +1,46 @@
+"""What is judged where the best is faster, but another training: the next best without the setting
+that is likeliest to make it so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autotune.flow.emitting import without
+from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Measurement
+from autotune.trials.trial import Trial
+from autotune.verdict.clear import MINIMUM_GAIN
+from autotune.workload.seen import Seen
+
+# What moves the numbers of a training most comes first: a shorter format, another batch in each
+# pass, other random numbers, other orders of additions.
+PARTING = (
+    *("precision", "micro_batches", "num_workers", "persistent_workers", "compile"),
+    *("channels_last", "optimizer", "threads", "cudnn_benchmark", "checkpointing"),
+)
+
+
+def suspect(config: Config) -> str:
+    """The setting that is likeliest to make `config` another training; "" where none is known."""
+    return next((name for name in PARTING if name in config), "")
+
+
+def next_best(best: Trial, trials: Sequence[Trial], seen: Seen) -> Trial | None:
+    """The fastest of `trials` without what makes `best` suspect, where it was faster than the
+    program as it is; else `best` without that, though it was not tried. None where nothing is left.
+    """
+    name = suspect(best.config)
+    if not name:
+        return None
+    own = max((_speed(trial) for trial in trials if not trial.config), default=0.0)
+    others = (trial for trial in trials if trial.config and name not in trial.config)
+    fastest = max(others, key=_speed, default=None)
+    if fastest and _speed(fastest) > MINIMUM_GAIN * own:
+        return fastest
+    rest = without(best.config, name, seen)
+    tried = any(trial.config == rest for trial in trials)
+    return None if tried or not rest else replace(best, config=rest)
+
+
+def _speed(trial: Trial) -> float:
+    return trial.outcome.samples_per_second if isinstance(trial.outcome, Measurement) else 0.0

@@ -1,0 +1,74 @@
+"""Where the best is another training, the next best without what makes it so is judged."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune.flow import judging
+from autotune.flow.next_best import next_best
+from autotune.flow.trying import Found
+from autotune.measurement.ratios import Ratio
+from autotune.trials.trial import NOTHING, Ending, Trial
+from autotune.verdict import Verdict
+from tests import builders
+
+AS_IT_IS = builders.trial(0, {}, 100.0)
+BEST = builders.trial(1, {"precision": "bf16", "optimizer": "fused"}, 250.0)
+SHORT = builders.trial(2, {"precision": "bf16"}, 200.0)
+THREADS = builders.trial(3, {"threads": 1, "optimizer": "fused"}, 150.0)
+SLOWER = builders.trial(4, {"threads": 1}, 90.0)
+OPTIMIZER = builders.trial(5, {"optimizer": "fused"}, 90.0)
+
+GAIN = Ratio(estimate=2.0, low=1.9, high=2.1)
+OTHERWISE = builders.verdict(
+    outcome="no_gain", config={}, speedup=GAIN, parity=builders.parity(same_training=False)
+)
+
+
+@pytest.mark.parametrize(
+    ("best", "trials", "config"),
+    [
+        (BEST, (AS_IT_IS, BEST, SHORT, THREADS), THREADS.config),
+        (BEST, (AS_IT_IS, BEST, SHORT, SLOWER), {"optimizer": "fused"}),
+        (BEST, (AS_IT_IS, BEST, OPTIMIZER), None),
+        (SHORT, (AS_IT_IS, SHORT), None),
+    ],
+    ids=["the fastest other", "what is left", "tried and slower", "nothing is left"],
+)
+def test_the_next_best_lacks_what_is_likeliest_to_part_the_losses(
+    best: Trial, trials: tuple[Trial, ...], config: Any
+) -> None:
+    found = next_best(best, trials, builders.seen())
+    assert (found.config if found else None) == config
+
+
+@pytest.mark.parametrize(
+    ("left_seconds", "second", "config"),
+    [(100.0, "faster", THREADS.config), (100.0, "no_gain", {}), (1.0, "faster", {})],
+    ids=["it is faster", "it is not", "no time is left"],
+)
+def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
+    monkeypatch: Any, left_seconds: float, second: str, config: Any
+) -> None:
+    def judged(_context: Any, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
+        if "precision" in trial.config:
+            return OTHERWISE, "nothing"
+        return builders.verdict(outcome=second, config=dict(trial.config)), "its source"
+
+    monkeypatch.setattr(judging, "_judged", judged)
+    monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
+    context: Any = SimpleNamespace(
+        deadline=left_seconds, options=SimpleNamespace(budget_seconds=300.0)
+    )
+    found = Found(
+        trials=(AS_IT_IS, BEST, THREADS),
+        own_trials=3,
+        best=BEST,
+        ending=Ending(why=NOTHING, reason=""),
+    )
+    verdict, source = judging.judge(context, builders.profile(), builders.space(), found)
+    assert verdict.config == config
+    assert source == ("its source" if config else "nothing")
+    expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
+    assert verdict.passed_over == expected
