@@ -218,6 +218,9 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         what = "try again when the machine is quieter; the search goes on where it stopped"
         if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
             command = retyped(result.command)
+    elif verdict.trains_otherwise and verdict.suspect:
+        what = f"search on without {verdict.suspect} (or have it all the same: --allow different)"
+        command = retyped(result.command, off=verdict.suspect)
     elif verdict.trains_otherwise:
         what = "look at both losses in the report; to have it all the same, allow it"
         command = retyped(result.command, allow="different")

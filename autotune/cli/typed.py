@@ -19,7 +19,12 @@ def typed(*words: str, whole: bool = False) -> str:
 
 
 def retyped(
-    command: Sequence[str], *, as_command: str = "", budget: str = "", allow: str = ""
+    command: Sequence[str],
+    *,
+    as_command: str = "",
+    budget: str = "",
+    allow: str = "",
+    off: str = "",
 ) -> str:
     """A command of before once more, every flag and argument kept but what is given here, and
     `--fresh`: it is to go on.
@@ -29,6 +34,7 @@ def retyped(
         as_command: the command instead of its own ("search").
         budget: the budget instead of its own.
         allow: what may change, instead of its own.
+        off: a knob that is left alone.
     """
     words = list(command[1:])
     own = words.index("--") if "--" in words else len(words)
@@ -41,6 +47,8 @@ def retyped(
         flags = [*_without(flags, "--budget"), "--budget", budget]
     if allow:
         flags = [*_without(flags, "--allow"), "--allow", allow]
+    if off:
+        flags += ["--knob", f"{off}=off"]
     return typed(*flags, *arguments)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.emitting import tried_out
-from autotune.flow.next_best import next_best
+from autotune.flow.next_best import next_best, suspect
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
@@ -63,14 +63,17 @@ def judge(
     verdict, emission = _judged(context, profiled, best)
     if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
+    if not verdict.trains_otherwise:
+        return verdict, emission
     left_seconds = context.deadline - time.monotonic()
-    if verdict.trains_otherwise and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
-        other = next_best(best, found.trials, profiled.seen)
-        again, its_emission = _judged(context, profiled, other) if other else (verdict, emission)
+    other = next_best(best, found.trials, profiled.seen)
+    if other and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
+        again, its_emission = _judged(context, profiled, other)
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
             return replace(again, passed_over=said), its_emission
-    return verdict, emission
+        other = None
+    return replace(verdict, suspect=suspect(best.config) if other else ""), emission
 
 
 def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, Emission]:

@@ -57,7 +57,7 @@ class Verdict:
     and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
     of fresh processes took, in order, and `left_out` how many further turns were spoilt because
     another program had the processors. `passed_over` says what was faster still, but another
-    training.
+    training; `suspect` is the setting that is likeliest to make what was judged another one.
     """
 
     outcome: str
@@ -72,6 +72,7 @@ class Verdict:
     rounds: tuple[int, ...] = ()
     left_out: int = 0
     passed_over: str = ""
+    suspect: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -141,6 +141,26 @@ def test_another_training_is_never_passed_over(
     assert ", same training" not in shown
 
 
+@pytest.mark.parametrize(
+    ("suspect", "last"), [("precision", "--knob precision=off"), ("", "--allow different")]
+)
+def test_another_training_is_searched_on_without_what_makes_it_one(
+    run: Run, made_up: MadeUpFlow, suspect: str, last: str
+) -> None:
+    parity = builders.parity(same_training=False)
+    verdict = builders.verdict(outcome="no_gain", parity=parity, suspect=suspect)
+    made_up.result = builders.search_result(verdict=verdict)
+
+    assert run("search", "photos.py").stdout.splitlines()[-1].endswith(last)
+
+
+def test_what_was_faster_still_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(passed_over="precision bf16: it came out 2.5×.")
+    made_up.result = builders.search_result(verdict=verdict)
+
+    assert "Passed over  precision bf16: it came out 2.5×." in run("search", "photos.py").stdout
+
+
 def test_each_trial_is_a_line(run: Run, made_up: MadeUpFlow) -> None:
     lines = run("search", "photos.py").stdout.splitlines()
 

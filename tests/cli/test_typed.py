@@ -27,6 +27,13 @@ def test_another_budget_takes_the_place_of_its_own(budget: tuple[str, ...]) -> N
     assert again == "autotune search train.py --budget 3m -- --budget 9"
 
 
+def test_a_knob_that_is_left_alone_is_a_flag_before_the_program_s_arguments() -> None:
+    assert retyped((*TYPED, "--", "--lr", "1e-3"), off="precision") == (
+        "autotune search 'my train.py' --budget 60s --knob threads=1,2 --knob precision=off "
+        "-- --lr 1e-3"
+    )
+
+
 def test_another_command_takes_the_place_of_its_own() -> None:
     command = ("autotune", "profile", "profile", "--seed", "3")
 

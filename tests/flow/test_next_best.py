@@ -72,3 +72,4 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
     assert verdict.passed_over == expected
+    assert verdict.suspect == ("precision" if left_seconds < 10 else "")
