@@ -151,7 +151,7 @@ def test_another_training_is_searched_on_without_what_makes_it_one(
     verdict = builders.verdict(outcome="no_gain", parity=parity, suspect=suspect)
     made_up.result = builders.search_result(verdict=verdict)
 
-    assert run("search", "photos.py").stdout.splitlines()[-1].endswith(last)
+    assert f" {last} -- " in run("search", "photos.py").stdout.splitlines()[-1]
 
 
 def test_what_was_faster_still_is_said(run: Run, made_up: MadeUpFlow) -> None:
