@@ -1,30 +1,51 @@
 """What a loop does to weights besides the optimizer's step: averages, targets, decay by hand."""
 
 import ast
+import re
 
 from autotune.source.reach import calls_in
 from autotune.source.script import last_name
 
 # What moves another net after the step, by the usual names: an average, a target.
-_AVERAGING = ("update_parameters", "target", "average", "momentum", "swa", "polyak", "soft_update")
+_MOVING = ("update_parameters", "soft_update")
+_MOVED = {"target", "average", "momentum", "swa", "polyak", "teacher"}
+_METERS = {"meter", "meters", "loss", "losses", "metric", "metrics", "tracker"}
 _OF_WEIGHTS = ("parameters", "named_parameters", "state_dict", "buffers", "named_buffers")
 
 
 def averages(call: ast.Call, *, after: bool) -> bool:
     """Whether `call`, which may come `after` backward, keeps an average of weights by its name."""
-    own = last_name(call.func).lower()
-    owner = last_name(call.func.value).lower() if isinstance(call.func, ast.Attribute) else ""
-    return "ema" in own or "ema" in owner or (after and any(word in own for word in _AVERAGING))
+    name = last_name(call.func)
+    own, owner = _words(name), set[str]()
+    if isinstance(call.func, ast.Attribute):
+        owner = _words(last_name(call.func.value))
+    if "ema" in own | owner:
+        return True
+    moves = bool(own & _MOVED) or any(each in name.lower() for each in _MOVING)
+    return after and moves and not owner & _METERS
+
+
+def _words(name: str) -> set[str]:
+    """The words of `snake_case` and `CamelCase`, in small letters and without numbers."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
 def moves_weights(statement: ast.stmt) -> bool:
     """Whether `statement` goes over weights and changes tensors in place, or what holds them."""
+    nodes = list(ast.walk(statement))
+    targets = [at.target for at in nodes if isinstance(at, ast.For)]
+    bound = {at.id for each in targets for at in ast.walk(each) if isinstance(at, ast.Name)}
     changes = any(
         (isinstance(at, ast.Attribute) and (at.attr == "data" or _is_in_place(at.attr)))
-        or isinstance(at, ast.AugAssign)
-        for at in ast.walk(statement)
+        or (isinstance(at, ast.AugAssign) and not _is_a_sum(at.target, bound))
+        for at in nodes
     )
     return changes and any(last_name(call.func) in _OF_WEIGHTS for call in calls_in(statement))
+
+
+def _is_a_sum(target: ast.expr, bound: set[str]) -> bool:
+    """Whether what is added to is a variable of its own, none that a loop has `bound` to weights."""
+    return isinstance(target, ast.Name) and target.id not in bound
 
 
 def _is_in_place(method: str) -> bool:

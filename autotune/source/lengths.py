@@ -1,6 +1,7 @@
 """Where a program reckons with how many batches its loader has: smaller ones are more of them."""
 
 import ast
+import re
 
 from autotune.source.counters import SAYING
 from autotune.source.loss import names_in
@@ -11,8 +12,11 @@ from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 from autotune.source.training_loop import WRAPPERS, TrainingLoop
 
-_DATA = ("set", "sets", "data", "sampler")  # what the names of other things than loaders end in
-_EVALUATING = ("val", "test", "eval")
+# What the names of other things than loaders begin and end in.
+_DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
+_EVALUATING = ("val", "test", "eval", "pretrain", "x_", "y_")
+# Words in the names of loaders; "train" alone may be one, "train_rows" is none.
+_LOADING = re.compile(r"load|batches|iter|dls?$|^train(ing)?$")
 
 
 def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
@@ -40,11 +44,7 @@ def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:
     names = [name.lower() for name in _telling(value)]
     if any(name.endswith(_DATA) or name.startswith(_EVALUATING) for name in names):
         return False
-    return any(
-        word in name or name.rstrip("s").endswith("dl")
-        for name in names
-        for word in ("train", "load", "batches")
-    )
+    return any(_LOADING.search(name) for name in names)
 
 
 def _telling(value: ast.expr) -> list[str]:

@@ -9,26 +9,34 @@ from autotune.source.script import is_method, parse
 
 def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple[Place, ...]:
     """Where in `sources` (texts by path) there are loops that train, by a backward pass and a step,
-    and have none of the `backwards` that were seen; the line is the backward pass's.
+    and have none of the `backwards` that were seen; the line is the backward pass's. None where no
+    loop has any: those that were seen lie in what the loops call, and do not tell them apart.
     """
-    return tuple(
-        Place(path=path, line=node.lineno)
+    found = [
+        (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
         for path, text in sources.items()
-        for node in _others(text, [each.line for each in backwards if each.path == path])
-    )
+        for loop, backward in _training_loops(text)
+    ]
+    reached = any(is_reached for _, is_reached in found)
+    return tuple(place for place, is_reached in found if reached and not is_reached)
 
 
-def _others(text: str, seen: Sequence[int]) -> Iterator[ast.expr]:
+def _holds(loop: ast.stmt, path: str, places: Sequence[Place]) -> bool:
+    last = loop.end_lineno or loop.lineno
+    return any(each.path == path and loop.lineno <= each.line <= last for each in places)
+
+
+def _training_loops(text: str) -> Iterator[tuple[ast.stmt, ast.Call]]:
+    """The loops with a backward pass and a step, each with its first backward pass."""
     try:
         tree = parse(text)
     except SyntaxError:
         return
     for loop in _outermost_loops(tree):
-        reached = any(loop.lineno <= line <= (loop.end_lineno or 0) for line in seen)
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         backward = next((call for call in calls if is_method(call, "backward")), None)
-        if backward and not reached and any(is_method(call, "step") for call in calls):
-            yield backward
+        if backward and any(is_method(call, "step") for call in calls):
+            yield loop, backward
 
 
 def _outermost_loops(node: ast.AST) -> Iterator[ast.stmt]:

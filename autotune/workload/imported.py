@@ -22,7 +22,7 @@ def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
     its text.
     """
     waiting = [(Path(target.path), target.source)] if target.path else []
-    folders = (Path(import_root(target.path, target.module)),) if target.path else ()
+    folders = _folders(target) if target.path else ()
     known = {Path(target.path)}
     while waiting:
         file, text = waiting.pop()
@@ -32,6 +32,17 @@ def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
                 with suppress(UsageError):  # it cannot be read: the program fails with it
                     waiting.append((module, read_source(module)))
                     known.add(module)
+
+
+def _folders(target: Target) -> tuple[Path, ...]:
+    """What modules of the project are imported from: the program's folder; those above it, which it
+    may put on the path, up to the project's, and the next two where it does so in its text.
+    """
+    own, root = Path(import_root(target.path, target.module)), Path(target.root)
+    above = [folder for folder in own.parents if folder.is_relative_to(root)]
+    if "sys.path" in target.source:
+        above += [folder for folder in own.parents[:2] if folder not in above]
+    return (own, *above)
 
 
 def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:

@@ -156,3 +156,18 @@ def test_another_version_of_a_library_that_the_program_imports_makes_another(
             metadata, "version", lambda name, other=library: "9" if name == other else version(name)
         )
         assert (study_key(context()) != before) is changes
+
+
+@pytest.mark.parametrize("versioned", [True, False], ids=["in a repository", "in none"])
+def test_a_module_beside_the_program_s_folder_counts(project: Path, versioned: bool) -> None:
+    (project / "scripts").mkdir()
+    if versioned:
+        (project / ".git").mkdir()
+    (project / "scripts" / "train.py").write_text(
+        "import sys\nsys.path.insert(0, '..')\nfrom parts.layers import SIZE\n"
+    )
+    target = load_target(project / "scripts" / "train.py", ())
+    given = SimpleNamespace(target=target, machine=builders.machine(), options=Options())
+    key = study_key(given)  # type: ignore[arg-type]
+    (project / "parts" / "layers.py").write_text("SIZE = 16\n")
+    assert study_key(given) != key  # type: ignore[arg-type]

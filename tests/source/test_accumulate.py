@@ -391,6 +391,15 @@ USUAL = {
         "    total",
         "    done += 1\n    seen.append(done)\n    say(str(done))\n    total",
     ),
+    "sums over the weights": (
+        "    total",
+        "    l2 = 0\n    for p in model.parameters():\n        l2 += p.pow(2).sum()\n    total",
+    ),
+    "an average of the figures": ("    total", "    print(loss_meter.average())\n    total"),
+    "words that only look like an average's": (
+        "    total",
+        "    schema.check()\n    semantic(total)\n    total",
+    ),
     "sums in validation": (
         "loader =",
         "def validate():\n    return mse(model(x), y, reduction='sum')\nloader =",
@@ -496,6 +505,11 @@ def test_a_schedule_counts_the_batches_of_a_loader_without_a_name(loader: str) -
         ("mean = sum(losses) / len(loader)", False),
         ("print(len(loader), f'{len(loader)} batches')", False),
         ("kept = int(0.8 * len(train_set))", False),
+        ("order = np.random.permutation(len(X_train))", False),
+        ("rows = range(len(train_df))", False),
+        ("known = len(pretrained_dict)", False),
+        ("steps = 9 * len(train)", True),
+        ("steps = 9 * len(train_dl)", True),
         ("right = right / (len(val_loader) * 32)", False),
     ],
 )

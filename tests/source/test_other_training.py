@@ -48,5 +48,11 @@ def test_loops_that_follow_each_other_at_the_top_are_two() -> None:
     assert lines(2, text=loop.format("warm") + loop.format("real")) == [5]
 
 
+def test_what_the_loops_call_does_not_tell_which_of_them_was_seen() -> None:
+    library = Place(path="accelerate/accelerator.py", line=2100)
+    assert not not_reached({"run.py": TWO_PHASES}, [library])
+    assert not_reached({"run.py": TWO_PHASES}, [library, Place(path="run.py", line=6)])
+
+
 def test_what_is_no_python_says_nothing() -> None:
     assert lines(1, text="%matplotlib inline") == []
