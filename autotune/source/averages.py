@@ -44,7 +44,7 @@ def moves_weights(statement: ast.stmt) -> bool:
 
 
 def _is_a_sum(target: ast.expr, bound: set[str]) -> bool:
-    """Whether what is added to is a variable of its own, none that a loop has `bound` to weights."""
+    """Whether what is added to is a variable, none that a loop has `bound` to weights."""
     return isinstance(target, ast.Name) and target.id not in bound
 
 
