@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
 from autotune.measurement.process import ProcessRun
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import FIRST_EPOCH, Doubt
 from autotune.workload.window import Window
 
 # A cache gains files with nearly every batch, from the first on; logs and checkpoints do not.
@@ -147,7 +147,7 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
         )
     else:
         doubt = Doubt(
-            name="first epoch",
+            name=FIRST_EPOCH,
             evidence=f"{files}, and went on after {filled.seconds:.0f} s: where later epochs read "
             "them, all figures are of the first epoch alone.",
             advice="Train for one epoch yourself, so that they are there, or give it a larger "
@@ -163,7 +163,7 @@ def doubts_of_memory(kept: Sequence[str]) -> tuple[Doubt, ...]:
     names = " and ".join(f"`{name}`" for name in kept)
     return (
         Doubt(
-            name="first epoch",
+            name=FIRST_EPOCH,
             evidence=f"The dataset keeps what it has read ({names} grew by one for each sample): "
             "where later epochs take it from there, all figures are of the first epoch alone.",
             advice="Have it read before training begins, or kept in files: workers would each fill "
