@@ -5,6 +5,8 @@ shows.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from autotune.diagnosis import Finding
     from autotune.knobs.knob import Config
     from autotune.profiling.profile import Profile
@@ -20,6 +22,9 @@ class Listener:
 
     def profiled(self, profile: "Profile", diagnosis: "tuple[Finding, ...]") -> None:
         """The profile is there."""
+
+    def unwritable(self, settings: "Mapping[str, Sequence[str]]") -> None:
+        """What will be searched although the source cannot be given it: in words, by the reason."""
 
     def space(self, space: "Space") -> None:
         """What will be searched, and what not."""

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self
 
@@ -80,6 +80,14 @@ class Progress(Listener):
         if self._budget_seconds is not None and not self._quiet:  # a profile's screen begins so
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
+
+    def unwritable(self, settings: Mapping[str, Sequence[str]]) -> None:
+        """Say what only `autotune run` can give."""
+        for reason, several in settings.items():
+            self._say(
+                f"{', '.join(several)} cannot be written into the source ({reason}): only "
+                "`autotune run` can give it."
+            )
 
     def space(self, space: Space) -> None:
         """Say what is searched."""

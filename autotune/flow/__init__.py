@@ -18,6 +18,7 @@ from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
 from autotune.flow.trying import Found, diverges, try_configs
 from autotune.flow.vetting import vet
+from autotune.flow.writable import unwritable
 from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.device_lock import DeviceLock
@@ -96,6 +97,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
     if not diverges(baseline):
         space = vet(context, profiled, space)
+        context.listener.unwritable(unwritable(context, profiled, space))
         context.listener.space(space)
     found = try_configs(context, profiled, space, baseline)
     with context.device.held():

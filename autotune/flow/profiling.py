@@ -21,7 +21,7 @@ from autotune.machine import with_gpu as machine_with_gpu
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
-from autotune.measurement.filling import doubts_of_cache
+from autotune.measurement.filling import doubts_of_cache, doubts_of_memory
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
@@ -142,6 +142,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *doubts_of_cache(ablation.filled, target.directory),
+        *doubts_of_memory(ablation.kept),
         *doubts_of_threads(ablation.lines),
     )
 

@@ -83,6 +83,9 @@ def _shed(live: Live) -> None:
     live.optimizers = [known for known in live.optimizers if _is_ours(known(), "step")]
     live.unpatch()
     live.restore = staying
+    # From here on steps are not counted: the next model, of the next fold, does not follow soon.
+    live.discovering = False
+    live.models.forget()
 
 
 def _is_ours(owner: object, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from autotune.measurement.benchmark import (
@@ -12,11 +12,12 @@ from autotune.measurement.benchmark import (
     warm_up,
 )
 from autotune.measurement.doubts import starved
-from autotune.measurement.filling import Filled
+from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled, grown
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled
 from autotune.profiling.telemetry import Telemetry
+from autotune.workload.conversation import Draw
 from autotune.workload.seen import Seen
 from autotune.workload.window import (
     AS_IS,
@@ -44,7 +45,7 @@ class Ablation:
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `filled` the cache that its first epoch
-    made.
+    made; `kept` names what its dataset kept ever more of in memory.
     """
 
     seen: Seen
@@ -56,6 +57,7 @@ class Ablation:
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
     filled: Filled | None = None
+    kept: tuple[str, ...] = ()
 
 
 def ablate(
@@ -151,18 +153,33 @@ def _time_undisturbed(
     """Time a mode, again where other work took the processors in most of its windows."""
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
         if mode == AS_IS:
-            device = Sampled()
+            device, before = Sampled(), _remembered(ablation, run)
             try:
                 with sampled(ablation.seen, run.pid) as device:
                     _time(ablation, run, mode, seconds)
             finally:
                 ablation.telemetry = device.telemetry
+            samples = sum(window.samples for window in ablation.windows[AS_IS])
+            ablation.kept = grown(before, _remembered(ablation, run), samples)
         else:
             _time(ablation, run, mode, seconds)
         windows = ablation.windows.get(mode, [])
         fair = 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows)
         if fair or time.monotonic() + seconds > deadline:
             return
+
+
+def _remembered(ablation: Ablation, run: ProcessRun) -> Mapping[str, int]:
+    """How much the dataset keeps in memory; nothing where workers have copies of it, and where it
+    would have all by now.
+    """
+    loader = ablation.seen.loader
+    if loader is None or loader.num_workers or loader.epochs > EPOCHS_THAT_FILL:
+        return {}
+    try:
+        return run.draw(Draw(batches=0, seconds=0.0)).remembered
+    except NotPossible:
+        return {}
 
 
 def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float) -> None:

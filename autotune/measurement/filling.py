@@ -1,14 +1,14 @@
-"""A first epoch in which the program fills a cache of files: what comes after it is what counts."""
+"""A first epoch in which the program fills a cache: what comes after it is what counts."""
 
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
 from autotune.measurement.process import ProcessRun
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import FIRST_EPOCH, Doubt
 from autotune.workload.window import Window
 
 # A cache gains files with nearly every batch, from the first on; logs and checkpoints do not.
@@ -20,6 +20,10 @@ EPOCHS_THAT_FILL = 2
 # In a folder a cache has several files of one kind; what is alone there may be a checkpoint, from
 # which a run would go on.
 FEWEST_ALIKE = 3
+# A cache that is divided into folders by its files' names is so once, or twice.
+DIVISIONS = 2
+# Of a cache in memory the first epoch adds one to it for each sample, but for those that repeat.
+KEPT_PER_SAMPLE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +85,55 @@ def _epochs(run: ProcessRun) -> int:
 
 
 def cache_of(files: Iterable[str]) -> tuple[str, ...]:
-    """Those of `files` that have others of their kind beside them."""
-    kinds = {file: (os.path.dirname(file), os.path.splitext(file)[1]) for file in files}
-    alike = Counter(kinds.values())
-    return tuple(sorted(file for file, kind in kinds.items() if alike[kind] >= FEWEST_ALIKE))
+    """Those of `files` that have others of their kind beside them, or in many folders beside theirs
+    and by other names: what has one name in each folder may be checkpoints.
+    """
+    files = tuple(files)
+    alike = Counter(map(_folder_and_kind, files))
+    folders: dict[tuple[str, str], set[str]] = defaultdict(set)
+    names: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for file in files:
+        for whole, part in _divided(file):
+            folders[whole].add(part)
+            names[whole].add(os.path.basename(file))
+    divided = {
+        whole for whole in folders if min(len(folders[whole]), len(names[whole])) >= FEWEST_FILES
+    }
+    return tuple(
+        sorted(
+            file
+            for file in files
+            if alike[_folder_and_kind(file)] >= FEWEST_ALIKE
+            or any(whole in divided for whole, _ in _divided(file))
+        )
+    )
+
+
+def _folder_and_kind(file: str) -> tuple[str, str]:
+    return os.path.dirname(file), os.path.splitext(file)[1]
+
+
+def _divided(file: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """The folders, with its kind, that may be a divided cache with `file` in it, and in which of
+    its parts.
+    """
+    folder, kind = _folder_and_kind(file)
+    for _ in range(DIVISIONS):
+        folder, part = os.path.split(folder)
+        yield (folder, kind), part
+
+
+def grown(before: Mapping[str, int], after: Mapping[str, int], samples: int) -> tuple[str, ...]:
+    """What a dataset keeps more of since, by name, for nearly each of so many samples."""
+    enough = max(1.0, KEPT_PER_SAMPLE * samples)
+    return tuple(name for name in after if after[name] - before.get(name, 0) >= enough)
 
 
 def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
     """What is to be known of a program that fills a cache of files in its first epoch."""
     if filled is None:
         return ()
-    folder, kind = os.path.split(filled.files[0])[0], os.path.splitext(filled.files[0])[1]
+    folder, kind = _folder_and_kind(filled.files[0])
     near = os.path.relpath(folder, directory)
     where = folder if near.startswith("..") else near
     files = f"It makes files as it first reads its samples ({len(filled.files)} so far, such as "
@@ -105,10 +147,26 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
         )
     else:
         doubt = Doubt(
-            name="first epoch",
+            name=FIRST_EPOCH,
             evidence=f"{files}, and went on after {filled.seconds:.0f} s: where later epochs read "
             "them, all figures are of the first epoch alone.",
             advice="Train for one epoch yourself, so that they are there, or give it a larger "
             "budget.",
         )
     return (doubt,)
+
+
+def doubts_of_memory(kept: Sequence[str]) -> tuple[Doubt, ...]:
+    """What is to be known of a program whose dataset keeps what it reads, in what is named so."""
+    if not kept:
+        return ()
+    names = " and ".join(f"`{name}`" for name in kept)
+    return (
+        Doubt(
+            name=FIRST_EPOCH,
+            evidence=f"The dataset keeps what it has read ({names} grew by one for each sample): "
+            "where later epochs take it from there, all figures are of the first epoch alone.",
+            advice="Have it read before training begins, or kept in files: workers would each fill "
+            "a cache of their own, and in every epoch anew unless they persist.",
+        ),
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from autotune.knobs.knob import Value
-from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, SHORT_RUN, Profile
+from autotune.profiling.profile import FIRST_EPOCH, NOT_FINITE, PROCESSORS_TAKEN, SHORT_RUN, Profile
 from autotune.verdict import Parity, Ratio
 from autotune.workload.window import AS_IS
 
@@ -18,6 +18,7 @@ _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
+    FIRST_EPOCH: "Measured in the first epoch: later ones may be faster by themselves.",
     SHORT_RUN: "The program ended while it was measured: let it train longer.",
 }
 

@@ -15,7 +15,7 @@ ROOFLINE = "roofline"
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS = "too few steps"
-SHORT_RUN = "short run"
+SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
 # Those of a machine that may have stood still: no speed to hold others against.
 SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
 

@@ -40,6 +40,7 @@ class Delivery:
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         read: what the draw itself changed of it.
+        remembered: how much the dataset of a loader without workers keeps, by name.
         position: the training's own iteration and how many batches that has given.
     """
 
@@ -49,6 +50,7 @@ class Delivery:
     moved: tuple[str, ...] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()
+    remembered: Mapping[str, int] = field(default_factory=dict)
     position: tuple[int, int] = (0, 0)
 
 

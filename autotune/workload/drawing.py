@@ -14,6 +14,7 @@ from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
 from autotune.workload.live import Live
+from autotune.workload.remembered import remembered
 from autotune.workload.seams.loader import draw
 from autotune.workload.stillness import ordered, seed_order, still
 
@@ -43,6 +44,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         moved=tuple(moved) if loader.num_workers else (),
         kept=kept,
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
+        remembered={} if loader.num_workers else remembered(loader.dataset),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
     )
 

@@ -34,6 +34,17 @@ def lead(live: Live, optimizer: torch.optim.Optimizer, *, closure: bool) -> None
         live.note_place("step")
 
 
+def comes_next(live: Live, optimizer: torch.optim.Optimizer) -> bool:
+    """Whether `optimizer`, which was just built, will most likely lead: at the same place as the
+    leading one, it is for modules that were not seen before (of the next fold).
+    """
+    if live.leader is None or live.led is None or live.discovering or live.elsewhere:
+        return False
+    if live.models.made_anew or live.is_shared_place:
+        return False
+    return _is_same(_led_by(optimizer), live.led) and not _trains_what_is_known(live, optimizer)
+
+
 def has_stepped(live: Live, optimizer: Any) -> bool:
     """Count a step of `optimizer`; whether what it trains is to be looked for."""
     if live.leader is None:
@@ -92,11 +103,15 @@ def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
 def _training_of(optimizer: Any) -> Led:
     known: Led | None = vars(optimizer).get("_autotune_led")
     if known is None:
-        trained = (each for group in optimizer.param_groups for each in group["params"])
-        size = sum(each.numel() for each in trained if each.requires_grad)
-        place = getattr(optimizer, "_autotune_place", None)
-        known = optimizer._autotune_led = Led(place=place, kind=type(optimizer), size=size)
+        known = optimizer._autotune_led = _led_by(optimizer)
     return known
+
+
+def _led_by(optimizer: Any) -> Led:
+    trained = (each for group in optimizer.param_groups for each in group["params"])
+    size = sum(each.numel() for each in trained if each.requires_grad)
+    place = getattr(optimizer, "_autotune_place", None)
+    return Led(place=place, kind=type(optimizer), size=size)
 
 
 def _is_same(one: Led, other: Led) -> bool:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli.options import out_folder
+from autotune.measurement.filling import doubts_of_memory
 from autotune.outputs.document import from_document, write_document
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Ceiling, Doubt
 from tests import builders
@@ -98,6 +99,18 @@ def test_a_training_that_diverges_is_said_first(run: Run, made_up: MadeUpFlow) -
     made_up.result = builders.profile_result(profile=builders.profile(doubts=(wrong,)))
 
     assert "The training diverges: mend it first." in run("profile", "photos.py").stdout
+
+
+def test_figures_of_the_first_epoch_alone_are_said_to_be_so_first(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    (doubt,) = doubts_of_memory(("Photos.cache",))
+    made_up.result = builders.profile_result(profile=builders.profile(doubts=(doubt,)))
+
+    shown = run("profile", "photos.py").stdout
+
+    caution = "Measured in the first epoch: later ones may be faster by themselves."
+    assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
 
 
 def test_other_doubts_are_said_below(run: Run, made_up: MadeUpFlow) -> None:

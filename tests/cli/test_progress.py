@@ -86,10 +86,21 @@ def test_an_empty_space_is_said(shown: io.StringIO) -> None:
     assert "Nothing to search" in shown.getvalue()
 
 
+def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) -> None:
+    Progress(Console(shown)).unwritable({"there are two": ("precision bf16", "compile")})
+
+    said = " ".join(shown.getvalue().split())
+    assert said == (
+        "precision bf16, compile cannot be written into the source (there are two): only "
+        "`autotune run` can give it."
+    )
+
+
 def test_quiet_shows_nothing(shown: io.StringIO) -> None:
     with Progress(Console(shown), quiet=True) as progress:
         progress.stage("profiling")
         progress.profiled(builders.profile(), builders.findings())
+        progress.unwritable({"there are two": ("precision bf16",)})
         progress.space(builders.space())
         progress.trial_ended(builders.trials()[1], None)
 

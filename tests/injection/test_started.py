@@ -120,6 +120,25 @@ def test_what_only_the_first_look_needed_is_gone_after_it(tmp_path: Path) -> Non
     assert {"model", "backward", "step", "zero_grad"} <= set(eval(split.stdout.splitlines()[0]))
 
 
+def test_each_fold_s_model_has_the_settings_from_its_first_step_on(tmp_path: Path) -> None:
+    noting = (
+        "    laid = []\n"
+        "    model[0].register_forward_pre_hook(lambda conv, _: laid.append(\n"
+        "        conv.weight.is_contiguous(memory_format=torch.channels_last)))\n"
+    )
+    text = TRAIN.replace("    optimizer =", f"{noting}    optimizer =").replace(
+        "    sys.stdout.write(",
+        "    print(laid.count(True), laid.count(False))\n    sys.stdout.write(",
+    )
+    out = searched(
+        tmp_path / "train.py", f"{text}for _ in range(5):\n    train()\n", {"channels_last": True}
+    )
+
+    ran = autotune_run(out)
+
+    assert ran.stdout.splitlines()[::2] == 5 * ["8 0"], ran.stderr
+
+
 @pytest.mark.parametrize("offers", ["tuned", "standalone"])
 def test_a_recipe_runs_as_the_program_written_for_it(tmp_path: Path, offers: str) -> None:
     (tmp_path / "beside.py").write_text("ROWS = 32\n")

@@ -41,3 +41,32 @@ def test_of_a_program_that_ends_while_it_warms_up_nothing_counts_twice(start: St
     ablation = _begin(start(text), warm_seconds=60.0)
     assert ablation.ended and not ablation.warm
     assert sum(window.steps for window in ablation.windows[AS_IS]) == 3 * 7 - 1  # but the first
+
+
+REMEMBERING = PLAIN.replace("range(50)", "range(50000)").replace(
+    "loader = DataLoader(dataset, batch_size=32",
+    """
+class Photos(torch.utils.data.Dataset):
+    def __init__(self):
+        self.cache = {}
+    def __len__(self):
+        return LENGTH
+    def __getitem__(self, index):
+        if index not in self.cache:
+            self.cache[index] = dataset[index % 200]
+        return self.cache[index]
+
+loader = DataLoader(Photos(), batch_size=2""",
+)
+
+
+def test_a_dataset_that_keeps_what_it_reads_is_told(start: Start) -> None:
+    text = REMEMBERING.replace("LENGTH", "1000000")
+    ablation = ablate(lambda: start(text), seconds=0.5, cores=2, warm_seconds=0.5)
+    assert ablation.kept == ("Photos.cache",)
+
+
+def test_a_dataset_that_has_kept_all_of_it_is_nothing_to_tell(start: Start) -> None:
+    text = REMEMBERING.replace("LENGTH", "64")
+    ablation = ablate(lambda: start(text), seconds=0.5, cores=2, warm_seconds=0.5)
+    assert ablation.kept == ()

@@ -6,7 +6,14 @@ from typing import cast
 
 import pytest
 
-from autotune.measurement.filling import Filled, cache_of, doubts_of_cache, fill
+from autotune.measurement.filling import (
+    Filled,
+    cache_of,
+    doubts_of_cache,
+    doubts_of_memory,
+    fill,
+    grown,
+)
 from autotune.measurement.process import ProcessRun
 from autotune.measurement.workbench import Workbench
 from autotune.workload.seen import Seen
@@ -98,6 +105,25 @@ def test_a_cache_that_is_not_full_in_time_is_said() -> None:
 def test_a_checkpoint_is_not_of_the_cache() -> None:
     samples = [f"/p/cache/{each}.pt" for each in range(5)]
     assert cache_of([*samples, "/p/last.pt", "/p/log.csv", "/p/log.txt"]) == tuple(samples)
+
+
+def test_a_cache_may_be_divided_into_folders_by_its_names() -> None:
+    samples = [f"/p/cache/{each:02x}/{each:02x}{7 * each:04x}.pt" for each in range(9)]
+    deep = [f"/p/store/{each % 3:02x}/{each:02x}/{each:06x}.npy" for each in range(30)]
+    checkpoints = [f"/p/runs/step-{each}/model.pt" for each in range(20)]
+    others = ["/p/runs/last/best.pt", "/p/last.pt", "/p/one/a.json", "/p/two/b.json"]
+    assert cache_of([*samples, *checkpoints, *others]) == tuple(samples)
+    assert cache_of([*deep, *others]) == tuple(sorted(deep))
+
+
+def test_what_grows_by_one_for_each_sample_is_a_cache_in_memory() -> None:
+    before = {"Photos.cache": 10, "Photos.epochs": 1}
+    assert grown(before, {"Photos.cache": 42, "Photos.epochs": 2}, 32) == ("Photos.cache",)
+    assert grown(before, {"Photos.cache": 12, "Photos.epochs": 2}, 32) == ()
+    assert grown({}, {}, 0) == ()
+    (doubt,) = doubts_of_memory(("Photos.cache",))
+    assert doubt.name == "first epoch"
+    assert "`Photos.cache`" in doubt.evidence
 
 
 @pytest.mark.usefixtures("lent_zygote")

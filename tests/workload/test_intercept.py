@@ -377,6 +377,25 @@ def test_the_next_fold_s_optimizer_and_model_are_found(tmp_path: Path) -> None:
     assert not seen_of(reports).models_made_anew
 
 
+def test_the_next_fold_s_model_is_set_up_from_its_first_step_on(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + textwrap.dedent(FOLD)
+        + textwrap.dedent("""
+        for rate in range(1, 4):
+            model = nn.Sequential(nn.Linear(8, 2))
+            model.ready = []
+            model[0].register_forward_pre_hook(lambda *_: model.ready.append(hasattr(model, "own")))
+            fold(rate)
+            with open("ready.txt", "a") as file:
+                print(len(model.ready), all(model.ready), file=file)
+        """)
+    )
+    setup = Setup(model=(lambda module: setattr(module, "own", True),))
+    run(text, steps(200), setup=setup, folder=tmp_path)
+    assert (tmp_path / "ready.txt").read_text() == "40 True\n" * 3
+
+
 TASKS = """
 for episode in range(30):
     for task in range(3):

@@ -45,6 +45,9 @@ def _install_build(live: Live) -> None:
         if wanted:
             set_implementation(self, **wanted)
         adopt(self)
+        if leading.comes_next(live, self):
+            live.discover_again()
+            _look_again(live)
 
     def __setstate__(self: Any, state: dict[str, Any]) -> None:
         unpickle(self, state)
@@ -127,18 +130,19 @@ def _any_step(live: Live) -> Any:
         live.holding = False
         if leading.has_stepped(live, self):
             _look_again(live)
+            live.end_step()
         return outcome
 
     return step
 
 
 def _look_again(live: Live) -> None:
+    """The next steps are looked at as the first ones were."""
     for name in ("__call__", "_replicate_for_data_parallel", "zero_grad"):
         live.unhook(nn.Module, name)
     live.unhook(torch.optim.Optimizer, "zero_grad")
     model.install(live)
     _install_zero_grad(live)
-    live.end_step()
 
 
 def _is_idle(live: Live, optimizer: Any, closure: Any) -> bool:

@@ -1,0 +1,49 @@
+"""What a dataset keeps of what it has read is counted, and no code of the user's is run for it."""
+
+import functools
+from collections import UserDict
+from types import SimpleNamespace
+from typing import Any
+
+from autotune.workload.remembered import remembered
+
+
+@functools.cache
+def load(index: int) -> int:
+    return index
+
+
+class Photos:
+    def __init__(self) -> None:
+        self.cache: dict[int, Any] = {}
+        self.slots: list[Any] = [None] * 10
+        self.drawn: list[int] = []
+
+    @functools.cache  # noqa: B019
+    def title(self, index: int) -> str:
+        return str(index)
+
+    def __getitem__(self, index: int) -> int:
+        self.cache[index] = self.slots[index] = load(index)
+        self.drawn.append(index)
+        self.title(index)
+        return index
+
+
+def test_what_grows_with_each_sample_is_told_by_name() -> None:
+    photos = Photos()
+    wrapped = SimpleNamespace(dataset=photos)
+    before = remembered(wrapped)
+    for index in range(5):
+        photos[index]
+    after = remembered(wrapped)
+    grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
+    assert grown == {"Photos.cache": 5, "Photos.slots": 5, "Photos.title": 5, "load": 5}
+
+
+def test_what_is_of_the_users_own_class_is_not_asked() -> None:
+    class Store(UserDict[int, int]):
+        def __len__(self) -> int:
+            raise AssertionError
+
+    assert "SimpleNamespace.store" not in remembered(SimpleNamespace(store=Store()))
