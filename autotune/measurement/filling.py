@@ -126,7 +126,8 @@ def _divided(file: str) -> Iterator[tuple[tuple[str, str], str]]:
 def grown(before: Mapping[str, int], after: Mapping[str, int], samples: int) -> tuple[str, ...]:
     """What a dataset keeps more of since, by name, for nearly each of so many samples."""
     enough = max(1.0, KEPT_PER_SAMPLE * samples)
-    return tuple(name for name in after if after[name] - before.get(name, 0) >= enough)
+    both = (name for name in after if name in before)  # what is new was made at once
+    return tuple(name for name in both if after[name] - before[name] >= enough)
 
 
 def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:

@@ -120,7 +120,7 @@ def test_what_grows_by_one_for_each_sample_is_a_cache_in_memory() -> None:
     before = {"Photos.cache": 10, "Photos.epochs": 1}
     assert grown(before, {"Photos.cache": 42, "Photos.epochs": 2}, 32) == ("Photos.cache",)
     assert grown(before, {"Photos.cache": 12, "Photos.epochs": 2}, 32) == ()
-    assert grown({}, {}, 0) == ()
+    assert grown({}, {"Photos.index": 1000}, 32) == ()
     (doubt,) = doubts_of_memory(("Photos.cache",))
     assert doubt.name == "first epoch"
     assert "`Photos.cache`" in doubt.evidence
