@@ -10,11 +10,11 @@ from autotune.measurement.measurement import Failure
 from autotune.outputs import EARLIER, wording
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
+from autotune.trials.trial import BUDGET
 from autotune.verdict import ENDED, Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
-# Fewer trials than these were cut off by the budget: a search that ends by itself has tried more in
-# vain.
+# A budget that cut the trials off after fewer than these may have cut off a gain.
 _FEW_TRIALS = 5
 _SLOW_START_SECONDS = 1.0
 _TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
@@ -167,7 +167,7 @@ def _training(parity: Parity) -> str:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"the same: over {wording.counted(parity.steps, 'step')} the losses differ by "
+        f"the same: over {wording.counted(parity.steps, 'step')} the smoothed losses differ by "
         f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
         f"{wording.skipped(parity)}"
     )
@@ -251,8 +251,9 @@ def _open_question(result: Result, verdict: Verdict) -> str:
         return f"a gain of up to {most} is not excluded" if verdict.is_open else ""
     tried = sum(bool(trial.config) for trial in result.trials)
     others = result.space.size - 1 if result.space else 0
-    chosen = any(word.startswith("--trials") for word in result.command)
-    if chosen or not tried < min(others, _FEW_TRIALS):
+    ending = result.search.ending if result.search else None
+    cut_off = ending is not None and ending.why == BUDGET
+    if not cut_off or not tried < min(others, _FEW_TRIALS):
         return ""
     return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
 

@@ -8,7 +8,6 @@ from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
-from autotune.result import SearchFacts
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
@@ -29,6 +28,15 @@ def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) ->
     said = "its GradScaler left out 3 steps (overflow)"
     assert said in " ".join(run("search", "photos.py").stdout.split())
     assert said in render(made_up.result)
+
+
+def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
+
+    for text in (shown, page):
+        assert text.count("losses differ by") == text.count("smoothed losses differ by") > 0
 
 
 def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
@@ -104,16 +112,16 @@ def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: Made
 
 
 @pytest.mark.parametrize(
-    ("flags", "is_hinted"), [((), True), (("--trials", "2"), False), (("--trials=2",), False)]
+    ("why", "is_hinted"), [("budget", True), ("trials", False), ("patience", False)]
 )
-def test_few_trials_are_worth_a_larger_budget_where_nobody_asked_for_few(
-    run: Run, made_up: MadeUpFlow, flags: tuple[str, ...], is_hinted: bool
+def test_few_trials_are_worth_a_larger_budget_where_the_budget_cut_them_off(
+    run: Run, made_up: MadeUpFlow, why: str, is_hinted: bool
 ) -> None:
     verdict = builders.verdict(outcome="no_gain", speedup=None, config={}, delivered=None)
     made_up.result = builders.no_gain_result(
         verdict=verdict,
         trials=builders.trials()[:3],
-        command=("autotune", "search", "photos.py", *flags),
+        search=builders.search_facts(ending=Ending(why=why, reason="So it ended.")),
     )
 
     shown = run("search", "photos.py").stdout
@@ -263,10 +271,7 @@ def test_a_value_that_cannot_be_taken_says_what_can(
 
 
 def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None:
-    facts = SearchFacts(
-        key="photos-1-2",
-        sampler="profile",
-        patience_seconds=3.0,
+    facts = builders.search_facts(
         ending=Ending(why="patience", reason="Of what is left, nothing is worth its time."),
         answered_at="2026-11-21T06:25:10+00:00",
     )
