@@ -123,11 +123,12 @@ def _show_settings(console: Console, result: Result, verdict: Verdict) -> None:
         statuses = {edit.status for edit in result.edits if edit.knob == name}
         worst = next((each for each in ("refused", "done", "already") if each in statuses), "")
         tone = "warn" if worst == "refused" else "quiet"
+        gone = [edit.reason for edit in result.edits if (edit.knob, edit.status) == (name, "done")]
         rows.append(
             [
                 name,
                 [(before, "quiet"), (" → " if before else "", "quiet"), wording.value(setting)],
-                (_IN_THE_PATCH.get(worst, ""), tone),
+                ("; ".join(filter(None, (_IN_THE_PATCH.get(worst, ""), *gone))), tone),
             ]
         )
     console.heading("Settings")

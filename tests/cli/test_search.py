@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,17 @@ def test_what_was_changed_is_shown_from_to(run: Run, made_up: MadeUpFlow) -> Non
     assert "  num_workers         0 → 4     in the patch\n" in shown
     assert "  channels_last       off → on  in the patch\n" in shown
     assert "  threads             2 → 1     there already\n" in shown
+
+
+def test_an_option_that_the_patch_puts_out_of_effect_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    said = "it was args.workers, which has no effect here any more"
+    first, *others = builders.edits()
+    made_up.result = builders.search_result(edits=(replace(first, reason=said), *others))
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+
+    assert f"num_workers 0 → 4 in the patch; {said}" in shown
+    assert f"done</span>: {said}" in render(made_up.result)
 
 
 def test_what_the_patch_lacks_is_said_with_its_steps_by_hand(run: Run, made_up: MadeUpFlow) -> None:
