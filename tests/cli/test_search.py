@@ -282,6 +282,12 @@ def test_a_value_that_cannot_be_taken_says_what_can(
     assert made_up.target == ""
 
 
+def test_the_help_says_what_a_trial_costs(run: Run) -> None:
+    said = " ".join(run("search", "--help").stdout.split())
+
+    assert "each starts the program anew and trains for some seconds, never a whole run" in said
+
+
 def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None:
     facts = builders.search_facts(
         ending=Ending(why="patience", reason="Of what is left, nothing is worth its time."),
