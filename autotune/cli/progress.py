@@ -128,7 +128,8 @@ class Progress(Listener):
         tone = "good" if is_best else "plain"
         rate = wording.rate(outcome.samples_per_second)
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
-        self._doubts = {doubt.name: doubt for doubt in outcome.doubts} | self._doubts
+        for doubt in outcome.doubts:
+            self._doubts.setdefault(doubt.name, doubt)
         doubts = ", ".join(doubt.name for doubt in outcome.doubts)
         noted: list[Piece] = [settings, (f" ({doubts})" if doubts else "", "quiet")]
         self._trial(trial.number, (rate, tone), (ratio, tone), noted)
