@@ -17,6 +17,7 @@ _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
 # A budget that cut the trials off after fewer than these may have cut off a gain.
 _FEW_TRIALS = 5
 _SLOW_START_SECONDS = 1.0
+_USED_UP = 0.75  # of a budget: what ends with more of it left ended by itself
 _TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
@@ -223,8 +224,10 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):
         quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
-        what = f"give it more time{quieter}, {open_question}; the search goes on where it stopped"
-        command = retyped(result.command, budget=_more_time(result.profile.budget_seconds))
+        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
+        how = "give it more time" if budget else "time it again"
+        what = f"{how}{quieter}, {open_question}; the trials so far are kept"
+        command = retyped(result.command, budget=budget)
     if command:
         console.gap()
         console.say(f"Next: {what}")
@@ -257,6 +260,12 @@ def _open_question(result: Result, verdict: Verdict) -> str:
     if not cut_off or not tried < min(others, _FEW_TRIALS):
         return ""
     return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
+
+
+def _used_its_time(result: Result) -> bool:
+    """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
+    cost = result.cost
+    return cost is None or cost.seconds > _USED_UP * result.profile.budget_seconds
 
 
 def _more_time(budget_seconds: float) -> str:

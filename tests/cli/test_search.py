@@ -9,6 +9,7 @@ from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
+from autotune.result import Cost
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
@@ -95,6 +96,19 @@ def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow)
         "Next: give it more time on a quieter machine, a gain of up to 1.20×"
     )
     assert lines[-1] == "  autotune search photos.py --budget 3m -- --epochs 3"
+
+
+def test_more_time_is_not_asked_for_where_time_was_left(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    cost = Cost(seconds=20.0, trials=3, break_even_steps=None)
+    made_up.result = builders.no_gain_result(verdict=verdict, cost=cost)
+
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert lines[-2].startswith("Next: time it again on a quieter machine, a gain of up to 1.20×")
+    assert lines[-1] == "  autotune search photos.py --budget 60s -- --epochs 3"
 
 
 def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: MadeUpFlow) -> None:
