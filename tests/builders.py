@@ -10,7 +10,7 @@ from autotune.knobs.knob import Config, Value
 from autotune.machine import Machine
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Ceiling, Doubt, Memory, Profile
-from autotune.result import Cost, Result, TargetFacts
+from autotune.result import Cost, Result, SearchFacts, TargetFacts
 from autotune.source.edits import (
     Accumulate,
     Autocast,
@@ -453,6 +453,12 @@ def search_result(**changes: Any) -> Result:
         "seed": 7,
     }
     return Result(**given | changes)
+
+
+def search_facts(**changes: Any) -> SearchFacts:
+    """What is said of the search itself, beside its trials."""
+    given: dict[str, Any] = {"key": "photos-1-2", "sampler": "profile", "patience_seconds": 3.0}
+    return SearchFacts(**given | changes)
 
 
 def no_gain_result(**changes: Any) -> Result:

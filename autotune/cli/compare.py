@@ -58,6 +58,7 @@ def compare(
 
 def _show(console: "Console", comparison: "Comparison") -> None:
     console.say((_sentence(comparison), "strong"))
+    console.say((_compared(comparison), "quiet"))
     console.say((_CAVEAT, "quiet") if comparison.same_machine else (_MACHINES, "warn"))
     console.gap()
     rows: list[list[Line]] = [[(name, "quiet"), *rest] for name, *rest in _rows(comparison)]
@@ -68,13 +69,22 @@ def _show(console: "Console", comparison: "Comparison") -> None:
             console.say((difference, "warn"), indent=2, hang=2)
 
 
+def _compared(comparison: "Comparison") -> str:
+    if comparison.compared == "tuned":
+        return "Compared are the faster programs that the two searches handed back."
+    sides = {"A": comparison.before, "B": comparison.after}
+    without = [name for name, side in sides.items() if side.tuned_samples_per_second is None]
+    who = "neither result has" if len(without) > 1 else f"{without[0]} does not have"
+    return f"Compared are the programs as they are: {who} a faster one."
+
+
 def _rows(comparison: "Comparison") -> list[list[str]]:
     from autotune.outputs.wording import duration, ratio, significant, size
 
     sides = (comparison.before, comparison.after)
     rows = [
         ["", "A", "B"],
-        ["samples/s", *(significant(side.samples_per_second) for side in sides)],
+        ["samples/s as it is", *(significant(side.samples_per_second) for side in sides)],
         ["one step", *(duration(side.step_seconds) for side in sides)],
     ]
     for pair in comparison.phases:
@@ -82,6 +92,9 @@ def _rows(comparison: "Comparison") -> list[list[str]]:
         rows.append([f"  {pair.phase}", *(duration(each) for each in seconds)])
     rows.append(["peak memory", *(size(side.peak_bytes) for side in sides)])
     tuned = [side.tuned for side in sides]
+    speeds = [side.tuned_samples_per_second for side in sides]
+    if any(speeds):
+        rows.append(["samples/s tuned", *(significant(each) if each else "" for each in speeds)])
     if any(tuned):
         rows.append(["tuned, in turns", *(ratio(each.estimate) if each else "" for each in tuned)])
     return rows

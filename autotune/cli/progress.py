@@ -15,7 +15,7 @@ from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.outputs.document import to_document
-from autotune.profiling.profile import SHAKEN, Profile
+from autotune.profiling.profile import SHAKEN, Doubt, Profile
 from autotune.result import Result
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -50,6 +50,7 @@ class Progress(Listener):
         self._doing = ""
         self._baseline: float | None = None
         self._best: Trial | None = None
+        self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
         self._live = ExitStack()
 
     def __enter__(self) -> Self:
@@ -59,6 +60,7 @@ class Progress(Listener):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._live.close()
+        self._explain_doubts()
         best = self._best
         if kind is KeyboardInterrupt and best is not None and best.config:
             assert not isinstance(best.outcome, Failure)
@@ -134,6 +136,8 @@ class Progress(Listener):
         tone = "good" if is_best else "plain"
         rate = wording.rate(outcome.samples_per_second)
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
+        for doubt in outcome.doubts:
+            self._doubts.setdefault(doubt.name, doubt)
         doubts = ", ".join(doubt.name for doubt in outcome.doubts)
         noted: list[Piece] = [settings, (f" ({doubts})" if doubts else "", "quiet")]
         self._trial(trial.number, (rate, tone), (ratio, tone), noted)
@@ -163,6 +167,13 @@ class Progress(Listener):
             words, tone = (piece, "quiet") if isinstance(piece, str) else piece
             cells.append((words.rjust(width) if not cells else words.ljust(width), tone))
         self._console.rows([[*cells, rest]], indent=0)
+
+    def _explain_doubts(self) -> None:
+        """What the words behind a trial's settings mean."""
+        for doubt in self._doubts.values():
+            self._say(
+                [(f"({doubt.name}) ", "quiet"), doubt.evidence, (f" {doubt.advice}", "quiet")]
+            )
 
     def _ratio(self, samples_per_second: float) -> str:
         return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""

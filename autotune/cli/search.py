@@ -22,7 +22,15 @@ from autotune.cli.options import (
 if TYPE_CHECKING:
     from autotune import flow
 
-Trials = Annotated[int | None, typer.Option(min=1, help="Trials at most.", show_default=False)]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Trials at most; each starts the program anew and trains for some seconds, never a"
+        " whole run.",
+        show_default=False,
+    ),
+]
 Allow = Annotated[
     str,
     typer.Option(

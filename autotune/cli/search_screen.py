@@ -10,13 +10,14 @@ from autotune.measurement.measurement import Failure
 from autotune.outputs import EARLIER, wording
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
+from autotune.trials.trial import BUDGET
 from autotune.verdict import ENDED, Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
-# Fewer trials than these were cut off by the budget: a search that ends by itself has tried more in
-# vain.
+# A budget that cut the trials off after fewer than these may have cut off a gain.
 _FEW_TRIALS = 5
 _SLOW_START_SECONDS = 1.0
+_USED_UP = 0.75  # of a budget: what ends with more of it left ended by itself
 _TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
@@ -123,11 +124,12 @@ def _show_settings(console: Console, result: Result, verdict: Verdict) -> None:
         statuses = {edit.status for edit in result.edits if edit.knob == name}
         worst = next((each for each in ("refused", "done", "already") if each in statuses), "")
         tone = "warn" if worst == "refused" else "quiet"
+        gone = [edit.reason for edit in result.edits if (edit.knob, edit.status) == (name, "done")]
         rows.append(
             [
                 name,
                 [(before, "quiet"), (" → " if before else "", "quiet"), wording.value(setting)],
-                (_IN_THE_PATCH.get(worst, ""), tone),
+                ("; ".join(filter(None, (_IN_THE_PATCH.get(worst, ""), *gone))), tone),
             ]
         )
     console.heading("Settings")
@@ -168,7 +170,7 @@ def _training(parity: Parity) -> str:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"the same: over {wording.counted(parity.steps, 'step')} the losses differ by "
+        f"the same: over {wording.counted(parity.steps, 'step')} the smoothed losses differ by "
         f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
         f"{wording.skipped(parity)}"
     )
@@ -226,8 +228,10 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):
         quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
-        what = f"give it more time{quieter}, {open_question}; the search goes on where it stopped"
-        command = retyped(result.command, budget=_more_time(result.profile.budget_seconds))
+        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
+        how = "give it more time" if budget else "time it again"
+        what = f"{how}{quieter}, {open_question}; the trials so far are kept"
+        command = retyped(result.command, budget=budget)
     if command:
         console.gap()
         console.say(f"Next: {what}")
@@ -255,10 +259,17 @@ def _open_question(result: Result, verdict: Verdict) -> str:
         return f"a gain of up to {most} is not excluded" if verdict.is_open else ""
     tried = sum(bool(trial.config) for trial in result.trials)
     others = result.space.size - 1 if result.space else 0
-    chosen = any(word.startswith("--trials") for word in result.command)
-    if chosen or not tried < min(others, _FEW_TRIALS):
+    ending = result.search.ending if result.search else None
+    cut_off = ending is not None and ending.why == BUDGET
+    if not cut_off or not tried < min(others, _FEW_TRIALS):
         return ""
     return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
+
+
+def _used_its_time(result: Result) -> bool:
+    """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
+    cost = result.cost
+    return cost is None or cost.seconds > _USED_UP * result.profile.budget_seconds
 
 
 def _more_time(budget_seconds: float) -> str:

@@ -97,19 +97,32 @@ def _data(profile: Profile) -> Finding | None:
     grade = severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
-    share, loader = profile.phases["data"], profile.seen.loader
-    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
-    if loader and not (loader.num_workers or loader.threaded):
-        gain = min(gain, UNDISTURBED * most_gain(share))
+    share = profile.phases["data"]
+    gain, beyond = _gain_of_loading(profile, share)
+    loader = profile.seen.loader
     crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
     slowed = ", and workers take processors from the rest" if crowded else ""
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
-        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile)))),
+        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile), beyond))),
         max_gain=gain,
         headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}{slowed}; "
         f"loading faster {can_gain(gain)}.",
+    )
+
+
+def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
+    """The most that loading faster gains, and why that is less than its ceiling where it is: what
+    a loader in the training process takes is all that it can give back.
+    """
+    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
+    loader, most = profile.seen.loader, UNDISTURBED * most_gain(share)
+    if loader is None or loader.num_workers or loader.threaded or gain <= most:
+        return gain, ""
+    return most, (
+        f"With batches always at hand it ran {times(gain)} as fast: not all of that is the "
+        "loader's to give back."
     )
 
 

@@ -66,8 +66,9 @@ def rate(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio."""
-    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
+    """A ratio, rounded as everywhere: "2.31x" with a true multiplication sign, "23.1x", "231x"."""
+    decimals = 2 if abs(ratio) < 10 else 1 if abs(ratio) < 100 else 0
+    return f"{ratio:,.{decimals}f}×"
 
 
 def percent(share: float) -> str:

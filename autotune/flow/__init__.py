@@ -26,7 +26,7 @@ from autotune.measurement.measurement import Measurement
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
-from autotune.outputs.writing import room
+from autotune.outputs.room import room
 from autotune.profiling.profile import Profile
 from autotune.result import Cost, Result, SearchFacts, TargetFacts
 from autotune.trials.front import front

@@ -82,9 +82,7 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         baseline=baseline,
         trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
     ) as study:
-        if study.trials:
-            tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
-            context.listener.stage(f"going on after {tried} of an earlier search")
+        _tell_of_earlier(context, study)
         ending = _try_all(context, profiled, space, baseline, study)
         best, rematch = settle(context, profiled, study.ranked)
         return Found(
@@ -94,6 +92,17 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
             ending=ending,
             rematch=rematch,
         )
+
+
+def _tell_of_earlier(context: Context, study: "Study") -> None:
+    """That trials go on, and the program as it is, which they are compared with."""
+    if not study.trials:
+        return
+    tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
+    context.listener.stage(f"going on after {tried} of an earlier search")
+    for trial in study.trials:
+        if not trial.config:
+            context.listener.trial_ended(trial, study.best)
 
 
 def _to_judge(context: Context, best: Trial, ranked: Sequence[Ranked]) -> Trial:

@@ -1,4 +1,7 @@
-"""Two results side by side: is the program of the second slower than that of the first?"""
+"""Two results side by side: is the program of the second slower than that of the first?
+
+The programs that the searches hand back are compared where both do, else the programs as they are.
+"""
 
 import math
 from collections.abc import Mapping
@@ -6,6 +9,8 @@ from dataclasses import dataclass
 
 from autotune.errors import UsageError
 from autotune.machine import Machine
+from autotune.measurement.ratios import PAIR_SCATTER
+from autotune.outputs.speeds import Interval, handed_back
 from autotune.outputs.wording import counted, significant
 from autotune.profiling.profile import PROCESSORS_TAKEN, Profile
 from autotune.result import Result, TargetFacts
@@ -14,13 +19,16 @@ from autotune.workload.target import OBJECTS
 from autotune.workload.window import PHASES
 
 _TUNED = "_tuned"  # what a search adds to the name of the program that it hands back
+# How far two processes of one program come apart by chance, 95 times in 100, as a log-ratio.
+_PROCESSES = 1.96 * PAIR_SCATTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One of the two: its program as it is. Times in seconds of one optimizer step.
 
-    `tuned` is what its search has found, in turns with the program as it then ran.
+    `tuned` is what its search has found, in turns with the program as it then ran, and
+    `tuned_samples_per_second` the speed of the program that was handed back.
     """
 
     name: str
@@ -29,6 +37,7 @@ class Side:
     interval: tuple[float, float]
     step_seconds: float
     tuned: Ratio | None
+    tuned_samples_per_second: float | None
     peak_bytes: int | None
 
 
@@ -48,8 +57,9 @@ class Comparison:
     Attributes:
         before: the first.
         after: the second.
-        speedup: samples per second, after over before. The two were measured apart, so that its
-            interval knows only what each saw of its own noise.
+        compared: what `speedup` is of: "tuned", what both searches hand back, or "as it is".
+        speedup: samples per second, after over before. The two were measured apart: its interval
+            knows what each saw of its own noise, and how far processes of one program differ.
         phases: a step's phases side by side.
         same_machine: both ran on machines alike.
         disturbed: other programs had the processors in one of the two.
@@ -59,6 +69,7 @@ class Comparison:
 
     before: Side
     after: Side
+    compared: str
     speedup: Ratio
     phases: tuple[PhasePair, ...]
     same_machine: bool
@@ -71,17 +82,20 @@ class Comparison:
 
 
 def compare_results(before: Result, after: Result) -> Comparison:
-    """The programs of two results as they were, `after` against `before`.
+    """The programs of two results, `after` against `before`.
 
     Raises:
         UsageError: they are of different programs, or one of them has no speed to compare.
     """
     _check(before, after)
     first, second = before.profile, after.profile
+    tuned = [speed for speed in map(handed_back, (before, after)) if speed is not None]
+    as_it_is = [(each.samples_per_second, each.interval) for each in (first, second)]
     return Comparison(
         before=_side(before),
         after=_side(after),
-        speedup=_speedup(first, second),
+        compared="tuned" if len(tuned) == 2 else "as it is",
+        speedup=_speedup(*(tuned if len(tuned) == 2 else as_it_is)),
         phases=tuple(
             PhasePair(
                 phase=phase,
@@ -98,7 +112,7 @@ def compare_results(before: Result, after: Result) -> Comparison:
 
 
 def _side(result: Result) -> Side:
-    profile, verdict = result.profile, result.verdict
+    profile, verdict, tuned = result.profile, result.verdict, handed_back(result)
     return Side(
         name=result.target.name,
         started_at=result.started_at,
@@ -106,6 +120,7 @@ def _side(result: Result) -> Side:
         interval=profile.interval,
         step_seconds=profile.step_seconds,
         tuned=verdict.speedup if verdict and verdict.outcome == "faster" else None,
+        tuned_samples_per_second=tuned[0] if tuned else None,
         peak_bytes=profile.memory.peak_bytes,
     )
 
@@ -133,16 +148,18 @@ def _are_one_program(before: TargetFacts, after: TargetFacts) -> bool:
     return before.source_sha256 == after.source_sha256 or len(names) == 1
 
 
-def _speedup(before: Profile, after: Profile) -> Ratio:
-    """The ratio of two independent measurements: its logarithm's variance is the sum of theirs."""
-    centre = math.log(after.samples_per_second / before.samples_per_second)
-    half = math.hypot(_log_half_width(before.interval), _log_half_width(after.interval))
+def _speedup(before: tuple[float, Interval], after: tuple[float, Interval]) -> Ratio:
+    """The ratio of two independent measurements: its logarithm's variance is the sum of theirs, and
+    of that between two processes.
+    """
+    centre = math.log(after[0] / before[0])
+    half = math.hypot(_log_half_width(before[1]), _log_half_width(after[1]), _PROCESSES)
     return Ratio(
         estimate=math.exp(centre), low=math.exp(centre - half), high=math.exp(centre + half)
     )
 
 
-def _log_half_width(interval: tuple[float, float]) -> float:
+def _log_half_width(interval: Interval) -> float:
     low, high = interval
     return math.log(high / low) / 2 if 0 < low <= high < math.inf else math.inf
 
@@ -162,6 +179,7 @@ def _differences(before: Result, after: Result) -> tuple[str, ...]:
         ("machine", _hardware(before.profile.machine), _hardware(after.profile.machine)),
         *_version_pairs(before.profile.machine.versions, after.profile.machine.versions),
         ("model", _model(before.profile), _model(after.profile)),
+        ("dataset", _dataset(before.profile), _dataset(after.profile)),
         ("batch", _batch(before.profile), _batch(after.profile)),
     ]
     return (
@@ -204,6 +222,14 @@ def _model(profile: Profile) -> str:
     return ", ".join(
         f"{model.name} of {model.parameters:,} parameters" for model in profile.seen.models
     )
+
+
+def _dataset(profile: Profile) -> str:
+    loader = profile.seen.loader
+    if loader is None:
+        return ""
+    length = "unknown length" if loader.dataset_length is None else f"{loader.dataset_length:,}"
+    return f"{loader.dataset} of {length}"
 
 
 def _batch(profile: Profile) -> str:

@@ -12,16 +12,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
 from autotune.measurement.measurement import Measurement
-from autotune.measurement.statistics import throughput
 from autotune.outputs import wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
+from autotune.outputs.speeds import turns_interval
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
 from autotune.result import Result
 from autotune.verdict import Verdict
-from autotune.workload.window import AS_IS, PHASES, Window
+from autotune.workload.window import PHASES
 
 OTHER = "other"
 
@@ -97,21 +97,12 @@ def _speeds(verdict: Verdict) -> BarChart:
             label=_CONTESTANTS[name] if faster or name != "tuned" else "Best found",
             amount=amount,
             text=wording.rate(amount),
-            interval=_interval(verdict.turns.get(name, ())),
+            interval=turns_interval(verdict.turns.get(name, ())),
             marked=faster and name != "baseline",
         )
         for name, amount in known.items()
         if amount is not None
     )
-
-
-def _interval(turns: tuple[tuple[int, float], ...]) -> tuple[float, float] | None:
-    if len(turns) < 2:
-        return None
-    windows = [
-        Window(mode=AS_IS, steps=1, samples=samples, seconds=seconds) for samples, seconds in turns
-    ]
-    return throughput(windows)[1]
 
 
 def _steps(result: Result) -> dict[str, object]:

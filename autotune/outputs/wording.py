@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from autotune.diagnosis.finding import times
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import FIRST_EPOCH, NOT_FINITE, PROCESSORS_TAKEN, SHORT_RUN, Profile
 from autotune.verdict import Parity, Ratio
@@ -44,9 +45,7 @@ def rate(samples_per_second: float | None) -> str:
 
 def ratio(value: float | None) -> str:
     """A ratio: "2.31x" with a true multiplication sign; two decimals below 10."""
-    if value is None or not math.isfinite(value):
-        return NOT_MEASURED
-    return f"{value:.2f}×" if abs(value) < 10 else f"{significant(value)}×"
+    return NOT_MEASURED if value is None or not math.isfinite(value) else times(value)
 
 
 def ceiling(max_gain: float | None) -> str:

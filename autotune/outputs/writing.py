@@ -3,51 +3,13 @@
 import os
 import shutil
 import tokenize
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
 from autotune.errors import PatchError, UsageError
 
-# What a result with its report takes, several times over.
-_ROOM_BYTES = 4 << 20
 _ADVICE = "Name a folder that you may write to, on a disk with room, with --out."
-
-
-@contextmanager
-def room(folder: Path) -> Iterator[None]:
-    """Make `folder` where it is missing, and see that results can be written into it; one that was
-    made and stays empty goes again.
-
-    Raises:
-        UsageError: they cannot.
-    """
-    made = not folder.exists()
-    ensure_room(folder)
-    try:
-        yield
-    finally:
-        if made:
-            with suppress(OSError):  # there is something in it
-                folder.rmdir()
-
-
-def ensure_room(folder: Path) -> None:
-    """See that results can be written into `folder`, and make it where it is missing.
-
-    Raises:
-        UsageError: they cannot.
-    """
-    draft = folder / f".room.{os.getpid()}.draft"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(bytes(_ROOM_BYTES))
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
 
 
 def write_whole(path: Path, text: str, *, encoding: str = "utf-8") -> None:
@@ -65,10 +27,11 @@ def write_whole(path: Path, text: str, *, encoding: str = "utf-8") -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise cannot_write(path, error) from error
 
 
-def _cannot_write(path: Path, error: OSError) -> UsageError:
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """What is said where `path` cannot be written."""
     return UsageError(f"{path} cannot be written: {error.strerror or error}.", _ADVICE)
 
 

@@ -158,8 +158,9 @@ class Places:
 class EditOutcome:
     """What became of one edit.
 
-    `status` is "done", "already" (the source says so already), or "refused" with a `reason`; a
-    refused edit that a person could make has `hand_step`: file, line and the exact code.
+    `status` is "done", where `reason` says what of the program's own has no effect any more,
+    "already" (the source says so already), or "refused" with a `reason`; a refused edit that a
+    person could make has `hand_step`: file, line and the exact code.
     """
 
     knob: str

@@ -81,6 +81,15 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     return program
 
 
+def overridden(program: Program, edit: LoaderArgument) -> str:
+    """The code that gives the training DataLoader its `edit.name`, "" where that is a constant or
+    there is none: once `edit` is made, what it reads (an option, a configuration) is not asked.
+    """
+    at = building(program, edit.name, "")
+    value = given_value(at.call, edit.name, at.signature)
+    return "" if value is None or isinstance(value, ast.Constant) else at.call.script.code(value)
+
+
 def _draws_again(program: Program) -> bool:
     """Whether the loop that trains goes over its loader twice, or hands it on while it does."""
     place = program.places.backward

@@ -19,7 +19,7 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.loader import NEEDS_WORKERS, loader_argument
+from autotune.source.loader import NEEDS_WORKERS, loader_argument, overridden
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
 from autotune.source.model import model_statement
 from autotune.source.optimizer import optimizer_argument
@@ -70,7 +70,9 @@ def rewrite(
             hand_step = shown.hand_step or by_hand(edit, places, original.main)
         else:
             same = _texts(changed) == _texts(program)
-            status, reason = ("already", "the source says so already") if same else ("done", "")
+            status, reason = ("already", "the source says so already")
+            if not same:
+                status, reason = "done", _what_goes(program, edit)
             program, hand_step = changed, ""
         outcomes.append(
             EditOutcome(knob=knob, edit=edit, status=status, reason=reason, hand_step=hand_step)
@@ -80,6 +82,12 @@ def rewrite(
         for path, text in _texts(program).items()
     }
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
+
+
+def _what_goes(program: Program, edit: Edit) -> str:
+    """What of `program` has no effect any more where `edit` is made; "" for nothing."""
+    own = overridden(program, edit) if isinstance(edit, LoaderArgument) else ""
+    return f"it was {' '.join(own.split())}, which has no effect here any more" if own else ""
 
 
 def by_hand(edit: Edit, places: Places, main: str) -> str:

@@ -1,4 +1,6 @@
-"""The report in a real browser: it fits a phone, and nothing of it comes from the network."""
+"""The report in a real browser: it fits a phone, uses a desk's width, and nothing of it comes from
+the network.
+"""
 
 import re
 import shutil
@@ -21,13 +23,12 @@ PAGES = {
 }
 # The page's own policy forbids scripts, so the copy that is measured has none.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
-REPORT_WIDTH = """
+REPORT = """
 <script>
-addEventListener("load", () => parent.postMessage(
-  [NAME, ...["scrollWidth", "clientWidth"].map((each) => document.documentElement[each])].join(" "),
-  "*"))
+addEventListener("load", () => parent.postMessage([NAME, EXPRESSIONS].join(" | "), "*"))
 </script>
 """
+SHOWN, HAD = "document.documentElement.scrollWidth", "document.documentElement.clientWidth"
 COLLECT = """
 <!doctype html><body><ul></ul>
 <script>
@@ -54,14 +55,16 @@ def long_words(data):
     return [long_words(value) for value in data] if isinstance(data, list) else data
 
 
-def widths(folder: Path, pages: dict[str, str], width: int) -> dict[str, tuple[int, int]]:
-    """The width that each page takes and the width that it has, in frames `width` pixels wide.
+def looked_up(
+    folder: Path, pages: dict[str, str], width: int, *expressions: str
+) -> dict[str, tuple[str, ...]]:
+    """What each page gives for each of the expressions, in frames `width` pixels wide.
 
     A headless window is never narrower than 500 pixels, a frame may be.
     """
     frames = []
     for name, page in pages.items():
-        script = REPORT_WIDTH.replace("NAME", f'"{name}"')
+        script = REPORT.replace("NAME", f'"{name}"').replace("EXPRESSIONS", ", ".join(expressions))
         (folder / f"{name}.html").write_text(POLICY.sub("", page) + script, encoding="utf-8")
         frames.append(f'<iframe src="{name}.html" width="{width}" height="800"></iframe>')
     (folder / "all.html").write_text(COLLECT + "\n".join(frames), encoding="utf-8")
@@ -72,8 +75,8 @@ def widths(folder: Path, pages: dict[str, str], width: int) -> dict[str, tuple[i
         f"file://{folder / 'all.html'}",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found = re.findall(r"<li>(\w+) (\d+) (\d+)</li>", done.stdout)
-    return {name: (int(taken), int(had)) for name, taken, had in found}
+    found = (each.split(" | ") for each in re.findall(r"<li>(.*?)</li>", done.stdout))
+    return {name: tuple(values) for name, *values in found}
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])
@@ -82,7 +85,30 @@ def test_no_page_is_wider_than_its_window(width, tmp_path):
     hostile = from_document(long_words(to_document(builders.search_result())))
     pages["long_words"] = render(hostile)
 
-    found = widths(tmp_path, pages, width)
+    found = looked_up(tmp_path, pages, width, SHOWN, HAD)
 
     assert set(found) == set(pages)
-    assert {name: taken for name, (taken, had) in found.items() if taken > had} == {}
+    assert {name: taken for name, (taken, had) in found.items() if int(taken) > int(had)} == {}
+
+
+def test_on_a_desk_what_came_of_a_trial_has_a_third_of_its_table(tmp_path):
+    table, outcome = (
+        f"document.querySelector('.trials {each}').offsetWidth" for each in ("tr", "th:last-child")
+    )
+
+    found = looked_up(tmp_path, {"search": render(builders.search_result())}, 1280, table, outcome)
+
+    whole, part = map(int, found["search"])
+    assert whole > 1000 and 3 * part > whole
+
+
+def test_only_a_gain_is_in_the_colour_of_one(tmp_path):
+    pages = {name: render(PAGES[name]()) for name in ("search", "no_gain")}
+    words, answer = (
+        f"getComputedStyle(document.querySelector('{each}')).color" for each in ("h1", "h1 b")
+    )
+
+    found = looked_up(tmp_path, pages, 1280, words, answer)
+
+    assert found["no_gain"][0] == found["no_gain"][1]
+    assert found["search"][0] != found["search"][1]

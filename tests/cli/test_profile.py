@@ -1,11 +1,14 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from autotune.cli.options import out_folder
+from autotune.diagnosis import diagnose
 from autotune.measurement.filling import doubts_of_memory
 from autotune.outputs.document import from_document, write_document
+from autotune.outputs.report import render
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Ceiling, Doubt
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
@@ -48,6 +51,18 @@ def test_the_ceilings_are_shown_with_what_they_could_gain(run: Run) -> None:
 
     assert "with data for free      612 samples/s  3.39×" in shown
     assert "with training for free  252 samples/s  1.40×" in shown
+
+
+def test_a_gain_is_the_same_figure_in_the_sentence_the_table_and_the_report(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    made_up.result = builders.profile_result(diagnosis=diagnose(builders.profile()))
+
+    shown, page = run("profile", "photos.py").stdout, render(made_up.result)
+
+    assert "loading faster can gain up to 3.39×." in shown
+    assert "samples/s  3.39×" in shown
+    assert {each for each in re.findall(r"[\d.]+×", page) if each[0] == "3"} == {"3.39×"}
 
 
 def test_a_ceiling_that_was_not_measured_says_why(run: Run, made_up: MadeUpFlow) -> None:

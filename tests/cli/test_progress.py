@@ -74,6 +74,29 @@ def test_nothing_is_a_ratio_to_what_a_machine_that_stood_still_gave(
     assert "200 samples/s" in shown.getvalue()
 
 
+def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.StringIO) -> None:
+    doubt = Doubt(name="unstable", evidence="Its windows ran at 9 to 20.", advice="Stop others.")
+    cold = Doubt(name="cold cache", evidence="It sped up.", advice="Measure again.")
+    with Progress(Console(shown)) as progress:
+        for number, doubts in ((1, (doubt,)), (2, (doubt, cold))):
+            doubted = builders.measurement(100.0, doubts=doubts)
+            progress.trial_ended(builders.trial(number, {"threads": number}, doubted), None)
+        progress.trial_ended(builders.trial(3, {"threads": 3}, 200.0), None)
+
+    lines = shown.getvalue().splitlines()
+    assert lines[3:] == [
+        "(unstable) Its windows ran at 9 to 20. Stop others.",
+        "(cold cache) It sped up. Measure again.",
+    ]
+
+
+def test_without_a_doubt_nothing_is_explained(shown: io.StringIO) -> None:
+    with Progress(Console(shown)) as progress:
+        progress.trial_ended(builders.trial(1, {"threads": 1}, 200.0), None)
+
+    assert len(shown.getvalue().splitlines()) == 1
+
+
 def test_a_stage_is_a_line_where_nothing_is_live(shown: io.StringIO) -> None:
     Progress(Console(shown)).stage("profiling")
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
-from autotune.result import SearchFacts
+from autotune.result import Cost
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
@@ -29,6 +30,15 @@ def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) ->
     said = "its GradScaler left out 3 steps (overflow)"
     assert said in " ".join(run("search", "photos.py").stdout.split())
     assert said in render(made_up.result)
+
+
+def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
+
+    for text in (shown, page):
+        assert text.count("losses differ by") == text.count("smoothed losses differ by") > 0
 
 
 def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
@@ -88,6 +98,19 @@ def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow)
     assert lines[-1] == "  autotune search photos.py --budget 3m -- --epochs 3"
 
 
+def test_more_time_is_not_asked_for_where_time_was_left(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    cost = Cost(seconds=20.0, trials=3, break_even_steps=None)
+    made_up.result = builders.no_gain_result(verdict=verdict, cost=cost)
+
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert lines[-2].startswith("Next: time it again on a quieter machine, a gain of up to 1.20×")
+    assert lines[-1] == "  autotune search photos.py --budget 60s -- --epochs 3"
+
+
 def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: MadeUpFlow) -> None:
     verdict = builders.verdict(
         outcome="no_gain",
@@ -104,16 +127,16 @@ def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: Made
 
 
 @pytest.mark.parametrize(
-    ("flags", "is_hinted"), [((), True), (("--trials", "2"), False), (("--trials=2",), False)]
+    ("why", "is_hinted"), [("budget", True), ("trials", False), ("patience", False)]
 )
-def test_few_trials_are_worth_a_larger_budget_where_nobody_asked_for_few(
-    run: Run, made_up: MadeUpFlow, flags: tuple[str, ...], is_hinted: bool
+def test_few_trials_are_worth_a_larger_budget_where_the_budget_cut_them_off(
+    run: Run, made_up: MadeUpFlow, why: str, is_hinted: bool
 ) -> None:
     verdict = builders.verdict(outcome="no_gain", speedup=None, config={}, delivered=None)
     made_up.result = builders.no_gain_result(
         verdict=verdict,
         trials=builders.trials()[:3],
-        command=("autotune", "search", "photos.py", *flags),
+        search=builders.search_facts(ending=Ending(why=why, reason="So it ended.")),
     )
 
     shown = run("search", "photos.py").stdout
@@ -178,6 +201,17 @@ def test_what_was_changed_is_shown_from_to(run: Run, made_up: MadeUpFlow) -> Non
     assert "  num_workers         0 → 4     in the patch\n" in shown
     assert "  channels_last       off → on  in the patch\n" in shown
     assert "  threads             2 → 1     there already\n" in shown
+
+
+def test_an_option_that_the_patch_puts_out_of_effect_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    said = "it was args.workers, which has no effect here any more"
+    first, *others = builders.edits()
+    made_up.result = builders.search_result(edits=(replace(first, reason=said), *others))
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+
+    assert f"num_workers 0 → 4 in the patch; {said}" in shown
+    assert f"done</span>: {said}" in render(made_up.result)
 
 
 def test_what_the_patch_lacks_is_said_with_its_steps_by_hand(run: Run, made_up: MadeUpFlow) -> None:
@@ -282,11 +316,14 @@ def test_a_value_that_cannot_be_taken_says_what_can(
     assert made_up.target == ""
 
 
+def test_the_help_says_what_a_trial_costs(run: Run) -> None:
+    said = " ".join(run("search", "--help").stdout.split())
+
+    assert "each starts the program anew and trains for some seconds, never a whole run" in said
+
+
 def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None:
-    facts = SearchFacts(
-        key="photos-1-2",
-        sampler="profile",
-        patience_seconds=3.0,
+    facts = builders.search_facts(
         ending=Ending(why="patience", reason="Of what is left, nothing is worth its time."),
         answered_at="2026-11-21T06:25:10+00:00",
     )

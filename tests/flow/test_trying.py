@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from autotune.flow import trying
 from autotune.flow.trying import Found, _to_judge, diverges
+from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
@@ -40,6 +42,17 @@ def test_a_lucky_moment_of_the_program_as_it_is_is_looked_at_again(
     context: Any, best: Any, others: Any, judged: Any
 ) -> None:
     assert _to_judge(context, best, ranked(AS_IT_IS, *others)) is judged
+
+
+def test_trials_that_go_on_begin_with_the_program_as_it_is() -> None:
+    listener = Mock(spec=Listener)
+    study: Any = SimpleNamespace(trials=[AS_IT_IS, FAR], best=FAR)
+    context: Any = SimpleNamespace(listener=listener)
+
+    trying._tell_of_earlier(context, study)
+
+    listener.stage.assert_called_once_with("going on after 2 trials of an earlier search")
+    listener.trial_ended.assert_called_once_with(AS_IT_IS, FAR)
 
 
 def test_what_compiling_costs_at_each_start_is_known() -> None:

@@ -1,9 +1,11 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from autotune.errors import UsageError
+from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.outputs.compare import compare_results
 from autotune.outputs.plain import plain
 from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
@@ -25,16 +27,17 @@ def test_the_ratio_is_after_over_before() -> None:
     assert speedup.estimate == pytest.approx(2.5)
 
 
-def test_the_interval_knows_the_doubts_of_both() -> None:
+def test_the_interval_knows_the_doubts_of_both_and_how_far_processes_differ() -> None:
     certain, doubted = result(100.0, (100.0, 100.0)), result(100.0, (90.0, 110.0))
 
     none = compare_results(certain, certain).speedup
     one = compare_results(certain, doubted).speedup
     both = compare_results(doubted, doubted).speedup
 
-    assert none.low == none.high == 1.0
-    assert one.high / one.low == pytest.approx(110 / 90)
-    assert math.log(both.high / both.low) == pytest.approx(math.sqrt(2) * math.log(110 / 90))
+    chance, width = (math.log(each.high / each.low) for each in (none, one))
+    assert chance == pytest.approx(2 * 1.96 * PAIR_SCATTER)
+    assert width == pytest.approx(math.hypot(chance, math.log(110 / 90)))
+    assert math.log(both.high / both.low) == pytest.approx(math.hypot(width, math.log(110 / 90)))
 
 
 def test_turning_the_two_round_turns_the_ratio_round() -> None:
@@ -107,7 +110,8 @@ def test_equal_runs_differ_in_nothing() -> None:
 
 
 def test_each_difference_of_machine_program_and_batch_is_named() -> None:
-    before = builders.profile_result()
+    before, own = builders.profile_result(), builders.seen().loader
+    data = own.dataset
     machine = builders.machine(
         device_name="NVIDIA H200",
         cores=16,
@@ -115,7 +119,10 @@ def test_each_difference_of_machine_program_and_batch_is_named() -> None:
     )
     after = builders.profile_result(
         target=builders.target(arguments=()),
-        profile=builders.profile(machine=machine, seen=builders.seen(samples_per_step=64.0)),
+        profile=builders.profile(
+            machine=machine,
+            seen=builders.seen(samples_per_step=64.0, loader=replace(own, dataset_length=9)),
+        ),
     )
 
     comparison = compare_results(before, after)
@@ -129,12 +136,28 @@ def test_each_difference_of_machine_program_and_batch_is_named() -> None:
         ),
         "another cuda: none before, 13.0 after",
         "another torch: 2.13.0 before, 2.14.0 after",
+        f"another dataset: {data} of {own.dataset_length:,} before, {data} of 9 after",
         "another batch: 32 samples a step before, 64 samples a step after",
     )
+
+
+def test_what_is_compared_is_what_both_have() -> None:
+    found, slow = builders.search_result(), builders.profile(samples_per_second=90.0)
+    slower_before = builders.search_result(profile=slow)
+
+    both = compare_results(found, slower_before)
+    one = compare_results(builders.no_gain_result(profile=found.profile), slower_before)
+
+    assert (both.compared, both.speedup.estimate) == ("tuned", 1.0)
+    assert both.speedup.low < 1 < both.speedup.high
+    assert one.compared == "as it is"
+    assert one.speedup.estimate == pytest.approx(90 / found.profile.samples_per_second)
 
 
 def test_the_tuned_speed_is_that_of_a_search() -> None:
     comparison = compare_results(builders.profile_result(), builders.search_result())
 
     assert comparison.before.tuned is None
+    assert comparison.before.tuned_samples_per_second is None
     assert comparison.after.tuned == builders.verdict().speedup
+    assert comparison.after.tuned_samples_per_second == 379.8

@@ -29,6 +29,19 @@ def test_what_needs_workers_asks_for_them_where_their_number_is_an_option(
     assert rewritten(done.text, argument).statuses == ["already"]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("args.workers", "it was args.workers, which has no effect here any more"),
+        ("max(\n    2, n)", "it was max( 2, n), which has no effect here any more"),
+        ("2", ""),
+    ],
+)
+def test_an_option_that_has_no_effect_any_more_is_said(given: str, said: str) -> None:
+    done = rewritten(source(f"loader = DataLoader(data, num_workers={given})"), WORKERS)
+    assert (done.statuses, done.reason) == (["done"], said)
+
+
 def test_workers_that_come_with_unseen_arguments_may_be_none() -> None:
     text = source("""
         kw = dict(num_workers=args.workers)

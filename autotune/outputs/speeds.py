@@ -1,0 +1,35 @@
+"""How fast the program is that a search hands back, by the turns that it took."""
+
+from autotune.measurement.statistics import throughput
+from autotune.result import Result
+from autotune.verdict import DELIVERED, TUNED
+from autotune.workload.window import AS_IS, Window
+
+Interval = tuple[float, float]
+
+
+def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
+    """The 95 % interval of samples per second in `turns` (samples, seconds), None of fewer than
+    two.
+    """
+    if len(turns) < 2:
+        return None
+    windows = [
+        Window(mode=AS_IS, steps=1, samples=samples, seconds=seconds) for samples, seconds in turns
+    ]
+    return throughput(windows)[1]
+
+
+def handed_back(result: Result) -> tuple[float, Interval] | None:
+    """Samples per second, with their interval, of the faster program: of the emitted one where it
+    was timed, else with its settings; None where none was found, or its turns are too few.
+    """
+    verdict = result.verdict
+    if verdict is None or verdict.outcome != "faster":
+        return None
+    delivered = verdict.delivered
+    name, speed = TUNED, verdict.tuned_samples_per_second
+    if delivered is not None and delivered.speedup is not None:
+        name, speed = DELIVERED, delivered.samples_per_second
+    interval = turns_interval(verdict.turns.get(name, ()))
+    return (speed, interval) if speed and interval else None
