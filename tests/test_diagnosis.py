@@ -118,7 +118,7 @@ def test_workers_that_slow_the_rest_of_a_step_are_why_more_can_be_gained_than_is
     }
     assert found[2].headline == (
         "Waits for data 44 % of each step, and workers take processors from the rest; "
-        "loading faster can gain up to 46×."
+        "loading faster can gain up to 46.0×."
     )
     assert "processors" not in found[1].headline + found[0].headline
 

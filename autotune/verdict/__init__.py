@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from autotune.knobs.knob import Config
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
 from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
+from autotune.verdict.answer import Delivered, Verdict
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
 from autotune.verdict.contestants import BASELINE, DELIVERED, TUNED, parity_in_turns
 from autotune.verdict.parity import Parity
@@ -33,78 +34,6 @@ FEWEST_TURNS = 3
 ENDED = "The program ended"
 
 Round = Mapping[str, Sequence[Timed]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
-    """The emitted program itself, run and timed beside the baseline; `reason` says why where it was
-    not, or what is wrong with it. `parity` is its own where not it was judged, but the settings.
-    """
-
-    samples_per_second: float | None
-    speedup: Ratio | None
-    settings_observed: bool
-    reason: str = ""
-    parity: Parity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The answer. `outcome` is "faster", "no_gain" or "failed"; `reason` is one sentence.
-
-    `config` is what is recommended, empty unless "faster". `turns` keeps the raw windows that the
-    interval was computed from: for each contestant ("baseline", "tuned", "delivered") its samples
-    and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
-    of fresh processes took, in order, and `left_out` how many further turns were spoilt because
-    another program had the processors. `passed_over` says what was faster still, but another
-    training; `suspect` is the setting that is likeliest to make what was judged another one.
-    """
-
-    outcome: str
-    reason: str
-    config: Config
-    speedup: Ratio | None
-    baseline_samples_per_second: float | None
-    tuned_samples_per_second: float | None
-    delivered: Delivered | None
-    parity: Parity | None
-    turns: Mapping[str, tuple[tuple[int, float], ...]]
-    rounds: tuple[int, ...] = ()
-    left_out: int = 0
-    passed_over: str = ""
-    suspect: str = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no difference was found where a gain worth having is not excluded."""
-        speedup = self.speedup
-        between = speedup is not None and speedup.low <= 1 and speedup.high > WORTH_MORE_TIME
-        return self.outcome == "no_gain" and between
-
-    @property
-    def trains_otherwise(self) -> bool:
-        """Whether there is a gain that is not handed back, since it is another training."""
-        faster = self.speedup is not None and self.speedup.low > 1
-        parity = self.parity
-        other = parity is not None and parity.same_training is False
-        compared = parity is not None and parity.max_relative_loss_difference is not None
-        return self.outcome == "no_gain" and faster and other and compared
-
-    @property
-    def is_rough(self) -> bool:
-        """Whether there is a gain, but how much is hardly known."""
-        speedup = self.speedup
-        return self.outcome == "faster" and speedup is not None and speedup.spans(ROUGH)
-
-    @property
-    def is_undecided(self) -> bool:
-        """Whether a gain worth having is open, and it was seen, though perhaps by chance, or the
-        interval is too wide to speak of none.
-        """
-        speedup = self.speedup
-        if speedup is None or not self.is_open:
-            return False
-        return speedup.estimate > WORTH_MORE_TIME or speedup.spans(ROUGH)
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
