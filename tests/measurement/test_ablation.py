@@ -67,6 +67,6 @@ def test_a_dataset_that_keeps_what_it_reads_is_told(start: Start) -> None:
 
 
 def test_a_dataset_that_has_kept_all_of_it_is_nothing_to_tell(start: Start) -> None:
-    text = REMEMBERING.replace("LENGTH", "64")
+    text = REMEMBERING.replace("LENGTH", "8")
     ablation = ablate(lambda: start(text), seconds=0.5, cores=2, warm_seconds=0.5)
     assert ablation.kept == ()
