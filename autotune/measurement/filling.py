@@ -72,8 +72,8 @@ def fill(
         late = _epochs(run) > EPOCHS_THAT_FILL
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
         before, files = files, cache_of(made())
-        quiet = quiet + 1 if len(files) == len(before) else 0
-        if late and not quiet:
+        quiet = quiet + 1 if files == before else 0
+        if not files or (late and not quiet):
             return None
     seconds = time.monotonic() - began
     return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS)

@@ -49,9 +49,12 @@ class FakeRun:
         self.made = list(made)
         self.epochs = epochs
         self.files: set[str] = set()
+        self.merges = False
 
     def window(self, _seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
         count = self.made.pop(0) if self.made else 0
+        if self.merges and not count:
+            self.files.clear()
         self.files |= {f"/data/{len(self.files) + each}.npy" for each in range(count)}
         return Window(mode=mode, steps=steps, samples=1, seconds=0.1)
 
@@ -92,6 +95,12 @@ def test_what_makes_files_in_every_epoch_keeps_no_cache() -> None:
     assert filled(FakeRun(12, 12, 12, epochs=3))[0] is None
     assert filled(FakeRun(12, 12, 12, epochs=2))[0] is not None
     assert filled(FakeRun(12, epochs=3))[0] is not None
+
+
+def test_parts_that_are_merged_and_taken_away_are_no_cache() -> None:
+    run = FakeRun(20, 20)
+    run.merges = True
+    assert filled(run)[0] is None
 
 
 def test_a_cache_that_is_not_full_in_time_is_said() -> None:
