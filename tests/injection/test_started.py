@@ -107,7 +107,8 @@ def test_what_only_the_first_look_needed_is_gone_after_it(tmp_path: Path) -> Non
         "    }\n"
         "    return [n for n, each in found.items() if '/autotune/' in file_of(each)]\n"
         "def file_of(each):\n"
-        "    return getattr(getattr(each, '__code__', None), 'co_filename', '')\n"
+        "    code = getattr(getattr(each, 'func', each), '__code__', None)\n"
+        "    return getattr(code, 'co_filename', '')\n"
         "train()\n"
     )
 
