@@ -10,11 +10,11 @@ from typing import cast
 import pytest
 
 from autotune.measurement import rounds
+from autotune.measurement.bursts import LONGEST_TURN_SECONDS
 from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
-from autotune.measurement.rounds import LONGEST_TURN_SECONDS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
@@ -353,6 +353,39 @@ def test_of_a_program_that_ends_while_it_warms_up_all_that_it_ran_is_kept() -> N
     assert whole.steps == 2 * math.ceil(0.3 * 1000 / 10)
     assert len(turns.losses["baseline"]) == whole.steps
     assert turns.ended == {"baseline"}
+
+
+@dataclass
+class Short(FakeRun):
+    """Of 300 steps, the first 60 of which are three times as slow."""
+
+    steps: int = 0
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        window = super().window(seconds, mode=mode, steps=steps)
+        left = min(window.steps, 300 - self.steps)
+        slow = min(left, max(0, 60 - self.steps))
+        self.steps += left
+        spent = (left + 2 * slow) * 10 / self.rate
+        window = replace(window, steps=left, samples=10 * left, seconds=spent, losses=(1.0,) * left)
+        if self.steps == 300:
+            raise RunEnded(self.ending, window)
+        return window
+
+
+def test_a_program_that_ends_while_it_warms_up_is_held_against_all_that_the_others_run() -> None:
+    runs = Short(), Short(workers=200)  # its workers have read more ahead than it has batches
+    turns = taken(*runs)
+    (first,), (second,) = turns.windows["baseline"][0], turns.windows["tuned"][0]
+    assert (first.steps, first.samples) == (second.steps, second.samples) == (300, 3000)
+    assert first.seconds == pytest.approx(second.seconds)
+    assert len(turns.losses["baseline"]) == len(turns.losses["tuned"]) == 300
+
+
+def test_a_program_that_ends_in_its_first_turn_is_held_against_all_that_the_others_run() -> None:
+    turns = taken(Short(), Short(steps=180))
+    (first,), (second,) = turns.windows["baseline"][0], turns.windows["tuned"][0]
+    assert (first.steps, second.steps) == (150 + 40, 120)  # warming up, and in its first turn
 
 
 def test_a_third_that_hangs_while_it_enters_costs_the_others_no_turn() -> None:
