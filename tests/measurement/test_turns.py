@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from autotune.measurement import rounds
+from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.bursts import LONGEST_TURN_SECONDS
 from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
 from autotune.measurement.measurement import Failure
@@ -24,11 +25,12 @@ from tests.builders import seen
 
 @dataclass
 class FakeRun:
-    """Trains at `rate` samples/s, a step a batch of 10, until `ends_after` windows; slower by
-    `scatter` in some of them.
+    """Trains at `rate` samples/s, a step a batch of 10 (counted as `batch`), until `ends_after`
+    windows; slower by `scatter` in some of them.
     """
 
     rate: float = 1000.0
+    batch: int = 10
     scatter: float = 0.0
     pid: int = 1
     workers: int = 0
@@ -47,7 +49,11 @@ class FakeRun:
         slowed = self.scatter * (len(self.asked) % 3) if seconds == TURN_SECONDS else 0.0
         spent = count * 10 / self.rate * (1 + slowed)
         return Window(
-            mode=mode, steps=count, samples=10 * count, seconds=spent, losses=(1.0,) * count
+            mode=mode,
+            steps=count,
+            samples=self.batch * count,
+            seconds=spent,
+            losses=(1.0,) * count,
         )
 
     def seen(self) -> Seen:
@@ -64,7 +70,12 @@ class FakeRun:
         self.log.append("kill")
 
 
-def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
+def taken(
+    *runs: FakeRun,
+    rounds: int = 1,
+    deadline: float = math.inf,
+    warm_seconds: float = WARM_LIMIT_SECONDS,
+) -> Turns:
     """The turns of `runs`, the first being the baseline."""
     contestants = {
         name: lambda run=run: cast("ProcessRun", run)  # type: ignore[misc]
@@ -74,6 +85,7 @@ def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
         contestants,
         rounds=rounds,
         deadline=deadline,
+        warm_seconds=warm_seconds,
         losses=LossSeconds(),
         after_round=lambda _: False,
     )
@@ -159,6 +171,13 @@ def test_a_contestant_that_fails_is_named_and_not_started_again():
     turns = taken(FakeRun(), run, rounds=3)
     assert turns.failures == {"tuned": failure}
     assert run.log.count("window") == 2  # beside the other, and alone
+
+
+def test_turns_of_no_samples_are_none() -> None:
+    turns = taken(FakeRun(), FakeRun(batch=0), warm_seconds=0.0)
+    assert turns.turns >= FEWEST_TURNS_PER_PROCESS
+    fair, left_out = turns.fair(0, cores=2)
+    assert set(fair) == {"baseline"} and not left_out
 
 
 def test_turns_that_scatter_are_more():
