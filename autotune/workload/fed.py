@@ -20,13 +20,15 @@ class Fed:
         loader: that is its; None where it is gone.
         kept: some step trained on what was drawn before: with another batch, or for an earlier
             epoch, and kept (a list of batches, `itertools.cycle`).
-        miscounted: samples that the first step, which is of no window, was counted too many for.
+        miscounted: samples that the first step, which is of no window, was counted too many for:
+            those of batches that were drawn before it and are trained on later, or never.
     """
 
     iterator: Callable[[], Any] = _nothing
     loader: Callable[[], Any] = _nothing
     kept: bool = False
     miscounted: int = 0
+    _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
     _latest: int = 0  # samples of the last batch
@@ -42,14 +44,19 @@ class Fed:
 
     def draw(self, batches: list[int]) -> None:
         """Batches of so many samples were drawn for a backward pass."""
-        if batches:
-            self._passes += 1
+        if not batches:
+            return
+        self._passes += 1
+        self._latest = batches[-1]
+        if self._began:
             self._waiting += len(batches) - 1
-            self._latest = batches[-1]
+        else:
+            self.miscounted += sum(batches[:-1])
 
     def end_step(self) -> None:
         """A step is complete."""
         self._usually, self._passes = self._passes or self._usually, 0
+        self._began = True
 
     def again(self, samples: int) -> int:
         """What to count for a step that draws nothing, each forward of which is given `samples`;

@@ -117,7 +117,7 @@ class Live:
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     fed: Fed = field(default_factory=Fed)
     # Before each of the first backwards: which loader led, and of which each batch was, how large.
-    draws: list[tuple[Place, list[tuple[Place, int]]]] = field(default_factory=list)
+    draws: list[tuple[BuiltLoader, list[tuple[BuiltLoader, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch, as it was drawn
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains

@@ -104,7 +104,9 @@ def _training_loader(live: Live) -> SeenLoader | None:
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
         nested=built.nested,
-        beside=len({place for place, _ in live.draws[-1][1]} - {built.place}) if live.draws else 0,
+        beside=len({each.place for each, _ in live.draws[-1][1]} - {built.place})
+        if live.draws
+        else 0,
     )
     if built.written is None:
         return seen

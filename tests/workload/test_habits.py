@@ -335,6 +335,34 @@ def test_an_evaluation_before_the_first_step_is_no_drawing_ahead(tmp_path: Path)
     assert seen.samples_per_step == observe(PLAIN, tmp_path).samples_per_step
 
 
+def test_an_evaluation_of_a_loader_that_the_same_line_has_built_is_no_drawing_ahead(
+    tmp_path: Path,
+) -> None:
+    text = program("""
+        def made(first, last):
+            rows = TensorDataset(inputs[first:last].view(-1, 2, 4), targets[first:last])
+            return DataLoader(rows, batch_size=20)
+        training, validation = made(0, 140), made(140, 200)
+        def evaluate():
+            model.eval()
+            with torch.no_grad():
+                for x, y in validation: model(x.view(-1, 8))
+            model.train()
+        optimizer = torch.optim.AdamW(model.parameters())
+        evaluate()
+        for epoch in range(9):
+            for x, y in training:
+                optimizer.zero_grad()
+                criterion(model(x.view(-1, 8)), y).backward()
+                optimizer.step()
+            evaluate()
+        """)
+    reports = run(text, steps(4), Tell(), folder=tmp_path)
+    seen = seen_of(reports)
+    assert seen.loader is not None and seen.loader.ahead == 0
+    assert (window_of(reports).samples, seen.samples_per_step) == (80, 20)
+
+
 def test_of_several_loaders_that_a_step_draws_from_the_longest_counts(tmp_path: Path) -> None:
     text = program(
         """
@@ -577,6 +605,23 @@ def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
         """)
     reports = run(text, steps(13), steps(21), Tell(), folder=tmp_path)
     assert window_of(reports).samples == 3 * 200
+
+
+def test_batches_that_are_read_before_training_count_when_they_are_trained_on(
+    tmp_path: Path,
+) -> None:
+    text = program("""
+        batches = [(x, y) for x, y in DataLoader(dataset, batch_size=10)]
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(9):
+            for x, y in batches:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    reports = run(text, steps(4), Tell(), steps(30), folder=tmp_path)
+    assert [each.samples for each in reports if isinstance(each, Window)] == [4 * 10, 30 * 10]
+    assert seen_of(reports).samples_per_step == 10
 
 
 def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None:
