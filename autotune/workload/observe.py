@@ -141,7 +141,7 @@ def _places(live: Live) -> Places:
         optimizer_caller=getattr(leader, "_autotune_caller", None),
         more_optimizers=_sorted(alike - {_place(leader)}),
         outputs=tuple(sorted(live.outputs.places, key=astuple)),
-        backwards=_sorted(live.backward_places),
+        backwards=_sorted(live.passes.places),
         copies=_sorted(live.copied.places),
         **live.places,
     )

@@ -725,6 +725,34 @@ def test_kept_batches_of_a_compiled_step_count(tmp_path: Path) -> None:
     assert window_of(run(text, steps(6), steps(10), folder=tmp_path)).samples == 10 * 50
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_lines_of_loops_that_come_in_turns_are_all_known(count: int, tmp_path: Path) -> None:
+    text = program(f"""
+        import itertools
+        other = nn.Linear(8, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        others = torch.optim.AdamW(other.parameters())
+        loader = DataLoader(dataset, batch_size=20)
+        def train_model():
+            for x, y in itertools.islice(loader, {count} + 3):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        def train_other():
+            for x, y in itertools.islice(loader, {count}):
+                others.zero_grad()
+                criterion(other(x), y).square().backward()
+                others.step()
+        for epoch in range(50):
+            train_model()
+            train_other()
+        """)
+    places = seen_of(run(text, steps(20), Tell(), folder=tmp_path)).places
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if "backward()" in line]
+    assert [place.line for place in places.backwards] == lines
+    assert places.backward is not None and places.backward.line == lines[0]
+
+
 def test_the_lines_of_a_short_loop_before_are_none_of_the_trainings(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "for epoch in range(50):",

@@ -45,7 +45,7 @@ def note_training(live: Live) -> None:
     if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
         live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
-            live.backward_places.clear()
+            live.passes.clear()
             live.places.pop("zero_grad", None)
             live.discover_again()
     leading = []
