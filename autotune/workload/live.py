@@ -178,7 +178,7 @@ class Live:
         self.places.clear()
         self.leading_loader = self.batch = None
         self.backwards = self.backwards_before = self.skipped = self.ahead = 0
-        self.copied, self.fed = Copied(), Fed()
+        self.copied, self.fed = Copied(), Fed(keeps=self.fed.keeps)
         self.outputs = Outputs()
         self.pace.pass_over()
 

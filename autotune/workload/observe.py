@@ -95,10 +95,11 @@ def _has_expandable_segments() -> bool:
 def _training_loader(live: Live) -> SeenLoader | None:
     built = live.leading_loader
     loader = live.fed.loader()
-    if built is None or loader is None:
+    described = live.fed.described if loader is None else describe_loader(loader)
+    if built is None or described is None:
         return None
     seen = replace(
-        describe_loader(loader),
+        described,
         ordinal=built.ordinal,
         shared_place=_shares_its_line(live, built),
         ahead=live.ahead,

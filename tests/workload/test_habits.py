@@ -624,6 +624,41 @@ def test_batches_that_are_read_before_training_count_when_they_are_trained_on(
     assert seen_of(reports).samples_per_step == 10
 
 
+def test_a_dataset_that_the_program_has_let_go_of_is_gone(tmp_path: Path) -> None:
+    text = program("""
+        import weakref
+        optimizer = torch.optim.AdamW(model.parameters())
+        gone = []
+        for shard in range(4):
+            own = TensorDataset(inputs[shard * 50 :][:50], targets[shard * 50 :][:50])
+            for x, y in DataLoader(own, batch_size=10):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+            known = weakref.ref(own)
+            del own
+            gone.append(known() is None)
+        with open("gone", "w") as file:
+            print(gone, file=file)
+        """)
+    run(text, steps(99), phases=False, folder=tmp_path)
+    assert (tmp_path / "gone").read_text() == "[True, True, True, True]\n"
+
+
+@pytest.mark.parametrize("profiled", [True, False])
+def test_a_loader_that_is_gone_is_known_still(profiled: bool, tmp_path: Path) -> None:
+    text = program("""
+        batches = list(DataLoader(dataset, batch_size=10, drop_last=True))
+        optimizer = torch.optim.AdamW(model.parameters())
+        for x, y in batches * 9:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    loader = seen_of(run(text, steps(5), Tell(), phases=profiled, folder=tmp_path)).loader
+    assert loader is not None and (loader.batch_size, loader.drop_last) == (10, True)
+
+
 def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None:
     text = program("""
         import itertools
