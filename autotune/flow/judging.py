@@ -30,6 +30,7 @@ from autotune.verdict import (
     is_decided,
 )
 from autotune.verdict.clear import MINIMUM_GAIN
+from autotune.verdict.contestants import promised
 from autotune.verdict.parity import NUDGE, may_be_chance
 from autotune.workload.target import OBJECTS
 
@@ -39,10 +40,12 @@ STEPS_PER_TURN = 2.5
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
-# How long the controls may take for as many, where the losses part, and how many there are where
-# samples are read with other random numbers: these take a training now here, now there.
-CONTROL_SECONDS = 30.0
+# How long the controls may take for as many, where the losses part: what the contestants needed for
+# theirs within the budget is mostly far less. And how many there are where samples are read with
+# other random numbers: these take a training now here, now there.
+CONTROL_SECONDS = 0.5, (30.0, 600.0)
 STREAMS = 3
+READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
 # What of a budget must be left for the next best to be judged, where the best trains otherwise.
 AGAIN_SHARE = 0.15
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
@@ -97,7 +100,8 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
 
     verdict = decided()
     if (steps := _steps_that_part(verdict)) > 0:
-        turns.controls = _controls(context, best.config, steps)
+        exact = promised(turns, best.config) is Semantics.IDENTICAL
+        turns.controls = _controls(context, best.config, steps, nudge=0.0 if exact else NUDGE)
         verdict = decided()
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
@@ -139,23 +143,27 @@ def _steps_that_part(verdict: Verdict) -> int:
     return max((each.steps for each in parted), default=0)
 
 
-def _controls(context: Context, config: Config, steps: int) -> list[list[float]]:
-    """Losses of the program as it is, its weights moved in their last digits, and its samples read
-    with other random numbers where `config` has other workers read them.
+def _controls(context: Context, config: Config, steps: int, *, nudge: float) -> list[list[float]]:
+    """Losses of the program as it is, its weights moved by a share `nudge`, and its samples read
+    with other random numbers where `config` has other workers read them, or the same ones go on.
+
+    Where the same numbers are promised, it is only run again: it may have others in each run.
     """
     context.listener.stage("looking how far chance alone takes the training")
-    ends = time.monotonic() + CONTROL_SECONDS
-    if "num_workers" not in config:
-        return [_control(context, steps, ends, stream=0)]
+    ends = time.monotonic() + context.seconds(*CONTROL_SECONDS)
+    if not READ_OTHERWISE & config.keys():
+        return [_control(context, steps, ends, nudge=nudge)]
     found: list[list[float]] = []
     while len(found) < STREAMS and time.monotonic() < ends:
-        found.append(_control(context, steps, ends, stream=len(found) + 1))
+        found.append(_control(context, steps, ends, nudge=nudge, stream=len(found) + 1))
     return found
 
 
-def _control(context: Context, steps: int, ends: float, *, stream: int) -> list[float]:
+def _control(
+    context: Context, steps: int, ends: float, *, nudge: float, stream: int = 0
+) -> list[float]:
     losses: list[float] = []
-    run = context.bench.start(nudge=NUDGE, stream=stream)
+    run = context.bench.start(nudge=nudge, stream=stream)
     try:
         while len(losses) < steps and time.monotonic() < ends:
             losses += run.window(0.0).losses

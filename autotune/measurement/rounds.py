@@ -4,7 +4,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.measurement.benchmark import fetched_ahead, warm_up
+from autotune.measurement.benchmark import (
+    WARM_WINDOW_SECONDS,
+    WARM_WINDOW_STEPS,
+    fetched_ahead,
+    warm_up,
+)
+from autotune.measurement.bursts import (
+    begun_epochs,
+    bursts_seconds,
+    may_begin_its_second_epoch,
+)
 from autotune.measurement.doubts import doubts_of_device
 from autotune.measurement.losses import LOSSES_WANTED, LossSeconds
 from autotune.measurement.process import ProcessRun, RunEnded
@@ -16,18 +26,15 @@ from autotune.measurement.ratios import (
 from autotune.measurement.statistics import timed
 from autotune.measurement.telemetry import sampled
 from autotune.profiling.gpu import retries_within
-from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window, as_one
 
 if TYPE_CHECKING:
     from autotune.measurement.turns import Turns
 
 TURN_STEPS = 2
-# A loader's workers deliver in bursts, a batch from each: a turn holds so many of them, lest one
-# turn has a burst more than the next, as far as the longest turn allows.
-BURSTS_PER_TURN = 3
-LONGEST_TURN_SECONDS = 2.0
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
+# What ended while it warmed up takes no other contestant more of its warm-ups than so many.
+MOST_WARM_UPS = 10
 # Of the others' doing, perhaps: what they hold, and while it enters, a port or a file of theirs.
 _MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
 _MAY_BE_AT_ENTRY = (*_MAY_BE_FOR_LACK, "crashed")
@@ -101,7 +108,8 @@ class Round:
     def _shortest_seconds(self, turn: int) -> float:
         """What a round of the fewest turns takes, by the first `turn` turns of this one."""
         taking = time.monotonic() - self._warmed
-        return self._entering_seconds + FEWEST_TURNS_PER_PROCESS * taking / max(1, turn)
+        turns = FEWEST_TURNS_PER_PROCESS / turn if turn else 1.0  # or whole runs
+        return self._entering_seconds + turns * taking
 
     def _next_round_seconds(self, turn: int) -> float:
         """What must be left after `turn` turns for one more and then another round."""
@@ -135,7 +143,7 @@ class Round:
             ahead = fetched_ahead(run.seen())
             warm_up(run, warm, drain_batches=ahead, limit_seconds=self._warm_seconds)
             seen = run.seen()
-            self._lengths[name] = max(self._turn_seconds, _bursts_seconds(seen, warm[-1]))
+            self._lengths[name] = max(self._turn_seconds, bursts_seconds(seen, warm[-1]))
             self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
             self._leave(name, end, while_entering=True)
@@ -173,9 +181,11 @@ class Round:
             run = self._runs[name]
             try:
                 taken[name] = self._timed(name, run, self._lengths[name], turn)
-                if _may_begin_its_second_epoch(self._turns.seen[name]):
+                if may_begin_its_second_epoch(self._turns.seen[name]):
                     self._look_again(name, run)
             except RunEnded as end:
+                for other, window in taken.items():
+                    self._warm[other].append(window)
                 self._leave(name, end)
                 return False
             run.pause()
@@ -208,13 +218,38 @@ class Round:
     def _count_whole_runs(self) -> None:
         """Where a program ended before its first turn, all that each of them ran is one turn; where
         one failed, there is none.
+
+        Those that live run on before: the first steps, which one may have warmed up with, are slow,
+        and another may have had its batches read for it.
         """
-        failed = self._turns.failures.keys() & self._warm
-        if failed or any(self._turns.windows[name][-1] for name in self._warm):
+        if any(self._turns.windows[name][-1] for name in self._warm):
+            return
+        most = max((_steps(windows) for windows in self._warm.values()), default=0)
+        for name, run in tuple(self._runs.items()):
+            if not self._have_failed():
+                self._run_on(name, run, most)
+        if self._have_failed() or any(_steps(self._warm[name]) < most for name in self._runs):
             return
         for name, windows in self._warm.items():
             if windows:
                 self._turns.windows[name][-1].append(as_one(windows))
+
+    def _have_failed(self) -> bool:
+        return bool(self._turns.failures.keys() & self._warm)
+
+    def _run_on(self, name: str, run: ProcessRun, steps: int) -> None:
+        """Go on as in the warm-up until there are so many steps of it, or it ends."""
+        warm = self._warm[name]
+        before = len(warm)
+        ends = time.monotonic() + MOST_WARM_UPS * self._warm_seconds
+        try:
+            while _steps(warm) < steps and time.monotonic() < ends:
+                warm.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
+        except RunEnded as end:
+            self._leave(name, end)
+        else:
+            run.pause()
+        self._keep_losses(name, warm[before:])
 
     def _complete_losses(self) -> None:
         """Run on, without timing, until there are losses enough to compare the trainings."""
@@ -237,7 +272,7 @@ class Round:
         earlier round's process was seen to begin is not forgotten.
         """
         seen = run.seen()
-        if _epochs(seen) >= _epochs(self._turns.seen[name]):
+        if begun_epochs(seen) >= begun_epochs(self._turns.seen[name]):
             self._turns.seen[name] = seen
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
@@ -248,24 +283,5 @@ class Round:
             turns.skipped[name] = turns.skipped.get(name, 0) + skipped
 
 
-def _epochs(seen: Seen) -> int:
-    return seen.loader.epochs if seen.loader else 0
-
-
-def _may_begin_its_second_epoch(seen: Seen) -> bool:
-    """Whether it is worth asking after a turn what is new: of workers that persist it is to be
-    known. Others would read ahead while it answers.
-    """
-    loader = seen.loader
-    return (
-        loader is not None
-        and loader.epochs <= 1
-        and (loader.persistent_workers or not loader.num_workers)
-    )
-
-
-def _bursts_seconds(seen: Seen, recent: Window) -> float:
-    """How long a turn must be to hold a few bursts of the loader's workers."""
-    workers = seen.loader.num_workers if seen.loader else 0
-    seconds = BURSTS_PER_TURN * workers * recent.seconds / max(1, recent.steps)
-    return min(seconds, LONGEST_TURN_SECONDS)
+def _steps(windows: Sequence[Window]) -> int:
+    return sum(window.steps for window in windows)

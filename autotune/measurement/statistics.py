@@ -178,7 +178,9 @@ def _batches(pieces: Sequence[Timed]) -> list[Timed]:
 
 
 def deviations(turns: Sequence[Timed]) -> list[float]:
-    """By how much each turn moves the rate of all, as a share of it (linearised)."""
+    """By how much each turn moves the rate of all, as a share of it (linearised); by nothing where
+    there is no sample in any.
+    """
     mean_rate = rate(turns)
-    mean_samples = mean_rate * fmean(seconds for _, seconds in turns)
+    mean_samples = mean_rate * fmean(seconds for _, seconds in turns) or 1.0
     return [(samples - mean_rate * seconds) / mean_samples for samples, seconds in turns]

@@ -12,7 +12,7 @@ from autotune.measurement.doubts import starved
 from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.rounds import NotTogether, Round, Start
-from autotune.measurement.statistics import Timed, timed
+from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
@@ -61,7 +61,7 @@ class Turns:
         """The turns of a round that count, by contestant, and how many others there are.
 
         A turn in which anyone was starved or the device disturbed counts for no one, so that
-        leaving it out favours nobody.
+        leaving it out favours nobody. One that trained on nothing in all of them has none.
         """
         taken = {name: rounds[number] for name, rounds in self.windows.items() if rounds[number]}
         count = min(map(len, taken.values()), default=0)
@@ -72,7 +72,8 @@ class Turns:
             and not any(starved(windows[turn], cores=cores) for windows in taken.values())
         ]
         fair = {name: [timed(windows[turn]) for turn in kept] for name, windows in taken.items()}
-        return fair, count - len(kept)
+        trained = {name: each for name, each in fair.items() if rate(each) > 0 or not each}
+        return trained, count - len(kept)
 
 
 def take_turns(

@@ -25,23 +25,29 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     """Whether the contestant `name` trained as the program as it is did, with settings `config`;
     one that trains otherwise, and may, is not called another training.
     """
-    order = list(Semantics)
-    semantics = max(
-        (by_name(name).semantics for name in config), key=order.index, default=Semantics.IDENTICAL
-    )
     seen = turns.seen.get(BASELINE)
-    if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
-        semantics = Semantics.EQUIVALENT
     baseline, own = (turns.losses.get(each, ()) for each in (BASELINE, name))
     skipped = turns.skipped.get(name, 0)
     late = max(0, skipped - turns.skipped.get(BASELINE, 0))
-    found = parity(baseline, own, semantics, controls=turns.controls, late=late)
+    found = parity(baseline, own, promised(turns, config), controls=turns.controls, late=late)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     return replace(found, skipped_steps=skipped)
+
+
+def promised(turns: Turns, config: Config) -> Semantics:
+    """What `config` may change about the training: the furthest-reaching of its settings. Where two
+    runs of the program differ by themselves, the same numbers cannot be promised.
+    """
+    own = (by_name(name).semantics for name in config)
+    semantics = max(own, key=list(Semantics).index, default=Semantics.IDENTICAL)
+    seen = turns.seen.get(BASELINE)
+    if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
+        return Semantics.EQUIVALENT
+    return semantics
 
 
 def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:

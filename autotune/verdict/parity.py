@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import fmean
 
 from autotune.knobs.knob import Semantics
@@ -13,6 +13,9 @@ _PART, _STEP = "The losses part", "Step "
 _CHAOTIC = (
     "Chance alone (rounding, other random numbers) takes this training about as far: whether it is "
     "the same cannot be told by its losses."
+)
+_UNSEEN = (
+    "How far chance alone takes this training was not seen: whether it is the same cannot be told."
 )
 FEWEST_STEPS = 20
 # The same numbers: another order of additions moves the last digits, and training makes more of it
@@ -104,8 +107,9 @@ def parity(
         tuned: the same of the run with the settings; what one has more than the other is left out.
         semantics: what the settings may change, the furthest-reaching of them.
         controls: the same of the program as it is where chance alone is another: its weights moved
-            by `NUDGE`, its samples read with other random numbers. Only those of as many steps say
-            something.
+            by `NUDGE`, its samples read with other random numbers. One that ended earlier is
+            compared as far as it came, if the losses part by then; with none that did, nothing
+            is said.
         late: steps that a GradScaler left out of the tuned training, beyond those of the baseline's
             own: by up to as many its course may lag.
     """
@@ -134,11 +138,10 @@ def parity(
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
     largest, band = _furthest(first, second, late)
-    same, reason = _judge(first, second, _kept(semantics, first, controls), largest, band)
-    if reason.startswith(_PART) and _scatter_ratio(first, second) is None:
-        by_chance = max((_apart(first, other[:steps]) for other in controls), default=0.0)
-        if _apart(first, second) <= TIMES_BY_CHANCE * by_chance:
-            return found(None, f"{reason} {_CHAOTIC}", largest, band)
+    ran = [tuple(takewhile(math.isfinite, control[:steps])) for control in controls]
+    same, reason = _judge(first, second, _kept(semantics, first, second, ran), largest, band)
+    if ran and (untold := _why_untold(reason, first, second, ran, late)):
+        return found(None, f"{reason} {untold}", largest, band)
     return found(same, reason, largest, band)
 
 
@@ -148,13 +151,45 @@ def may_be_chance(same: bool | None, reason: str) -> bool:
 
 
 def _kept(
-    semantics: Semantics, first: Sequence[float], controls: Sequence[Sequence[float]]
+    semantics: Semantics,
+    first: Sequence[float],
+    second: Sequence[float],
+    controls: Sequence[Sequence[float]],
 ) -> Semantics:
-    """`semantics`; where the random numbers of a program are others in each run, no loss is the
+    """`semantics`; where the losses of a program are others in each run, none after those is the
     same.
     """
-    other = any(_first_difference(first[:1], control[:1]) is not None for control in controls)
+    step = _first_difference(first, second) or 0
+    other = any(_first_difference(first[:step], control) is not None for control in controls)
     return Semantics.EQUIVALENT if other and semantics is Semantics.IDENTICAL else semantics
+
+
+def _why_untold(
+    reason: str,
+    first: Sequence[float],
+    second: Sequence[float],
+    controls: Sequence[Sequence[float]],
+    late: int,
+) -> str:
+    """Why it cannot be told that it is another training, by what else the controls say; or ""."""
+    if reason.startswith(_STEP):
+        step = _first_difference(first, second) or 0
+        return "" if any(len(control) >= step for control in controls) else _UNSEEN
+    if not reason.startswith(_PART) or _scatter_ratio(first, second) is not None:
+        return ""
+    seen = [each for each in controls if _came_so_far(first, second, len(each), late)]
+    if not seen:
+        return _UNSEEN
+    by_chance = any(_takes_as_far(first, second, each) for each in seen)
+    return _CHAOTIC if by_chance else ""
+
+
+def _came_so_far(first: Sequence[float], second: Sequence[float], steps: int, late: int) -> bool:
+    """Whether a control of so many steps came to where the losses part."""
+    if steps < FEWEST_STEPS:
+        return False
+    largest, band = _furthest(first[:steps], second[:steps], late)
+    return largest > band
 
 
 def _judge(
@@ -180,8 +215,10 @@ def _judge(
 
 
 def _first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
-    """The first of the first steps, counted from 1, whose losses are not the same number."""
-    pairs = zip(first[:EXACT_STEPS], second[:EXACT_STEPS], strict=True)
+    """The first of the first steps, counted from 1, whose losses are not the same number; of those
+    that both have.
+    """
+    pairs = zip(first[:EXACT_STEPS], second, strict=False)
     for step, (a, b) in enumerate(pairs, 1):
         if not math.isclose(a, b, rel_tol=EXACT_TOLERANCE, abs_tol=EXACT_TOLERANCE * abs(first[0])):
             return step
@@ -216,12 +253,20 @@ def _furthest(first: Sequence[float], second: Sequence[float], late: int) -> tup
     return worst if worst[0] > worst[1] else max(apart)
 
 
-def _apart(first: Sequence[float], other: Sequence[float]) -> float:
-    """How far the smoothed curves get from each other; 0.0 where the other was not run as long."""
-    if len(other) < len(first) or not all(map(math.isfinite, other)):
-        return 0.0
-    ours, theirs = (smooth(each, _width(len(first))) for each in (first, other))
-    return max(abs(b - a) for a, b in zip(ours, theirs, strict=True))
+def _takes_as_far(
+    first: Sequence[float], second: Sequence[float], control: Sequence[float]
+) -> bool:
+    """Whether the smoothed curve of `control` gets at least half as far from the first as the
+    second does, in the steps that it has.
+    """
+    steps = len(control)
+    ours, theirs, chance = (
+        smooth(each[:steps], _width(steps)) for each in (first, second, control)
+    )
+    apart, by_chance = (
+        max(abs(b - a) for a, b in zip(ours, other, strict=True)) for other in (theirs, chance)
+    )
+    return apart <= TIMES_BY_CHANCE * by_chance
 
 
 def _errors(differences: Sequence[float], width: int) -> list[float]:

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from autotune.workload.inspect import describe_loader
+from autotune.workload.seen import SeenLoader
+
 
 def _nothing() -> None:
     """What is there no more, or not yet."""
@@ -18,15 +21,22 @@ class Fed:
         iterator: that the last batch of the training loader came from, while the program has it:
             its workers end with a loop that is left.
         loader: that is its; None where it is gone.
+        keeps: the loader stays when the program has let go of it, and with it its dataset, to be
+            drained; for runs that are not held against the program as it is.
+        described: the loader when it was gone through last, where it is not kept.
         kept: some step trained on what was drawn before: with another batch, or for an earlier
             epoch, and kept (a list of batches, `itertools.cycle`).
-        miscounted: samples that the first step, which is of no window, was counted too many for.
+        miscounted: samples that the first step, which is of no window, was counted too many for:
+            those of batches that were drawn before it and are trained on later, or never.
     """
 
     iterator: Callable[[], Any] = _nothing
     loader: Callable[[], Any] = _nothing
+    keeps: bool = False
+    described: SeenLoader | None = None
     kept: bool = False
     miscounted: int = 0
+    _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
     _latest: int = 0  # samples of the last batch
@@ -34,22 +44,33 @@ class Fed:
 
     def lead(self, iterator: Any) -> None:
         """This is the training loader's iterator from now on."""
+        if iterator is self.iterator():
+            return
         self.iterator, self.loader = weakref.ref(iterator), iterator._autotune_loader
+        loader = self.loader()
+        if loader is not None and not self.keeps:
+            self.loader, self.described = weakref.ref(loader), describe_loader(loader)
 
     def let_go(self) -> None:
         """The training loader is not needed any more."""
         self.iterator = self.loader = _nothing
+        self.described = None
 
     def draw(self, batches: list[int]) -> None:
         """Batches of so many samples were drawn for a backward pass."""
-        if batches:
-            self._passes += 1
+        if not batches:
+            return
+        self._passes += 1
+        self._latest = batches[-1]
+        if self._began:
             self._waiting += len(batches) - 1
-            self._latest = batches[-1]
+        else:
+            self.miscounted += sum(batches[:-1])
 
     def end_step(self) -> None:
         """A step is complete."""
         self._usually, self._passes = self._passes or self._usually, 0
+        self._began = True
 
     def again(self, samples: int) -> int:
         """What to count for a step that draws nothing, each forward of which is given `samples`;

@@ -34,12 +34,14 @@ def intercepted(
         conversation: is told of windows and asked what comes next, between steps.
         training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
         passed_loops: training loops of the program before the one that is meant.
-        phases: whether windows say what their time was spent on, which itself takes some.
+        phases: whether windows say what their time was spent on, which itself takes some; the
+            training loader then stays, for its own share to be timed.
     """
     has_gpu = torch.cuda.device_count() > 0  # is_available() would settle which ones are visible
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
+    live.fed.keeps = phases
     live.clock = (CudaClock() if has_gpu else HostClock()) if phases else Untimed()
     live.pace = Pace(
         conversation,

@@ -63,6 +63,8 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     One that was built at the same place (for the next fold) leads from then on, and the modules
     that it trains are looked for; any other is of another loop, new or back for its turn.
     """
+    live.passes.other_stepped(optimizer, noted=live.discovering)
+    live.plain = live.plain and not live.passes.looking
     if live.others_at[0] != live.backwards or live.others_at[1] == id(optimizer):
         live.others += 1
         live.others_at = live.backwards, id(optimizer)  # one of many that step after one pass

@@ -20,6 +20,7 @@ from autotune.workload.copied import Copied
 from autotune.workload.fed import Fed
 from autotune.workload.models import Models
 from autotune.workload.outputs import Outputs
+from autotune.workload.passes import Passes
 from autotune.workload.places import calling_place
 from autotune.workload.replayed import Replayed
 from autotune.workload.seen import LoaderKey, SeenLoader
@@ -117,7 +118,7 @@ class Live:
     drawn_in_thread: bool = False  # by another than that which trains, ahead of the loop
     fed: Fed = field(default_factory=Fed)
     # Before each of the first backwards: which loader led, and of which each batch was, how large.
-    draws: list[tuple[Place, list[tuple[Place, int]]]] = field(default_factory=list)
+    draws: list[tuple[BuiltLoader, list[tuple[BuiltLoader, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch, as it was drawn
     batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
@@ -154,7 +155,7 @@ class Live:
     share: float = 1.0  # of the current micro-batch in its batch
 
     places: dict[str, Place] = field(default_factory=dict)
-    backward_places: set[Place] = field(default_factory=set)
+    passes: Passes = field(default_factory=Passes)
     frozen: "weakref.ref[nn.Module] | None" = None  # at whose place a model had no gradients
     restore: list[tuple[Any, str, Any]] = field(default_factory=list)
 
@@ -170,14 +171,14 @@ class Live:
 
     def pass_over(self) -> None:
         """A step of a loop before the one that is measured: what was seen of it is not of that."""
-        for seen in (self.drawn, self.draws, self.calls, self.backward_places):
+        for seen in (self.drawn, self.draws, self.calls, self.passes):
             seen.clear()
         self.models.forget()
         self.batches.clear()
         self.places.clear()
         self.leading_loader = self.batch = None
         self.backwards = self.backwards_before = self.skipped = self.ahead = 0
-        self.copied, self.fed = Copied(), Fed()
+        self.copied, self.fed = Copied(), Fed(keeps=self.fed.keeps)
         self.outputs = Outputs()
         self.pace.pass_over()
 
@@ -227,7 +228,7 @@ class Live:
         changes = setup.micro_batches > 1 or setup.precision or setup.prefetch_to_device
         fed = self.kept_batches or self.rehearsal or self.leading_loader is None or not self.leader
         other = self.discovering or self.elsewhere or self.drawn_in_thread or self.scaler_seen
-        own = self.own_gradients or self.fed.kept
+        own = self.own_gradients or self.fed.kept or self.passes.looking
         return not (changes or fed or other or own or self.pace.away)
 
     def device(self) -> torch.device:

@@ -9,6 +9,9 @@ def nudge(module: nn.Module, share: float, nudged: WeakIdKeyDictionary) -> None:
     """Move each weight of `module` by about `share` of itself that is not among those `nudged`: a
     part that is called after the whole has weights of a graph that is still to be gone through. No
     random number of the program's is used up.
+
+    `share` is meant for float32: finer weights move by as many units in the last place, coarser
+    ones by about one, the least that they can.
     """
     for parameter in module.parameters():
         if parameter.is_floating_point() and parameter not in nudged:
@@ -16,4 +19,9 @@ def nudge(module: nn.Module, share: float, nudged: WeakIdKeyDictionary) -> None:
             chance = torch.Generator(parameter.device).manual_seed(0)
             with torch.no_grad():
                 noise = torch.empty_like(parameter).normal_(generator=chance)
-                parameter.add_(parameter * noise, alpha=share)
+                parameter.add_(parameter * noise, alpha=_of_format(share, parameter.dtype))
+
+
+def _of_format(share: float, dtype: torch.dtype) -> float:
+    last = torch.finfo(dtype).eps
+    return max(last, share * min(1.0, last / torch.finfo(torch.float32).eps))

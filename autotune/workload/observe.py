@@ -95,16 +95,19 @@ def _has_expandable_segments() -> bool:
 def _training_loader(live: Live) -> SeenLoader | None:
     built = live.leading_loader
     loader = live.fed.loader()
-    if built is None or loader is None:
+    described = live.fed.described if loader is None else describe_loader(loader)
+    if built is None or described is None:
         return None
     seen = replace(
-        describe_loader(loader),
+        described,
         ordinal=built.ordinal,
         shared_place=_shares_its_line(live, built),
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
         nested=built.nested,
-        beside=len({place for place, _ in live.draws[-1][1]} - {built.place}) if live.draws else 0,
+        beside=len({each.place for each, _ in live.draws[-1][1]} - {built.place})
+        if live.draws
+        else 0,
     )
     if built.written is None:
         return seen
@@ -139,7 +142,7 @@ def _places(live: Live) -> Places:
         optimizer_caller=getattr(leader, "_autotune_caller", None),
         more_optimizers=_sorted(alike - {_place(leader)}),
         outputs=tuple(sorted(live.outputs.places, key=astuple)),
-        backwards=_sorted(live.backward_places),
+        backwards=_sorted(live.passes.places),
         copies=_sorted(live.copied.places),
         **live.places,
     )

@@ -25,28 +25,30 @@ class ThreadsBeside:
         self._not_meant = {training, threading.get_ident()}
         self._began = time.monotonic()
         self._before = self._spent()
-        self._seen: dict[int, Counter[tuple[CodeType, int]]] = {}
+        self._seen: dict[int, Counter[tuple[CodeType, int]]] = {}  # of each, by its native id
 
     def note(self, frames: Mapping[int, FrameType]) -> None:
         """Where each of them is now, of the program's own lines the innermost."""
+        natives = {each.ident: each.native_id for each in threading.enumerate()}
         for thread, innermost in frames.items():
-            if thread in self._not_meant:
+            native = natives.get(thread)
+            if native is None or thread in self._not_meant:
                 continue
             frame: FrameType | None = innermost
             while frame is not None and not is_users(frame.f_code.co_filename):
                 frame = frame.f_back
             if frame is not None:
-                seen = self._seen.setdefault(thread, Counter())
+                seen = self._seen.setdefault(native, Counter())
                 seen[frame.f_code, frame.f_lineno] += 1
 
     def busy(self) -> tuple[BusyLine, ...]:
         """What they compute together, with the line where the busiest was met most often; nothing
-        where that is little.
+        where that is little. What one spent that has ended is not known.
         """
         wall, spent = time.monotonic() - self._began, self._spent()
         shares = {
-            thread: (spent.get(thread, 0.0) - self._before.get(thread, 0.0)) / wall
-            for thread in self._seen
+            thread: (spent[thread] - self._before.get(thread, 0.0)) / wall
+            for thread in self._seen.keys() & spent.keys()
         }
         if sum(shares.values()) < LEAST_SHARE:
             return ()
@@ -62,11 +64,13 @@ class ThreadsBeside:
         )
 
     def _spent(self) -> dict[int, float]:
-        """Processor seconds of each thread that Python knows."""
+        """Processor seconds of each thread that Python knows, by its native id: another thread may
+        be given the other id of one that has ended.
+        """
         return {
-            each.ident: _seconds(each.native_id)
+            each.native_id: _seconds(each.native_id)
             for each in threading.enumerate()
-            if each.ident is not None and each.native_id is not None
+            if each.native_id is not None
         }
 
 

@@ -1,5 +1,6 @@
 """Losses that part are held against how far chance alone takes the training."""
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import judging
+from autotune.flow.context import Options
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
@@ -39,8 +41,11 @@ def controls(
         streams.append(stream)
         return SimpleNamespace(window=_runs_on(windows, end), kill=lambda: None)
 
-    context: Any = SimpleNamespace(listener=Listener(), bench=SimpleNamespace(start=start))
-    return [*judging._controls(context, config or {"threads": 1}, 3), streams]
+    context: Any = SimpleNamespace(
+        listener=Listener(), bench=SimpleNamespace(start=start), seconds=Options().seconds
+    )
+    found = judging._controls(context, config or {"threads": 1}, 3, nudge=NUDGE)
+    return [*found, streams]
 
 
 def _runs_on(windows: tuple[Window, ...], end: Window | None) -> Any:
@@ -63,9 +68,31 @@ def test_a_control_that_ends_has_those_that_there_are() -> None:
     assert controls(window(3.0), end=window(2.0)) == [[3.0, 2.0], [0]]
 
 
-def test_where_other_workers_read_several_controls_read_with_other_random_numbers() -> None:
-    found = controls(window(3.0), window(2.0), window(1.0), config={"num_workers": 2})
+@pytest.mark.parametrize("config", [{"num_workers": 2}, {"persistent_workers": True}])
+def test_where_other_workers_read_several_controls_read_with_other_random_numbers(
+    config: Config,
+) -> None:
+    found = controls(window(3.0), window(2.0), window(1.0), config=config)
     assert found == [[3.0, 2.0, 1.0]] * 3 + [[1, 2, 3]]
+
+
+def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+
+    def slow(_seconds: float) -> Window:
+        now[0] += 40.0
+        return window(1.0)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    run = SimpleNamespace(window=slow, kill=lambda: None)
+    context: Any = SimpleNamespace(
+        listener=Listener(),
+        bench=SimpleNamespace(start=lambda **_: run),
+        seconds=Options(budget_seconds=300.0).seconds,
+    )
+    assert judging._controls(context, {"threads": 1}, 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:

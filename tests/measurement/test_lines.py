@@ -1,7 +1,15 @@
 """The program's own functions that a step waits for are named, and no others."""
 
+import sys
+import threading
+import time
+
+import pytest
+
 from autotune.measurement.ablation import ablate
 from autotune.profiling.course import doubts_of_threads
+from autotune.workload import threads
+from autotune.workload.threads import ThreadsBeside
 from autotune.workload.window import BESIDE
 from tests.measurement.conftest import Start
 from tests.workload.programs import HEAD
@@ -70,6 +78,37 @@ def test_a_thread_that_computes_beside_the_training_is_named(start: Start) -> No
     (doubt,) = doubts_of_threads(lines)
     assert f"train.py:{beside.line}" in doubt.evidence
     assert not doubts_of_threads([line for line in lines if line is not beside])
+
+
+def test_a_thread_that_has_ended_takes_nothing_from_those_that_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "is_users", lambda path: path == __file__)
+    monkeypatch.setattr(threads, "LEAST_SHARE", 0.01)  # the machine may be busy
+    over, spent = threading.Event(), {"ends": 0.0}
+
+    def compute(until: threading.Event) -> None:
+        while not until.is_set():
+            spent["ends"] = max(spent["ends"], time.thread_time())
+
+    ends = threading.Thread(target=compute, args=(over,), daemon=True)
+    ends.start()
+    while spent["ends"] < 0.5:
+        time.sleep(0.01)
+    beside = ThreadsBeside(threading.get_ident())
+    beside.note(sys._current_frames())
+    over.set()
+    ends.join()
+    stop = threading.Event()
+    goes_on = threading.Thread(target=compute, args=(stop,), daemon=True)
+    goes_on.start()
+    before = time.process_time()
+    while time.process_time() < before + 0.3:
+        time.sleep(0.01)
+        beside.note(sys._current_frames())
+    (line,) = beside.busy()
+    stop.set()
+    assert line.function == "compute" and 0.01 < line.share < 1.5
 
 
 def test_a_slow_dataset_and_slow_code_between_steps_are_named(start: Start) -> None:

@@ -10,11 +10,12 @@ from typing import cast
 import pytest
 
 from autotune.measurement import rounds
+from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
+from autotune.measurement.bursts import LONGEST_TURN_SECONDS
 from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
-from autotune.measurement.rounds import LONGEST_TURN_SECONDS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
@@ -24,11 +25,12 @@ from tests.builders import seen
 
 @dataclass
 class FakeRun:
-    """Trains at `rate` samples/s, a step a batch of 10, until `ends_after` windows; slower by
-    `scatter` in some of them.
+    """Trains at `rate` samples/s, a step a batch of 10 (counted as `batch`), until `ends_after`
+    windows; slower by `scatter` in some of them.
     """
 
     rate: float = 1000.0
+    batch: int = 10
     scatter: float = 0.0
     pid: int = 1
     workers: int = 0
@@ -47,7 +49,11 @@ class FakeRun:
         slowed = self.scatter * (len(self.asked) % 3) if seconds == TURN_SECONDS else 0.0
         spent = count * 10 / self.rate * (1 + slowed)
         return Window(
-            mode=mode, steps=count, samples=10 * count, seconds=spent, losses=(1.0,) * count
+            mode=mode,
+            steps=count,
+            samples=self.batch * count,
+            seconds=spent,
+            losses=(1.0,) * count,
         )
 
     def seen(self) -> Seen:
@@ -64,7 +70,12 @@ class FakeRun:
         self.log.append("kill")
 
 
-def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
+def taken(
+    *runs: FakeRun,
+    rounds: int = 1,
+    deadline: float = math.inf,
+    warm_seconds: float = WARM_LIMIT_SECONDS,
+) -> Turns:
     """The turns of `runs`, the first being the baseline."""
     contestants = {
         name: lambda run=run: cast("ProcessRun", run)  # type: ignore[misc]
@@ -74,6 +85,7 @@ def taken(*runs: FakeRun, rounds: int = 1, deadline: float = math.inf) -> Turns:
         contestants,
         rounds=rounds,
         deadline=deadline,
+        warm_seconds=warm_seconds,
         losses=LossSeconds(),
         after_round=lambda _: False,
     )
@@ -159,6 +171,13 @@ def test_a_contestant_that_fails_is_named_and_not_started_again():
     turns = taken(FakeRun(), run, rounds=3)
     assert turns.failures == {"tuned": failure}
     assert run.log.count("window") == 2  # beside the other, and alone
+
+
+def test_turns_of_no_samples_are_none() -> None:
+    turns = taken(FakeRun(), FakeRun(batch=0), warm_seconds=0.0)
+    assert turns.turns >= FEWEST_TURNS_PER_PROCESS
+    fair, left_out = turns.fair(0, cores=2)
+    assert set(fair) == {"baseline"} and not left_out
 
 
 def test_turns_that_scatter_are_more():
@@ -353,6 +372,39 @@ def test_of_a_program_that_ends_while_it_warms_up_all_that_it_ran_is_kept() -> N
     assert whole.steps == 2 * math.ceil(0.3 * 1000 / 10)
     assert len(turns.losses["baseline"]) == whole.steps
     assert turns.ended == {"baseline"}
+
+
+@dataclass
+class Short(FakeRun):
+    """Of 300 steps, the first 60 of which are three times as slow."""
+
+    steps: int = 0
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        window = super().window(seconds, mode=mode, steps=steps)
+        left = min(window.steps, 300 - self.steps)
+        slow = min(left, max(0, 60 - self.steps))
+        self.steps += left
+        spent = (left + 2 * slow) * 10 / self.rate
+        window = replace(window, steps=left, samples=10 * left, seconds=spent, losses=(1.0,) * left)
+        if self.steps == 300:
+            raise RunEnded(self.ending, window)
+        return window
+
+
+def test_a_program_that_ends_while_it_warms_up_is_held_against_all_that_the_others_run() -> None:
+    runs = Short(), Short(workers=200)  # its workers have read more ahead than it has batches
+    turns = taken(*runs)
+    (first,), (second,) = turns.windows["baseline"][0], turns.windows["tuned"][0]
+    assert (first.steps, first.samples) == (second.steps, second.samples) == (300, 3000)
+    assert first.seconds == pytest.approx(second.seconds)
+    assert len(turns.losses["baseline"]) == len(turns.losses["tuned"]) == 300
+
+
+def test_a_program_that_ends_in_its_first_turn_is_held_against_all_that_the_others_run() -> None:
+    turns = taken(Short(), Short(steps=180))
+    (first,), (second,) = turns.windows["baseline"][0], turns.windows["tuned"][0]
+    assert (first.steps, second.steps) == (150 + 40, 120)  # warming up, and in its first turn
 
 
 def test_a_third_that_hangs_while_it_enters_costs_the_others_no_turn() -> None:

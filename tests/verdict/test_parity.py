@@ -141,6 +141,23 @@ def test_a_program_whose_random_numbers_differ_in_each_run_has_no_same_numbers(b
     assert parity(baseline, other, Semantics.IDENTICAL, controls=[alike]).same_training is False
 
 
+@pytest.mark.parametrize(("step", "same"), [(1, True), (3, True), (4, False)])
+def test_random_numbers_may_differ_from_a_later_step_on(baseline, step, same):
+    others = [baseline[:3] + train(stream=stream)[3:] for stream in (1, 2)]
+    others[0][2] *= 1.001  # with the settings step 3 is the first that differs
+    others[1][step - 1] *= 1.001  # and this, when the program is run again
+    found = parity(baseline, others[0], Semantics.IDENTICAL, controls=[others[1]])
+    assert found.same_training is same
+
+
+def test_where_no_control_came_to_where_the_losses_part_nothing_is_said(baseline):
+    nearly = [baseline[0], baseline[1] * 1.001, *baseline[2:]]
+    for controls, same in (([[]], None), ([baseline[:1]], None), ([baseline[:2]], False)):
+        found = parity(baseline, nearly, Semantics.IDENTICAL, controls=controls)
+        assert found.same_training is same
+        assert ("was not seen" in found.reason) is (same is None)
+
+
 def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     chance = random.Random(0)
     first = [2.3 * math.exp(-step / 80) + chance.gauss(0, 0.1) for step in range(STEPS)]
@@ -151,7 +168,11 @@ def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     assert told.same_training is None
     assert "Chance alone" in told.reason
     assert parity(first, bumped, EQUIVALENT, controls=[first]).same_training is False
-    assert parity(first, bumped, EQUIVALENT, controls=[nudged[:90]]).same_training is False
+    unseen = parity(first, bumped, EQUIVALENT, controls=[nudged[:90]])
+    assert unseen.same_training is None
+    assert "was not seen" in unseen.reason
+    assert parity(first, bumped, EQUIVALENT, controls=[nudged[:150]]).same_training is None
+    assert parity(first, bumped, EQUIVALENT, controls=[first[:150]]).same_training is False
     far = [each + (0.9 if step >= 100 else 0) for step, each in enumerate(first)]
     assert parity(first, far, EQUIVALENT, controls=[nudged]).same_training is False
 

@@ -335,6 +335,34 @@ def test_an_evaluation_before_the_first_step_is_no_drawing_ahead(tmp_path: Path)
     assert seen.samples_per_step == observe(PLAIN, tmp_path).samples_per_step
 
 
+def test_an_evaluation_of_a_loader_that_the_same_line_has_built_is_no_drawing_ahead(
+    tmp_path: Path,
+) -> None:
+    text = program("""
+        def made(first, last):
+            rows = TensorDataset(inputs[first:last].view(-1, 2, 4), targets[first:last])
+            return DataLoader(rows, batch_size=20)
+        training, validation = made(0, 140), made(140, 200)
+        def evaluate():
+            model.eval()
+            with torch.no_grad():
+                for x, y in validation: model(x.view(-1, 8))
+            model.train()
+        optimizer = torch.optim.AdamW(model.parameters())
+        evaluate()
+        for epoch in range(9):
+            for x, y in training:
+                optimizer.zero_grad()
+                criterion(model(x.view(-1, 8)), y).backward()
+                optimizer.step()
+            evaluate()
+        """)
+    reports = run(text, steps(4), Tell(), folder=tmp_path)
+    seen = seen_of(reports)
+    assert seen.loader is not None and seen.loader.ahead == 0
+    assert (window_of(reports).samples, seen.samples_per_step) == (80, 20)
+
+
 def test_of_several_loaders_that_a_step_draws_from_the_longest_counts(tmp_path: Path) -> None:
     text = program(
         """
@@ -579,6 +607,58 @@ def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
     assert window_of(reports).samples == 3 * 200
 
 
+def test_batches_that_are_read_before_training_count_when_they_are_trained_on(
+    tmp_path: Path,
+) -> None:
+    text = program("""
+        batches = [(x, y) for x, y in DataLoader(dataset, batch_size=10)]
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(9):
+            for x, y in batches:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    reports = run(text, steps(4), Tell(), steps(30), folder=tmp_path)
+    assert [each.samples for each in reports if isinstance(each, Window)] == [4 * 10, 30 * 10]
+    assert seen_of(reports).samples_per_step == 10
+
+
+def test_a_dataset_that_the_program_has_let_go_of_is_gone(tmp_path: Path) -> None:
+    text = program("""
+        import weakref
+        optimizer = torch.optim.AdamW(model.parameters())
+        gone = []
+        for shard in range(4):
+            own = TensorDataset(inputs[shard * 50 :][:50], targets[shard * 50 :][:50])
+            for x, y in DataLoader(own, batch_size=10):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+            known = weakref.ref(own)
+            del own
+            gone.append(known() is None)
+        with open("gone", "w") as file:
+            print(gone, file=file)
+        """)
+    run(text, steps(99), phases=False, folder=tmp_path)
+    assert (tmp_path / "gone").read_text() == "[True, True, True, True]\n"
+
+
+@pytest.mark.parametrize("profiled", [True, False])
+def test_a_loader_that_is_gone_is_known_still(profiled: bool, tmp_path: Path) -> None:
+    text = program("""
+        batches = list(DataLoader(dataset, batch_size=10, drop_last=True))
+        optimizer = torch.optim.AdamW(model.parameters())
+        for x, y in batches * 9:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """)
+    loader = seen_of(run(text, steps(5), Tell(), phases=profiled, folder=tmp_path)).loader
+    assert loader is not None and (loader.batch_size, loader.drop_last) == (10, True)
+
+
 def test_kept_batches_whose_gradients_add_up_count_whole(tmp_path: Path) -> None:
     text = program("""
         import itertools
@@ -678,6 +758,34 @@ def test_kept_batches_of_a_compiled_step_count(tmp_path: Path) -> None:
             optimizer.step()
         """)
     assert window_of(run(text, steps(6), steps(10), folder=tmp_path)).samples == 10 * 50
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_lines_of_loops_that_come_in_turns_are_all_known(count: int, tmp_path: Path) -> None:
+    text = program(f"""
+        import itertools
+        other = nn.Linear(8, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        others = torch.optim.AdamW(other.parameters())
+        loader = DataLoader(dataset, batch_size=20)
+        def train_model():
+            for x, y in itertools.islice(loader, {count} + 3):
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        def train_other():
+            for x, y in itertools.islice(loader, {count}):
+                others.zero_grad()
+                criterion(other(x), y).square().backward()
+                others.step()
+        for epoch in range(50):
+            train_model()
+            train_other()
+        """)
+    places = seen_of(run(text, steps(20), Tell(), folder=tmp_path)).places
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if "backward()" in line]
+    assert [place.line for place in places.backwards] == lines
+    assert places.backward is not None and places.backward.line == lines[0]
 
 
 def test_the_lines_of_a_short_loop_before_are_none_of_the_trainings(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
+from torch.utils.weak import WeakIdKeyDictionary
 
 from autotune.workload.clock import HostClock
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
+from autotune.workload.nudging import nudge
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
@@ -45,6 +47,17 @@ def test_nudged_weights_change_the_losses_in_their_last_digits_only(tmp_path: Pa
     nudged = losses(PLAIN, tmp_path, count=5, setup=Setup(nudge=1e-6))
     assert nudged != plain
     assert nudged == pytest.approx(plain, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_weights_of_any_format_are_nudged_in_their_last_digits(dtype: torch.dtype) -> None:
+    module = nn.Linear(30, 30, dtype=dtype)
+    before = module.weight.detach().double().clone()
+    nudge(module, 1e-6, WeakIdKeyDictionary())
+    moved = ((module.weight.detach().double() - before) / before).abs()
+    last = torch.finfo(dtype).eps
+    assert (moved > 0).double().mean() > 0.5
+    assert moved.mean() < 20 * last
 
 
 def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Live
+from autotune.workload.places import calling_place
 from autotune.workload.seams import autocast, samples
 from autotune.workload.seams.optimizer import step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
@@ -102,7 +103,9 @@ def _note(live: Live, tensors: Any) -> None:
     samples.note_batch(live)
     if live.discovering:
         live.note_place("backward")
-        live.backward_places.update(filter(None, [live.places.get("backward")]))
+        live.passes.note(live.places.get("backward"))
+    elif live.passes.looking:
+        live.passes.note(calling_place())
     live.backwards += 1
     loss = tensors
     if live.unscaled_loss is not None:

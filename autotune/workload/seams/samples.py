@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.inspect import length_of
 from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
@@ -42,11 +41,11 @@ def note_training(live: Live) -> None:
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
         live.leading_loader = _longest(live.drawn)
-        _note_ahead(live, live.leading_loader.place)
+        _note_ahead(live, live.leading_loader)
     if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
         live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
         if live.leading_loader.place not in live.batches:
-            live.backward_places.clear()
+            live.passes.clear()
             live.places.pop("zero_grad", None)
             live.discover_again()
     leading = []
@@ -110,21 +109,29 @@ def _leads(live: Live, built: BuiltLoader) -> bool:
     return leading is not None and (built is leading or built.place == leading.place)
 
 
-def _note_ahead(live: Live, place: Place) -> None:
+def _note_ahead(live: Live, leading: BuiltLoader) -> None:
     """Notice whether batches are drawn before the step on the one before, as Accelerate does: the
     first training step draws more than the second.
 
-    The loader at `place`, which leads in the second, does so for good. What led in the first may
-    have been drawn for a validation, and was counted.
+    The loader that leads in the second does so for good. What led in the first may have been drawn
+    for a validation, and was counted.
     """
-    live.draws.append((place, [(built.place, samples) for built, _, samples in live.drawn]))
+    live.draws.append((leading, [(built, samples) for built, _, samples in live.drawn]))
     if len(live.draws) == DISCOVERY_STEPS:
-        counted = sum(_samples_of(*live.draws[0]))
-        first, second = (_samples_of(place, drawn) for _, drawn in live.draws)
+        counted = sum(_samples_at(*live.draws[0]))
+        first, second = (_samples_of(leading, drawn) for _, drawn in live.draws)
         live.ahead = max(0, len(first) - len(second))
         # Those drawn ahead are not trained on yet.
         live.fed.miscounted = counted + live.ahead * second[-1] - sum(first)
 
 
-def _samples_of(place: Place, drawn: list[tuple[Place, int]]) -> list[int]:
-    return [samples for each, samples in drawn if each == place]
+def _samples_of(leading: BuiltLoader, drawn: list[tuple[BuiltLoader, int]]) -> list[int]:
+    """Of each batch that was drawn from it; or, where it is made anew for each step, at its place,
+    which may have built one for the validation too.
+    """
+    own = [samples for built, samples in drawn if built is leading]
+    return own or _samples_at(leading, drawn)
+
+
+def _samples_at(leading: BuiltLoader, drawn: list[tuple[BuiltLoader, int]]) -> list[int]:
+    return [samples for built, samples in drawn if built.place == leading.place]
