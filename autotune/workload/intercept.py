@@ -1,5 +1,6 @@
 """Running a training program as it stands, watched and set up at torch's seams."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,7 +37,7 @@ def intercepted(
         passed_loops: training loops of the program before the one that is meant.
         phases: whether windows say what their time was spent on, which itself takes some.
     """
-    has_gpu = torch.cuda.device_count() > 0  # is_available() would settle which ones are visible
+    has_gpu = _has_gpu()
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
@@ -59,3 +60,12 @@ def intercepted(
         yield live
     finally:
         live.unpatch()
+
+
+def _has_gpu() -> bool:
+    """Whether there may be a GPU, found out without CUDA, which a program may still set up or fork
+    before: is_available() would settle which ones are visible, and parts of a GPU are counted by
+    CUDA itself.
+    """
+    parts = os.environ.get("CUDA_VISIBLE_DEVICES", "").startswith("MIG-")
+    return parts or torch.cuda.device_count() > 0
