@@ -99,3 +99,21 @@ def test_two_parts_of_one_batch_are_no_buffer_that_is_filled_again(on_device: Li
         _ = batch[:, :-1].to(device), batch[:, 1:].to(device)
         on_device.end_step()
     assert not on_device.copied.again
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "counted"),
+    [
+        ((torch.float32, True), {}, 1),
+        ((torch.float32, False, True), {}, 0),  # another flag says that it is to be a copy
+        ((), {"non_blocking": True}, 1),
+        ((), {}, 0),
+    ],
+)
+def test_a_copy_that_is_not_to_block_is_counted_however_that_is_said(
+    on_device: Live, args: tuple[Any, ...], kwargs: dict[str, Any], counted: int
+) -> None:
+    on_device.setup = Setup()
+    on_device.end_step()
+    torch.zeros(8).to(torch.device("cuda"), *args, **kwargs)
+    assert (on_device.copied.count, on_device.copied.non_blocking) == (1, counted)

@@ -23,6 +23,13 @@ def _names_a_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return isinstance(given, (str, int, torch.device)) or kwargs.get("device") is not None
 
 
+def _flag(args: tuple[Any, ...]) -> bool | None:
+    """Whether a copy is to be non-blocking, as it is said by position: the first flag of both
+    `Tensor.to` and `Tensor.cuda`; None where it is not.
+    """
+    return next((each for each in args[1:] if isinstance(each, bool)), None)
+
+
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
     (began, ended), now = live.clock.span("copy"), live.clock.now
@@ -35,7 +42,7 @@ def _watched(live: Live, name: str) -> Any:
         if torch.cuda.current_stream() != torch.cuda.default_stream():
             live.copied.aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if live.setup.non_blocking and not any(isinstance(each, bool) for each in args[1:]):
+        if live.setup.non_blocking and _flag(args) is None:
             kwargs["non_blocking"] = True
         if live.pace.away:  # a validation's copies are none of a step's time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
@@ -46,7 +53,8 @@ def _watched(live: Live, name: str) -> Any:
             ended(now())
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
-            live.copied.non_blocking += bool(kwargs.get("non_blocking"))
+            flag = _flag(args)
+            live.copied.non_blocking += bool(kwargs.get("non_blocking") if flag is None else flag)
             # A step more than all else: a buffer that is filled again is seen when it comes again.
             if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
                 live.copied.note(self, live.pace.steps)
