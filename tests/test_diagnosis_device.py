@@ -163,6 +163,24 @@ def test_a_device_that_waits_for_something_else_is_not_launch_bound(profile: Pro
     assert Bottleneck.OVERHEAD not in found(profile)
 
 
+OUTSIDE = {"data": 0.01, "copy": 0.01, "forward": 0.25, "backward": 0.38, "other": 0.35}
+
+
+@pytest.mark.parametrize(("late", "told"), [(0.02, ""), (0.2, "23 %"), (0.5, "35 %")])
+def test_kernels_between_the_phases_are_no_python(late: float, told: str) -> None:
+    profile = on_device({**CALM, "launch": late}, phases=OUTSIDE)
+    finding = found(profile).get(Bottleneck.HOST)
+    assert (finding is not None) == bool(told)
+    if finding:
+        assert finding.headline.startswith(f"Runs its own Python {told} of")
+
+
+def test_a_model_that_is_called_without_gradients_keeps_the_device_busy() -> None:
+    window = builders.window(10.0, seconds=1.0, gradless_seconds=0.3)
+    headline = found(on_device(phases=OUTSIDE, windows=(window,)))[Bottleneck.HOST].headline
+    assert headline.startswith("Calls its model without gradients in every step, 30 % of it")
+
+
 def test_pageable_copies_that_are_waited_for_are_named() -> None:
     pageable = replace(BATCH, memory="pageable")
     profile = on_device(
