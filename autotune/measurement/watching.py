@@ -17,6 +17,8 @@ from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
 # several backward passes, about so many passes are traced.
 WARM_STEPS = 5
 STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
+# Steps of a look that go by before it begins: the first of a trace is not in it.
+BEFORE: Mapping[str, int] = {TRACE: 1}
 # What is found where a validation came in between is not of steps: how often others are tried.
 TRIES = 3
 # Programs that end before all has been looked at are started again so many times.
@@ -91,7 +93,7 @@ def _without_validation(run: ProcessRun, mode: str, steps: int) -> object:
         NotPossible: it is not offered here, or there are no such steps.
     """
     for _ in range(TRIES):
-        watched = run.watch(mode, steps=steps)
+        watched = run.watch(mode, steps=BEFORE.get(mode, 0) + steps)
         if not watched.window.validations:
             return watched.found
     raise NotPossible(_VALIDATED)
