@@ -92,6 +92,27 @@ def test_buffers_that_are_filled_again_for_each_step_are_seen(
     assert linecache.getline(place.path, place.line).strip() == "_ = x.to(device), y.to(device)"
 
 
+@pytest.mark.parametrize(
+    ("rows", "forward", "named"),
+    [
+        ((1 << 16, 8), False, 2),  # a batch and its labels
+        ((1 << 16, 8), True, 1),  # a batch, and numbers made in the forward pass
+        ((8, 8), False, 0),
+    ],
+)
+def test_lines_that_copy_batches_are_told_from_those_that_copy_a_few_numbers(
+    on_device: Live, rows: tuple[int, int], forward: bool, named: int
+) -> None:
+    device = torch.device("cuda")
+    for _ in range(3):
+        on_device.end_step()
+        on_device.forward_begun = False
+        torch.zeros(rows[0]).to(device)
+        on_device.forward_begun = forward
+        torch.zeros(rows[1]).to(device)
+    assert (len(on_device.copied.batches), len(on_device.copied.places)) == (named, 2)
+
+
 def test_two_parts_of_one_batch_are_no_buffer_that_is_filled_again(on_device: Live) -> None:
     device = torch.device("cuda")
     for _ in range(5):

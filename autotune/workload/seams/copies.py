@@ -57,7 +57,8 @@ def _watched(live: Live, name: str) -> Any:
             live.copied.non_blocking += bool(kwargs.get("non_blocking") if flag is None else flag)
             # A step more than all else: a buffer that is filled again is seen when it comes again.
             if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
-                live.copied.note(self, live.pace.steps)
+                row = (live.pace.steps, live.forward_begun) if live.discovering else None
+                live.copied.note(self, live.pace.steps, row)
         return moved  # type: ignore[no-any-return]
 
     return copy
