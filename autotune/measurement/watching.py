@@ -10,7 +10,7 @@ from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.gpu import Looks, SyncPlace
 from autotune.profiling.trace import parse_trace
 from autotune.source.edits import Place
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
 
 # Steps before anything is looked at (cuDNN chooses, the allocator fills its cache), and steps that
 # are: enough for a mean, few enough for a trace of some tens of megabytes. Of steps that have
@@ -114,9 +114,12 @@ def _looks(found: Mapping[str, object], missing: dict[str, str], steps: Mapping[
         looks = replace(looks, trace=trace)
     if SYNCS in found:
         looks = replace(looks, syncs=_sync_places(found[SYNCS], steps[SYNCS]))
-    if flops := found.get(FLOPS):
-        assert isinstance(flops, int)
-        looks = replace(looks, flops_per_step=flops / steps[FLOPS])
+    if isinstance(counted := found.get(FLOPS), Counted) and counted.flops:
+        looks = replace(
+            looks,
+            flops_per_step=counted.flops / steps[FLOPS],
+            convolution_share=counted.convolution_flops / counted.flops,
+        )
     if isinstance(saved := found.get(SAVED), Saved):
         looks = replace(
             looks,

@@ -10,6 +10,7 @@ _TERA, _GIGA = 1e12, 1e9
 # Devices from this capability on compute float32 products by TF32 where they are allowed to (CUDA
 # C++ Programming Guide, tensor cores).
 _TF32_CAPABILITY = (8, 0)
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +72,20 @@ def peak_of(device_name: str) -> Peak | None:
     return next((peak for name, peak in _PEAKS if re.fullmatch(name, device_name)), None)
 
 
-def precision_of(seen: Seen, machine: Machine) -> str:
-    """The fastest precision that the program lets its matrix products and convolutions use."""
+def precision_of(seen: Seen, machine: Machine, convolution_share: float | None = None) -> str:
+    """The fastest precision that the program lets its matrix products and convolutions use; where
+    it is known what convolutions do of the operations, those of the two that do most of them.
+    """
     names = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
     largest = max(seen.models, key=lambda model: model.parameters, default=None)
     half = names.get(seen.autocast) or names.get(largest.dtype if largest else "")
     if half:
         return half
-    convolves = any(model.convolutions for model in seen.models)
-    allowed = seen.matmul_precision != "highest" or (convolves and seen.cudnn_tf32)
+    products, convolutions = seen.matmul_precision != "highest", seen.cudnn_tf32
+    if convolution_share is None:
+        convolves = any(model.convolutions for model in seen.models)
+        allowed = products or (convolves and convolutions)
+    else:
+        allowed = convolutions if convolution_share > _MOSTLY else products
     offered = machine.capability is not None and machine.capability >= _TF32_CAPABILITY
     return "tf32" if allowed and offered else "fp32"

@@ -17,7 +17,7 @@ from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE
+from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE, Counted
 
 
 class Watch(Protocol):
@@ -136,7 +136,13 @@ class Counting:
     def step(self) -> None:
         """See `Watch`."""
 
-    def end(self) -> int:
+    def end(self) -> Counted:
         """See `Watch`."""
         self._counter.__exit__(None, None, None)
-        return int(self._counter.get_total_flops())
+        by_operator = self._counter.get_flop_counts().get("Global", {})
+        return Counted(
+            flops=int(self._counter.get_total_flops()),
+            convolution_flops=int(
+                sum(flops for name, flops in by_operator.items() if "conv" in str(name))
+            ),
+        )
