@@ -19,8 +19,9 @@ from autotune.workload.setup import Setup
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     """A run after its first step."""
-    for name in ("current_stream", "default_stream"):
-        monkeypatch.setattr(torch.cuda, name, lambda: "the default one")
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 1, raising=False)
+    for name in ("_cuda_getCurrentStream", "_cuda_getDefaultStream"):
+        monkeypatch.setattr(torch._C, name, lambda device: (0, device, 1), raising=False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     live = Live(setup=Setup(non_blocking=True))
     live.clock = HostClock()
@@ -36,6 +37,15 @@ def test_a_copy_in_a_validation_is_none_of_the_step_s_time(live: Live, away: boo
     live.pace.away = away  # type: ignore[misc]
     torch.zeros(1).to(torch.device("cpu"))
     assert ("copy" in live.clock.drain()) == (not away)
+
+
+def test_a_copy_on_another_stream_is_none_of_the_step_s_time(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda device: (35, device, 1))
+    torch.zeros(1).to(torch.device("cpu"))
+    assert "copy" not in live.clock.drain()
+    assert live.copied.aside
 
 
 @pytest.mark.parametrize("away", [False, True])

@@ -23,6 +23,14 @@ def _names_a_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return isinstance(given, (str, int, torch.device)) or kwargs.get("device") is not None
 
 
+def _is_aside() -> bool:
+    """Whether the current stream is another than the default one; `torch.cuda` looks the two up in
+    Python and makes an object of each, for every copy.
+    """
+    device = torch._C._cuda_getDevice()
+    return torch._C._cuda_getCurrentStream(device) != torch._C._cuda_getDefaultStream(device)
+
+
 def _flag(args: tuple[Any, ...]) -> bool | None:
     """Whether a copy is to be non-blocking, as it is said by position: the first flag of both
     `Tensor.to` and `Tensor.cuda`; None where it is not.
@@ -39,7 +47,7 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if torch.cuda.current_stream() != torch.cuda.default_stream():
+        if _is_aside():
             live.copied.aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and _flag(args) is None:
