@@ -125,7 +125,8 @@ def test_waiting_for_the_device_is_named_with_its_lines_where_it_costs() -> None
 def test_a_line_that_copies_a_batch_is_not_named_as_one_that_waits() -> None:
     copied = SyncPlace(path="/home/ada/train.py", line=40, per_step=2.0)
     seen = replace(
-        builders.profile().seen, places=Places(copies=(Place(path=copied.path, line=copied.line),))
+        builders.profile().seen,
+        places=Places(batch_copies=(Place(path=copied.path, line=copied.line),)),
     )
     waits = on_device({**CALM, "sync": 0.3}, gpu={"syncs": (copied, *PLACES)}, seen=seen)
     assert "1 times a step: train.py:45 (1 a step)" in found(waits)[Bottleneck.SYNC].evidence
@@ -163,6 +164,24 @@ def test_a_device_that_waits_for_something_else_is_not_launch_bound(profile: Pro
     assert Bottleneck.OVERHEAD not in found(profile)
 
 
+OUTSIDE = {"data": 0.01, "copy": 0.01, "forward": 0.25, "backward": 0.38, "other": 0.35}
+
+
+@pytest.mark.parametrize(("late", "told"), [(0.02, ""), (0.2, "23 %"), (0.5, "35 %")])
+def test_kernels_between_the_phases_are_no_python(late: float, told: str) -> None:
+    profile = on_device({**CALM, "launch": late}, phases=OUTSIDE)
+    finding = found(profile).get(Bottleneck.HOST)
+    assert (finding is not None) == bool(told)
+    if finding:
+        assert finding.headline.startswith(f"Runs its own Python {told} of")
+
+
+def test_a_model_that_is_called_without_gradients_keeps_the_device_busy() -> None:
+    window = builders.window(10.0, seconds=1.0, gradless_seconds=0.3)
+    headline = found(on_device(phases=OUTSIDE, windows=(window,)))[Bottleneck.HOST].headline
+    assert headline.startswith("Calls its model without gradients in every step, 30 % of it")
+
+
 def test_pageable_copies_that_are_waited_for_are_named() -> None:
     pageable = replace(BATCH, memory="pageable")
     profile = on_device(
@@ -177,6 +196,12 @@ def test_pageable_copies_that_are_waited_for_are_named() -> None:
         "wait; kernels run beside 0 % of it: it is not overlapped."
     )
     assert "13 % of each step" in finding.headline
+
+
+def test_waits_for_copies_of_many_parts_are_named_without_a_large_one() -> None:
+    parts = replace(BATCH, memory="pageable", largest_bytes=4000)
+    profile = on_device({**CALM, "copy": 0.15}, trace={"copies": (parts,)})
+    assert "15 % of each step" in found(profile)[Bottleneck.COPY].headline
 
 
 def test_copies_that_kernels_hide_are_no_finding() -> None:

@@ -137,7 +137,11 @@ CHANGES: dict[str, tuple[Callable[[Profile], Profile], Bottleneck, str]] = {
         Bottleneck.DATA,
         "info",
     ),
-    "its own Python runs": (lambda each: taking(each, "other", 0.3), Bottleneck.HOST, "critical"),
+    "its own Python runs": (
+        lambda each: on_device(taking(each, "other", 0.3), idle={OTHER: 0.3}),
+        Bottleneck.HOST,
+        "critical",
+    ),
     "the optimizer takes long": (
         lambda each: taking(each, "optimizer", 0.3),
         Bottleneck.OPTIMIZER,

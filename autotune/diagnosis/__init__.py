@@ -26,7 +26,7 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
-from autotune.diagnosis.host import busiest, own_python
+from autotune.diagnosis.host import busiest, own_python, share_outside
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
@@ -81,10 +81,11 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         return profile.gpu.idle.get(LAUNCH, 0.0)
     if bottleneck is Bottleneck.VALIDATION:
         return validation_share(profile)
+    if bottleneck is Bottleneck.HOST:
+        return share_outside(profile)
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),
-        Bottleneck.HOST: ("other",),
         Bottleneck.OPTIMIZER: ("optimizer",),
         Bottleneck.OVERHEAD: ("forward", "backward"),
         Bottleneck.COMPUTE: COMPUTING,

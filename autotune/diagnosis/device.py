@@ -19,15 +19,15 @@ from autotune.profiling.gpu import SyncPlace
 from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
+from autotune.workload.seen import NOTABLE_BYTES
 
 # The share of a step in which the device is idle since the host had waited for it (Fournex).
 SYNC_WARNING, SYNC_CRITICAL = 0.10, 0.25
 # Below this the device is not busy; with kernels as short as this it waits for their launches
 # (gpu-idle), unless the loader explains half of it.
 BUSY, SHORT_KERNEL_SECONDS, EXPLAINED = 0.80, 25e-6, 0.5
-# Copies to the device of which kernels hide less are not overlapped, and smaller ones are no
-# batches (Nsight Systems' rule for synchronous copies).
-HIDDEN, NOTABLE_BYTES = 0.5, 64 * 1024
+# Copies to the device of which kernels hide less are not overlapped.
+HIDDEN = 0.5
 # Memory taken from the device over memory in use, where it is a notable part of all (TraceML).
 FRAGMENTED, NOTABLE_MEMORY = 2.0, 0.30
 _PLACES_SAID = 3
@@ -39,9 +39,10 @@ def exposed_copies(profile: Profile) -> float:
     for a copy to it; 0 where no trace was taken.
     """
     gpu = profile.gpu
-    if gpu is None or gpu.trace is None or not _to_device(gpu.trace):
+    if gpu is None or gpu.trace is None:
         return 0.0
-    return gpu.exposed_copy_share + gpu.idle.get(COPY, 0.0)
+    copying = gpu.exposed_copy_share if _to_device(gpu.trace) else 0.0
+    return copying + gpu.idle.get(COPY, 0.0)
 
 
 def copy_evidence(profile: Profile) -> str:
@@ -90,8 +91,8 @@ def syncs_of_device(profile: Profile) -> Finding | None:
 
 
 def _is_copy(profile: Profile, sync: SyncPlace) -> bool:
-    """Whether torch warned of a copy to the device, which is no wait for it here."""
-    copies = profile.seen.places.copies
+    """Whether torch warned of the copy of a batch to the device, which is no wait for it here."""
+    copies = profile.seen.places.batch_copies
     return any((at.path, at.line) == (sync.path, sync.line) for at in copies)
 
 

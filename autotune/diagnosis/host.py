@@ -13,6 +13,7 @@ from autotune.diagnosis.finding import (
     severity,
 )
 from autotune.profiling.profile import Profile
+from autotune.profiling.trace import LAUNCH, OTHER, SYNC
 from autotune.workload.window import AS_IS
 
 MOSTLY = 0.5  # of the time that no phase accounts for
@@ -21,13 +22,12 @@ MUCH = 0.25  # of a phase, for one function to be named
 
 def own_python(profile: Profile) -> Finding | None:
     """The time that no phase accounts for, by what it most likely is."""
-    share = profile.phases.get("other", 0.0)
+    share = share_outside(profile)
     grade = severity(share, WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
-    # Timed by the host, who may have waited meanwhile for what a GPU still had to do of the step.
-    gradless = min(_gradless_share(profile), share)
-    if gradless > MOSTLY * share:
+    if _is_mostly_gradless(profile):
+        gradless = _gradless_share(profile)
         what = f"Calls its model without gradients in every step, {percent(gradless)} of it"
         evidence = (
             f"Evaluation, rollouts or pseudo-labels. {percent(share)} of a step are outside "
@@ -50,12 +50,23 @@ def own_python(profile: Profile) -> Finding | None:
     )
 
 
+def share_outside(profile: Profile) -> float:
+    """The share of a step that no phase accounts for; with a GPU's trace, no more than the device
+    was idle for without waiting for a batch: the kernels that run outside are no Python, unless
+    they are of the model, called without gradients.
+    """
+    share, gpu = profile.phases.get("other", 0.0), profile.gpu
+    if gpu is None or gpu.trace is None or _is_mostly_gradless(profile):
+        return share
+    return min(share, sum(gpu.idle.get(cause, 0.0) for cause in (LAUNCH, SYNC, OTHER)))
+
+
 def busiest(profile: Profile, phase: str) -> str:
     """Where most of a phase's time goes, as its share goes on: ", 60 % in decode (data.py:7)",
     "" where no function of the program's own takes much of it.
     """
     found = next((line for line in profile.lines if line.phase == phase), None)
-    whole = profile.phases.get(phase, 0.0)
+    whole = share_outside(profile) if phase == "other" else profile.phases.get(phase, 0.0)
     if found is None or found.share < MUCH * whole:
         return ""
     share = percent(min(found.share, whole))  # they are of other steps
@@ -65,8 +76,16 @@ def busiest(profile: Profile, phase: str) -> str:
     return f", {share} in {found.function} ({place})"
 
 
+def _is_mostly_gradless(profile: Profile) -> bool:
+    return _gradless_share(profile) > MOSTLY * profile.phases.get("other", 0.0)
+
+
 def _gradless_share(profile: Profile) -> float:
+    """The share of a step without gradients, of what no phase accounts for: it is timed by the
+    host, who may have waited meanwhile for what a GPU still had to do of the step.
+    """
     windows = [window for window in profile.windows if window.mode == AS_IS]
     seconds = sum(window.seconds for window in windows)
     gradless = sum(window.gradless_seconds for window in windows)
-    return min(1.0, gradless / seconds) if seconds else 0.0
+    share = profile.phases.get("other", 0.0)
+    return min(share, gradless / seconds) if seconds else 0.0

@@ -10,13 +10,15 @@ from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.gpu import Looks, SyncPlace
 from autotune.profiling.trace import parse_trace
 from autotune.source.edits import Place
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
 
 # Steps before anything is looked at (cuDNN chooses, the allocator fills its cache), and steps that
 # are: enough for a mean, few enough for a trace of some tens of megabytes. Of steps that have
 # several backward passes, about so many passes are traced.
 WARM_STEPS = 5
 STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
+# Steps of a look that go by before it begins: the first of a trace is not in it.
+BEFORE: Mapping[str, int] = {TRACE: 1}
 # What is found where a validation came in between is not of steps: how often others are tried.
 TRIES = 3
 # Programs that end before all has been looked at are started again so many times.
@@ -91,7 +93,7 @@ def _without_validation(run: ProcessRun, mode: str, steps: int) -> object:
         NotPossible: it is not offered here, or there are no such steps.
     """
     for _ in range(TRIES):
-        watched = run.watch(mode, steps=steps)
+        watched = run.watch(mode, steps=BEFORE.get(mode, 0) + steps)
         if not watched.window.validations:
             return watched.found
     raise NotPossible(_VALIDATED)
@@ -112,9 +114,12 @@ def _looks(found: Mapping[str, object], missing: dict[str, str], steps: Mapping[
         looks = replace(looks, trace=trace)
     if SYNCS in found:
         looks = replace(looks, syncs=_sync_places(found[SYNCS], steps[SYNCS]))
-    if flops := found.get(FLOPS):
-        assert isinstance(flops, int)
-        looks = replace(looks, flops_per_step=flops / steps[FLOPS])
+    if isinstance(counted := found.get(FLOPS), Counted) and counted.flops:
+        looks = replace(
+            looks,
+            flops_per_step=counted.flops / steps[FLOPS],
+            convolution_share=counted.convolution_flops / counted.flops,
+        )
     if isinstance(saved := found.get(SAVED), Saved):
         looks = replace(
             looks,

@@ -27,13 +27,15 @@ class Looks:
     """What was found out in steps that were not timed; None where it was not, with the reason in
     `missing` by the mode's name.
 
-    `activation_bytes` is the most that lay between forward and backward, `gradient_bytes` what
+    `convolution_share` is what convolutions do of the floating point operations,
+    `activation_bytes` the most that lay between forward and backward, `gradient_bytes` what
     gradients took after a step, `blocks` what recomputing each repeated block would free and cost.
     """
 
     trace: Trace | None = None
     syncs: tuple[SyncPlace, ...] = ()
     flops_per_step: float | None = None
+    convolution_share: float | None = None
     activation_bytes: int | None = None
     gradient_bytes: int | None = None
     blocks: tuple[SavedBlock, ...] = ()
@@ -50,7 +52,8 @@ class GpuProfile:
         idle: the share of a timed step in which the device did nothing, by cause, see `Trace.idle`;
             of waiting for data at least what it took of the timed steps.
         exposed_copy_share: of a timed step, the time in which the device only copied from the host.
-        precision: the fastest that the program allows: "fp32", "tf32", "bf16" or "fp16".
+        precision: the fastest that the program allows to what does most of its operations: "fp32",
+            "tf32", "bf16" or "fp16".
         flops_per_sample: counted floating point operations of products and convolutions.
         mfu: those a second, as a share of the device's peak in `precision`.
         joules_per_sample: energy of the board, all of it.
@@ -101,7 +104,8 @@ def build_gpu(
     seconds = sum(window.seconds for window in windows)
     steps = sum(window.steps for window in windows)
     samples = sum(window.samples for window in windows)
-    peak, precision = peak_of(machine.device_name), precision_of(seen, machine)
+    peak = peak_of(machine.device_name)
+    precision = precision_of(seen, machine, looks.convolution_share)
     most = peak.flops_per_second.get(precision) if peak else None
     flops = looks.flops_per_step * steps / samples if looks.flops_per_step and samples else None
     missing = dict(looks.missing)

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from autotune.profiling.intervals import Interval, gaps, intersection, total, union
+from autotune.workload.seen import NOTABLE_BYTES
 
 TO_DEVICE = "HtoD"
 PAGEABLE, PINNED = "pageable", "pinned"
@@ -62,10 +63,10 @@ class Trace:
         other_copy_share: in which it did nothing but copy back, or from place to place.
         hidden_share: of the time of copies to the device, what kernels ran beside; None without.
         idle: the share in which the device did nothing, by cause: "data" (the loader was waited
-            for), "copy" and "sync" (the host had waited for the device to finish a copy to it, or
-            for another reason, and could only then go on), "launch" (the host was late for no such
-            reason), "other" (the work was there in time).
-        syncs_per_step: in which the host waited for the device, copies to it left out.
+            for), "copy" and "sync" (the host had waited for the device to finish copies to it of
+            a batch's size, or for another reason, and could only then go on), "launch" (the host
+            was late for no such reason), "other" (the work was there in time).
+        syncs_per_step: in which the host waited for the device, copies of batches to it left out.
     """
 
     steps: int
@@ -83,8 +84,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sync:
-    """A call in which the host waited for the device; `for_copy` says that it was for a copy to
-    it.
+    """A call in which the host waited for the device; `for_copy` says that it was for copies to it
+    of a batch's size.
     """
 
     begin: float
@@ -173,28 +174,29 @@ def _hidden(copies: Sequence[Interval], busy: Sequence[Interval]) -> float | Non
 
 
 def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
-    """The host's waits, each with what its thread had last given the device to do. It waits in a
-    copy from pageable memory too, non-blocking or not: the driver stages that.
+    """The host's waits, each by what its thread had last given the device to do: copies to it of a
+    batch's size, with nothing else among them, or not. It waits in a copy from pageable memory too,
+    non-blocking or not: the driver stages that.
     """
     events = list(events)
     copies = {_correlation(each): each for each in events if each.get("cat") in _COPIES}
     ways = {which: _way(str(copy["name"])) for which, copy in copies.items()}
-    to_device = {which for which, way in ways.items() if way[0] == TO_DEVICE}
-    last_was_copy: dict[Any, bool] = {}
+    to_device = {which: _size(copies[which]) for which, way in ways.items() if way[0] == TO_DEVICE}
+    copied: dict[Any, int] = {}  # bytes, by thread
     found = []
     for event in events:
         if event.get("cat") not in _RUNTIME:
             continue
-        name, thread = str(event["name"]), event.get("tid")
+        name, thread, which = str(event["name"]), event.get("tid"), _correlation(event)
         if _SUBMITS.match(name):
-            last_was_copy[thread] = _correlation(event) in to_device
+            copied[thread] = copied.get(thread, 0) + to_device[which] if which in to_device else 0
         begin, end = _interval(event)
-        which = _correlation(event)
         staged = ways.get(which) == (TO_DEVICE, PAGEABLE) and end - begin > _SKEW_MICROSECONDS
         if staged:  # until the device has it to copy
             end = min(end, _interval(copies[which])[0] - 1)
         if staged or _SYNCHRONISES.match(name):
-            found.append(_Sync(begin=begin, end=end, for_copy=last_was_copy.get(thread, False)))
+            for_copy = copied.get(thread, 0) >= NOTABLE_BYTES
+            found.append(_Sync(begin=begin, end=end, for_copy=for_copy))
     return found
 
 

@@ -151,7 +151,8 @@ class Places:
     backwards: tuple[Place, ...] = ()  # that, and all others of a step
     step: Place | None = None  # optimizer.step()
     zero_grad: Place | None = None  # optimizer.zero_grad() or model.zero_grad()
-    copies: tuple[Place, ...] = ()  # x.to(device), x.cuda() that copied a batch to the device
+    copies: tuple[Place, ...] = ()  # x.to(device), x.cuda() that copied to the device
+    batch_copies: tuple[Place, ...] = ()  # those that copied a batch, and no few numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ GPU, fork, or train on the CPU beside one.
 import time
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, Iterable, MutableSequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -148,6 +148,42 @@ class HostClock:
 Moment = tuple[float, "torch.cuda.Event | None"]  # by the host's clock, and by the device's
 
 
+class _Events:
+    """Events of one GPU, on whatever is its current stream, taken from a pool.
+
+    torch's own functions for that look up in Python, each time, what is the same all along: ten of
+    them a step would show in a short one. This asks what they ask.
+    """
+
+    def __init__(self, device: "torch.device") -> None:
+        import torch
+
+        self.device = device
+        self._is_capturing = torch._C._cuda_isCurrentStreamCapturing
+        self._stream_now = torch._C._cuda_getCurrentStream
+        self._record = torch._C._CudaEventBase.record
+        self._make: Any = torch.cuda.Event
+        self._stream = torch.cuda.current_stream
+        self._streams: dict[tuple[int, ...], torch.cuda.Stream] = {}
+        self._pool: list[torch.cuda.Event] = []
+
+    def take(self) -> "torch.cuda.Event | None":
+        """One that is recorded now; None while a graph is captured."""
+        if self._is_capturing():
+            return None
+        event = self._pool.pop() if self._pool else self._make(enable_timing=True)
+        which = self._stream_now(self.device.index)
+        stream = self._streams.get(which)
+        if stream is None:
+            stream = self._streams[which] = self._stream(self.device)
+        self._record(event, stream)
+        return event
+
+    def give_back(self, events: "Iterable[torch.cuda.Event | None]") -> None:
+        """Those that were read, to be taken again."""
+        self._pool += [event for event in events if event is not None]
+
+
 class CudaClock:
     """Phases as the device lived them: an event on its current stream wherever the phase changes,
     resolved after a synchronise at the edge.
@@ -160,35 +196,29 @@ class CudaClock:
     def __init__(self) -> None:
         self._spans = _Spans(list, _elapsed)
         self.span, self.take_back = self._spans.span, self._spans.take_back
-        self._device: torch.device | None = None
-        self._pool: list[torch.cuda.Event] = []  # an event is for one device
+        self._events: _Events | None = None  # an event is for one device
         self._edge: torch.cuda.Event | None = None  # from which the open span is counted on
 
     def follow(self, device: "torch.device") -> None:
         found = device if device.type == "cuda" else None
-        if found != self._device:
+        if found != (self._events.device if self._events else None):
             self._spans.take()  # moments of two devices cannot be compared
             self._spans.totals([], (time.perf_counter(), None))
-            self._device, self._pool, self._edge = found, [], None
+            self._events, self._edge = _Events(found) if found else None, None
 
     def now(self) -> Moment:
-        import torch
-
-        if self._device is None or torch.cuda.is_current_stream_capturing():
-            return time.perf_counter(), None
-        event = self._pool.pop() if self._pool else torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device))
+        event = self._events.take() if self._events else None
         return time.perf_counter(), event
 
     def drain(self) -> dict[str, float]:
         import torch
 
         noted, edge = self._spans.take(), self.now()
-        if self._device is not None:
-            torch.cuda.synchronize(self._device)
+        if self._events is not None:
+            torch.cuda.synchronize(self._events.device)
         totals = self._spans.totals(noted, edge)
-        passed = [event for (_, event), _, _ in noted] + [self._edge]
-        self._pool += [event for event in passed if event is not None]
+        if self._events is not None:
+            self._events.give_back([event for (_, event), _, _ in noted] + [self._edge])
         self._edge = edge[1]
         return totals
 

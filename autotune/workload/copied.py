@@ -7,6 +7,7 @@ import torch
 
 from autotune.source.edits import Place
 from autotune.workload.places import calling_place
+from autotune.workload.seen import NOTABLE_BYTES
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class Copied:
         non_blocking: of those that did not wait.
         aside: some were made on a stream that does not train.
         places: the user's lines that made them, in the first steps.
+        batches: those of them that were at a batch: what was copied in a row, before the model is
+            called or after, came to a notable size.
         again: one of these has copied the same memory in two steps. The program fills a buffer of
             its own anew, and must know that it was copied.
     """
@@ -27,10 +30,15 @@ class Copied:
     aside: bool = False
     again: bool = False
     places: set[Place] = field(default_factory=set)
+    batches: set[Place] = field(default_factory=set)
+    _row: tuple[int, bool] | None = None
+    _row_bytes: int = 0
     _from: "dict[Place, list[tuple[int, weakref.ref[torch.Tensor]]]]" = field(default_factory=dict)
 
-    def note(self, tensor: torch.Tensor, step: int) -> None:
-        """Remember the user's line that copies `tensor` in a step, and what memory that is."""
+    def note(self, tensor: torch.Tensor, step: int, row: tuple[int, bool] | None = None) -> None:
+        """Remember the user's line that copies `tensor` in a step, and what memory that is; `row`
+        tells copies of another step, and those after the model is called, from those before.
+        """
         place = calling_place()
         if place is None:
             return
@@ -39,3 +47,7 @@ class Copied:
         self.again = self.again or any(at < step and each() is memory for at, each in known)
         known.append((step, weakref.ref(memory)))
         self.places.add(place)
+        goes_on = row is not None and row == self._row
+        self._row, self._row_bytes = row, tensor.nbytes + goes_on * self._row_bytes
+        if self._row_bytes >= NOTABLE_BYTES:
+            self.batches.add(place)

@@ -1,5 +1,6 @@
 """Running a training program as it stands, watched and set up at torch's seams."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,7 +38,7 @@ def intercepted(
         phases: whether windows say what their time was spent on, which itself takes some; the
             training loader then stays, for its own share to be timed.
     """
-    has_gpu = torch.cuda.device_count() > 0  # is_available() would settle which ones are visible
+    has_gpu = _has_gpu()
     for switch in setup.process:
         switch()
     live = Live(setup=setup, training_loader=training_loader, passed_loops=passed_loops)
@@ -61,3 +62,12 @@ def intercepted(
         yield live
     finally:
         live.unpatch()
+
+
+def _has_gpu() -> bool:
+    """Whether there may be a GPU, found out without CUDA, which a program may still set up or fork
+    before: is_available() would settle which ones are visible, and parts of a GPU are counted by
+    CUDA itself.
+    """
+    parts = os.environ.get("CUDA_VISIBLE_DEVICES", "").startswith("MIG-")
+    return parts or torch.cuda.device_count() > 0

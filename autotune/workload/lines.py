@@ -41,6 +41,9 @@ class Sampling:
         """See `Watch`."""
         self._thread.start()
 
+    def step(self) -> None:
+        """See `Watch`."""
+
     def end(self) -> tuple[BusyLine, ...]:
         """See `Watch`: those that took most first, none where there was too little to see; then
         threads beside.

@@ -144,6 +144,7 @@ def _places(live: Live) -> Places:
         outputs=tuple(sorted(live.outputs.places, key=astuple)),
         backwards=_sorted(live.passes.places),
         copies=_sorted(live.copied.places),
+        batch_copies=_sorted(live.copied.batches),
         **live.places,
     )
 

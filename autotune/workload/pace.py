@@ -180,6 +180,8 @@ class Pace:
         self._step_seconds.append(seconds)
         self._to_come -= seconds
         if self._to_come > 0 or self.steps < self._full_at or is_capturing():
+            if self._watch is not None:
+                self._watch.step()
             return
         if self._command is None:
             self._first_step = now

@@ -33,6 +33,9 @@ class Saving:
         self._blocks.watch(next((each for each in models if repeated_blocks(each)), None))
         self._hooks.__enter__()
 
+    def step(self) -> None:
+        """See `Watch`."""
+
     def end(self) -> Saved:
         """See `Watch`."""
         self._hooks.__exit__()

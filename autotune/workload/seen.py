@@ -96,6 +96,11 @@ class SeenOptimizer:
     state_bytes: int
 
 
+# Copies to the device of fewer bytes are none of a batch (Nsight Systems' rule for synchronous
+# copies).
+NOTABLE_BYTES = 64 * 1024
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """One observed run; every field is what was seen, never what was asked for.

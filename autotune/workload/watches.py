@@ -4,6 +4,7 @@ import tempfile
 import warnings
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,11 +12,12 @@ from typing import Any, Protocol
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.idle import seconds_until_idle
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE
+from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE, Counted
 
 
 class Watch(Protocol):
@@ -28,16 +30,19 @@ class Watch(Protocol):
             RuntimeError: this torch or this device does not offer it.
         """
 
+    def step(self) -> None:
+        """A step has ended that is not the last."""
+
     def end(self) -> object:
         """Stop, and give what was found."""
 
 
 def watch_for(live: Live, mode: str) -> Watch | None:
     """What looks on in a window of `mode`; None where the window is timed."""
-    if mode in (SAVED, LINES):
-        return Saving(live) if mode == SAVED else Sampling(live)
-    made: dict[str, type[Tracing | Synchronising | Counting]] = {
-        TRACE: Tracing,
+    made: dict[str, Callable[[], Watch]] = {
+        SAVED: lambda: Saving(live),
+        LINES: lambda: Sampling(live),
+        TRACE: lambda: Tracing(live.device()),
         SYNCS: Synchronising,
         FLOPS: Counting,
     }
@@ -45,16 +50,33 @@ def watch_for(live: Live, mode: str) -> Watch | None:
 
 
 class Tracing:
-    """Takes torch's profiler's trace: JSON, compressed by zlib."""
+    """Takes torch's profiler's trace of all steps but the first: JSON, compressed by zlib.
 
-    def __init__(self) -> None:
+    What makes the trace takes up to some tenths of a second to start on a GPU, a part of it at the
+    first launches: that is the first step's.
+    """
+
+    def __init__(self, device: torch.device) -> None:
         kinds = torch.profiler.ProfilerActivity
         on_device = [kinds.CUDA] if torch.cuda.is_initialized() else []
-        self._profiler = torch.profiler.profile(activities=[kinds.CPU, *on_device])
+        # What torch is told to be its one step is all of those here.
+        self._profiler = torch.profiler.profile(
+            activities=[kinds.CPU, *on_device],
+            schedule=torch.profiler.schedule(wait=0, warmup=1, active=1),
+        )
+        self._device = device
+        self._is_warm = False
 
     def begin(self) -> None:
         """See `Watch`."""
         self._profiler.start()
+
+    def step(self) -> None:
+        """See `Watch`."""
+        if not self._is_warm:
+            self._is_warm = True
+            seconds_until_idle(self._device)  # the trace is to hold no work of the step before
+            self._profiler.step()
 
     def end(self) -> bytes:
         """See `Watch`."""
@@ -84,6 +106,9 @@ class Synchronising:
         torch.cuda.set_sync_debug_mode("warn")
         self._stack.callback(torch.cuda.set_sync_debug_mode, before)
 
+    def step(self) -> None:
+        """See `Watch`."""
+
     def end(self) -> tuple[tuple[Place, int], ...]:
         """See `Watch`."""
         self._stack.close()
@@ -108,7 +133,16 @@ class Counting:
         """See `Watch`."""
         self._counter.__enter__()
 
-    def end(self) -> int:
+    def step(self) -> None:
+        """See `Watch`."""
+
+    def end(self) -> Counted:
         """See `Watch`."""
         self._counter.__exit__(None, None, None)
-        return int(self._counter.get_total_flops())
+        by_operator = self._counter.get_flop_counts().get("Global", {})
+        return Counted(
+            flops=int(self._counter.get_total_flops()),
+            convolution_flops=int(
+                sum(flops for name, flops in by_operator.items() if "conv" in str(name))
+            ),
+        )

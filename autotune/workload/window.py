@@ -173,6 +173,14 @@ class SavedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Floating point operations of products and convolutions, and of convolutions alone."""
+
+    flops: int
+    convolution_flops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
     """Bytes that lie between forward and backward at the most, and gradients after a step.
 

@@ -99,6 +99,17 @@ class TestPrograms:
         monkeypatch.setattr(torch.utils.data.DataLoader, "__init__", _without_workers())
         self.run(PROGRAMS / "planted.py", [fault, "--scale", "1", "--steps", "1"], monkeypatch)
 
+    def test_waits_that_are_to_cost_something_are_several_a_layer(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read, item = [], torch.Tensor.item
+        monkeypatch.setattr(
+            torch.Tensor, "item", lambda each: read.append(each.dtype) or item(each)
+        )
+        arguments = ["item_costly", "--scale", "1", "--steps", "1"]
+        self.run(PROGRAMS / "planted.py", arguments, monkeypatch)
+        assert read.count(torch.float32) == 3 * 10  # the loader's seed is an integer
+
     @pytest.mark.parametrize("workload", gpu_rivals.WORKLOADS[1:], ids=lambda each: each.program)
     def test_each_workload_trains(
         self, workload: gpu_rivals.Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,17 +8,17 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.watching import STARTS, STEPS, TRIES, look
+from autotune.measurement.watching import BEFORE, STARTS, STEPS, TRIES, look
 from autotune.source.edits import Place
 from autotune.workload.conversation import Watched
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
 from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 
 KERNEL = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 10, "dur": 5, "args": {}}
 FOUND: dict[str, Any] = {
-    FLOPS: 400,
+    FLOPS: Counted(flops=400, convolution_flops=100),
     SAVED: Saved(activation_bytes=12, gradient_bytes=4),
     SYNCS: ((Place(path="/a/train.py", line=4), 8),),
     TRACE: zlib.compress(json.dumps({"traceEvents": [KERNEL]}).encode()),
@@ -42,7 +42,7 @@ class Run:
         pass
 
     def watch(self, mode: str, *, steps: int) -> Watched:
-        assert steps == self.steps[mode]
+        assert steps == self.steps[mode] + BEFORE.get(mode, 0)
         self.asked.append(mode)
         answer = self.found[mode]
         if isinstance(answer, Exception):
@@ -79,7 +79,7 @@ def test_a_program_is_looked_at_once_however_little_time_there_is() -> None:
 def test_everything_is_found_in_one_run_the_trace_last() -> None:
     found = looked(FOUND)
     assert list(STEPS)[-1] == TRACE
-    assert found.flops_per_step == 200
+    assert (found.flops_per_step, found.convolution_share) == (200, 0.25)
     assert (found.activation_bytes, found.gradient_bytes) == (12, 4)
     assert [(each.line, each.per_step) for each in found.syncs] == [(4, 2.0)]
     assert found.trace.kernels == 1

@@ -108,6 +108,9 @@ def test_what_was_not_looked_at_is_unknown() -> None:
         ("NVIDIA A10", "bf16", 125),
         ("NVIDIA A10G", "bf16", None),
         ("NVIDIA GeForce RTX 3090 Ti", "fp16", None),
+        ("NVIDIA GH200 480GB", "tf32", 494.5),
+        ("NVIDIA GeForce RTX 5090", "bf16", 209.5),
+        ("NVIDIA GeForce RTX 5090 D", "bf16", None),
     ],
 )
 def test_peaks_are_of_exactly_that_device(
@@ -134,6 +137,23 @@ def test_precision_is_the_fastest_that_the_program_allows(
     changes: dict[str, Any], precision: str
 ) -> None:
     assert precision_of(seen(**changes), H200) == precision
+
+
+@pytest.mark.parametrize(
+    ("share", "changes", "precision"),
+    [
+        (0.01, {}, "fp32"),  # a transformer behind the convolution that makes its patches
+        (0.99, {}, "tf32"),
+        (0.01, {"matmul_precision": "high"}, "tf32"),
+        (0.99, {"matmul_precision": "high", "cudnn_tf32": False}, "fp32"),
+        (None, {}, "tf32"),
+    ],
+)
+def test_utilisation_is_of_the_peak_of_what_does_most_of_the_operations(
+    share: float | None, changes: dict[str, Any], precision: str
+) -> None:
+    looks = Looks(flops_per_step=1e12, convolution_share=share)
+    assert gpu(looks, seen=seen(convolutions=1, **changes)).precision == precision
 
 
 def test_an_old_device_has_no_tf32() -> None:

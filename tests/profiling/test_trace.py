@@ -149,6 +149,31 @@ def test_a_wait_for_a_copy_to_the_device_is_the_copy_s() -> None:
     assert found.idle["sync"] == 0
 
 
+@pytest.mark.parametrize(
+    ("sizes", "between", "cause"),
+    [
+        ((4000,), False, "sync"),
+        ((1 << 20, 4000), False, "copy"),  # a batch and its labels
+        ((1 << 20, 4000), True, "sync"),  # a batch, and numbers made in the forward pass
+        ((40_000, 40_000), False, "copy"),
+    ],
+)
+def test_a_wait_for_a_few_bytes_is_a_wait_and_no_batch_s(
+    sizes: tuple[int, ...], between: bool, cause: str
+) -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 20)
+    for at, size in enumerate(sizes):
+        if between and at:
+            line.kernel(22, 23, 24)
+        line.copy(21 + 2 * at, 25, 26, "HtoD (Pageable -> Device)", size)
+    line.sync(24, 28)
+    line.kernel(80, 90, 100)
+    found = line.parsed()
+    assert max(found.idle, key=found.idle.__getitem__) == cause
+    assert found.syncs_per_step == (cause == "sync")
+
+
 @pytest.mark.parametrize(("memory", "cause"), [("Pageable", "copy"), ("Pinned", "launch")])
 def test_the_host_waits_in_a_copy_of_pageable_memory_that_is_not_to_block(
     memory: str, cause: str

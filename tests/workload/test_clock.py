@@ -60,9 +60,15 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
     monkeypatch.setattr(time, "perf_counter", lambda: moments.now)
     monkeypatch.setattr(torch.cuda, "Event", moments.event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: moments.capturing)
+    monkeypatch.setattr(torch._C, "_CudaEventBase", Event)
+    monkeypatch.setattr(torch._C, "_cuda_isCurrentStreamCapturing", lambda: moments.capturing)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", default_stream, raising=False)
     monkeypatch.setattr(torch.cuda, "synchronize", synchronise)
     return moments
+
+
+def default_stream(index: int) -> tuple[int, int, int]:
+    return 0, index, 1
 
 
 def synchronise(device: torch.device) -> None:
@@ -125,6 +131,24 @@ def test_the_events_of_the_device_are_used_again(
         end(clock, "forward")
         clock.drain()
     assert len(made) == 4  # a span's two, and those of two edges
+
+
+def test_each_stream_is_looked_up_once(moments: Moments, monkeypatch: pytest.MonkeyPatch) -> None:
+    current, looked_up, recorded = [(0, 1, 1)], [], []
+
+    def look_up(device: torch.device) -> tuple[int, ...]:
+        looked_up.append(current[0])
+        return current[0]
+
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda _: current[0], raising=False)
+    monkeypatch.setattr(torch.cuda, "current_stream", look_up)
+    monkeypatch.setattr(Event, "record", lambda _, stream: recorded.append(stream))
+    clock = of_gpu()
+    streams = [(0, 1, 1), (0, 1, 1), (35, 1, 1), (0, 1, 1), (35, 1, 1)]
+    for current[0] in streams:
+        clock.now()
+    assert recorded == streams
+    assert looked_up == [(0, 1, 1), (35, 1, 1)]
 
 
 def test_while_a_graph_is_captured_time_is_the_hosts(moments: Moments) -> None:

@@ -19,8 +19,9 @@ from autotune.workload.setup import Setup
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     """A run after its first step."""
-    for name in ("current_stream", "default_stream"):
-        monkeypatch.setattr(torch.cuda, name, lambda: "the default one")
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 1, raising=False)
+    for name in ("_cuda_getCurrentStream", "_cuda_getDefaultStream"):
+        monkeypatch.setattr(torch._C, name, lambda device: (0, device, 1), raising=False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     live = Live(setup=Setup(non_blocking=True))
     live.clock = HostClock()
@@ -36,6 +37,15 @@ def test_a_copy_in_a_validation_is_none_of_the_step_s_time(live: Live, away: boo
     live.pace.away = away  # type: ignore[misc]
     torch.zeros(1).to(torch.device("cpu"))
     assert ("copy" in live.clock.drain()) == (not away)
+
+
+def test_a_copy_on_another_stream_is_none_of_the_step_s_time(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda device: (35, device, 1))
+    torch.zeros(1).to(torch.device("cpu"))
+    assert "copy" not in live.clock.drain()
+    assert live.copied.aside
 
 
 @pytest.mark.parametrize("away", [False, True])
@@ -92,6 +102,27 @@ def test_buffers_that_are_filled_again_for_each_step_are_seen(
     assert linecache.getline(place.path, place.line).strip() == "_ = x.to(device), y.to(device)"
 
 
+@pytest.mark.parametrize(
+    ("rows", "forward", "named"),
+    [
+        ((1 << 16, 8), False, 2),  # a batch and its labels
+        ((1 << 16, 8), True, 1),  # a batch, and numbers made in the forward pass
+        ((8, 8), False, 0),
+    ],
+)
+def test_lines_that_copy_batches_are_told_from_those_that_copy_a_few_numbers(
+    on_device: Live, rows: tuple[int, int], forward: bool, named: int
+) -> None:
+    device = torch.device("cuda")
+    for _ in range(3):
+        on_device.end_step()
+        on_device.forward_begun = False
+        torch.zeros(rows[0]).to(device)
+        on_device.forward_begun = forward
+        torch.zeros(rows[1]).to(device)
+    assert (len(on_device.copied.batches), len(on_device.copied.places)) == (named, 2)
+
+
 def test_two_parts_of_one_batch_are_no_buffer_that_is_filled_again(on_device: Live) -> None:
     device = torch.device("cuda")
     for _ in range(5):
@@ -99,3 +130,21 @@ def test_two_parts_of_one_batch_are_no_buffer_that_is_filled_again(on_device: Li
         _ = batch[:, :-1].to(device), batch[:, 1:].to(device)
         on_device.end_step()
     assert not on_device.copied.again
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "counted"),
+    [
+        ((torch.float32, True), {}, 1),
+        ((torch.float32, False, True), {}, 0),  # another flag says that it is to be a copy
+        ((), {"non_blocking": True}, 1),
+        ((), {}, 0),
+    ],
+)
+def test_a_copy_that_is_not_to_block_is_counted_however_that_is_said(
+    on_device: Live, args: tuple[Any, ...], kwargs: dict[str, Any], counted: int
+) -> None:
+    on_device.setup = Setup()
+    on_device.end_step()
+    torch.zeros(8).to(torch.device("cuda"), *args, **kwargs)
+    assert (on_device.copied.count, on_device.copied.non_blocking) == (1, counted)

@@ -29,6 +29,14 @@ def test_it_is_timed_by_the_host(tmp_path: Path) -> None:
     assert (seen.device, seen.device_uuid, seen.copies_to_device) == ("cpu", "", 0)
 
 
+def test_a_part_of_a_gpu_is_not_counted_by_cuda(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-8f9a0c3e-6a4d-5b0e-9d61-0a4f2f3f7c55")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: pytest.fail("CUDA counts parts"))
+    assert window_of(run(MOVED, steps(10), folder=tmp_path)).steps == 10
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "copies_to_gpu"),
     [

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from autotune.workload.conversation import RunWindow, Unsupported, Watched
-from autotune.workload.watches import Synchronising
-from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Saved, Window
+from autotune.workload.watches import Counting, Synchronising
+from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests.workload.programs import PLAIN, run
 
 # 32 samples through 8 x 16 and 16 x 2 weights: forward, and backward for the weights and, of the
@@ -18,10 +18,10 @@ from tests.workload.programs import PLAIN, run
 FLOPS_PER_STEP = 2 * 32 * (8 * 16 * 2 + 16 * 2 * 3)
 
 
-def watched(mode: str, folder: Path, *, steps: int = 2) -> object:
+def watched(mode: str, folder: Path, *, steps: int = 2, traced: int = 2) -> object:
     reports = run(
         PLAIN,
-        RunWindow(seconds=0.0, steps=2, mode=mode),
+        RunWindow(seconds=0.0, steps=traced, mode=mode),
         RunWindow(seconds=0.0, steps=steps),
         folder=folder,
     )
@@ -32,7 +32,20 @@ def watched(mode: str, folder: Path, *, steps: int = 2) -> object:
 
 
 def test_floating_point_operations_of_all_passes_are_counted(tmp_path: Path) -> None:
-    assert watched(FLOPS, tmp_path) == 2 * FLOPS_PER_STEP
+    found = watched(FLOPS, tmp_path)
+    assert found == Counted(flops=2 * FLOPS_PER_STEP, convolution_flops=0)
+
+
+def test_operations_of_convolutions_are_told_from_products() -> None:
+    layers = torch.nn.Sequential(
+        torch.nn.Conv1d(4, 8, 1), torch.nn.Flatten(), torch.nn.Linear(8, 2)
+    )
+    watch = Counting()
+    watch.begin()
+    layers(torch.zeros(32, 4, 1)).sum().backward()
+    found = watch.end()
+    assert found.convolution_flops == 2 * 2 * 32 * 4 * 8  # forward, and for the weights
+    assert found.flops == found.convolution_flops + 3 * 2 * 32 * 8 * 2
 
 
 def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path) -> None:
@@ -65,11 +78,12 @@ def test_what_each_block_keeps_and_takes_is_measured(tmp_path: Path) -> None:
     assert 0 < narrow.seconds < 1 and 0 < wide.seconds < 1
 
 
-def test_a_trace_holds_the_operations_of_its_steps(tmp_path: Path) -> None:
-    found = watched(TRACE, tmp_path)
+def test_a_trace_holds_the_operations_of_its_steps_but_the_first(tmp_path: Path) -> None:
+    found = watched(TRACE, tmp_path, traced=3)
     assert isinstance(found, bytes)
     names = [each.get("name") for each in json.loads(zlib.decompress(found))["traceEvents"]]
-    assert names.count("aten::addmm") == 4
+    assert names.count("aten::addmm") == 2 * (3 - 1)
+    assert sum(str(name).startswith("Optimizer.step#") for name in names) == 3 - 1
     assert any(str(name).startswith("enumerate(DataLoader)") for name in names)
 
 

@@ -23,6 +23,21 @@ def _names_a_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return isinstance(given, (str, int, torch.device)) or kwargs.get("device") is not None
 
 
+def _is_aside() -> bool:
+    """Whether the current stream is another than the default one; `torch.cuda` looks the two up in
+    Python and makes an object of each, for every copy.
+    """
+    device = torch._C._cuda_getDevice()
+    return torch._C._cuda_getCurrentStream(device) != torch._C._cuda_getDefaultStream(device)
+
+
+def _flag(args: tuple[Any, ...]) -> bool | None:
+    """Whether a copy is to be non-blocking, as it is said by position: the first flag of both
+    `Tensor.to` and `Tensor.cuda`; None where it is not.
+    """
+    return next((each for each in args[1:] if isinstance(each, bool)), None)
+
+
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
     (began, ended), now = live.clock.span("copy"), live.clock.now
@@ -32,10 +47,10 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if torch.cuda.current_stream() != torch.cuda.default_stream():
+        if _is_aside():
             live.copied.aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if live.setup.non_blocking and not any(isinstance(each, bool) for each in args[1:]):
+        if live.setup.non_blocking and _flag(args) is None:
             kwargs["non_blocking"] = True
         if live.pace.away:  # a validation's copies are none of a step's time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
@@ -46,10 +61,12 @@ def _watched(live: Live, name: str) -> Any:
             ended(now())
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
-            live.copied.non_blocking += bool(kwargs.get("non_blocking"))
+            flag = _flag(args)
+            live.copied.non_blocking += bool(kwargs.get("non_blocking") if flag is None else flag)
             # A step more than all else: a buffer that is filled again is seen when it comes again.
             if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
-                live.copied.note(self, live.pace.steps)
+                row = (live.pace.steps, live.forward_begun) if live.discovering else None
+                live.copied.note(self, live.pace.steps, row)
         return moved  # type: ignore[no-any-return]
 
     return copy

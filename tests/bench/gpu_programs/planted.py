@@ -9,6 +9,8 @@ from torch.utils.data import DataLoader, Dataset
 
 FAULTS = ("healthy", "pageable", "slow_loader", "item_free", "item_costly", "tiny_kernels")
 
+CORNERS = ((0, 0), (0, -1), (-1, 0))
+
 
 class Rows(Dataset):
     def __init__(self, count, width, seconds):
@@ -40,7 +42,9 @@ class Whole(Dataset):
 
 
 class Layers(nn.Module):
-    """`looking`: reads a number back from the device behind every layer."""
+    """`looking`: reads numbers back from the device behind every layer: so many that waiting for
+    them costs about what launching the layers' own small kernels does.
+    """
 
     def __init__(self, width, depth, looking):
         super().__init__()
@@ -51,7 +55,9 @@ class Layers(nn.Module):
         for layer in self.layers:
             x = torch.relu(layer(x))
             if self.looking:
-                self.largest = max(self.largest, x.detach()[0, 0].item())
+                seen = x.detach()
+                corners = (seen[row, column].item() for row, column in CORNERS)
+                self.largest = max(self.largest, *corners)
         return x
 
 
