@@ -104,7 +104,7 @@ def test_what_a_cuda_graph_has_overwritten_is_said_in_words(what: str) -> None:
         ("`fused` does not support sparse grad or complex param", "optimizer"),
         ("`_fused_sgd` does not support sparse gradients", "optimizer"),
         (
-            "`fused=True` requires all the params to be floating point Tensors of supported devices",
+            "`fused=True` requires all the params to be floating point Tensors of",
             "optimizer",
         ),
         ("lr as a Tensor is not supported for capturable=False and foreach=True", "optimizer"),
