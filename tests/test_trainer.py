@@ -5,6 +5,7 @@ import os
 import signal
 from collections import namedtuple
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -338,6 +339,92 @@ def test_gradients_of_a_scaler_are_clipped_at_their_own_size(set_up: Any) -> Non
 
     after = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     assert 0 < torch.linalg.vector_norm(after - before) <= 6.01e-3
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_schedule_passes_over_the_step_that_a_scaler_left_out(set_up: Any, fused: bool) -> None:
+    set_up(Setup(precision=Precision(dtype="float16", scaled=True)))
+    weights: list[torch.Tensor] = []
+
+    def overflowing(model: nn.Module, batch: Any) -> torch.Tensor:
+        weights.append(next(model.parameters()).detach().clone())
+        loss = nn.functional.cross_entropy(model(batch[0]), batch[1])
+        return loss * 1e36 if len(weights) == 2 else loss
+
+    model = network()
+    fitted = trainer(
+        model,
+        training_step=overflowing,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1.0, fused=fused),
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+        scheduler_per="step",
+    )
+    fitted.fit(1)
+
+    left_out = [torch.equal(one, other) for one, other in pairwise(weights)]
+    assert left_out == [False, True, False, False, False]
+    assert fitted.optimizer.param_groups[0]["lr"] == 0.5**5
+
+
+@pytest.mark.parametrize(
+    ("fused", "per", "waits"), [(False, "epoch", 0), (False, "step", 0), (True, "step", 6)]
+)
+def test_the_scale_is_waited_for_only_where_nothing_else_tells(
+    set_up: Any, monkeypatch: pytest.MonkeyPatch, fused: bool, per: Any, waits: int
+) -> None:
+    set_up(Setup(precision=Precision(dtype="float16", scaled=True)))
+    model = network()
+    fitted = trainer(
+        model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1.0, fused=fused),
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+        scheduler_per=per,
+    )
+    asked: list[float] = []
+    get_scale = torch.amp.GradScaler.get_scale
+
+    def counted(scaler: torch.amp.GradScaler) -> float:
+        asked.append(get_scale(scaler))
+        return asked[-1]
+
+    monkeypatch.setattr(torch.amp.GradScaler, "get_scale", counted)
+    fitted.fit(1)
+
+    assert len(asked) == waits
+
+
+def test_a_scale_is_compared_with_the_one_that_was_loaded(set_up: Any, tmp_path: Path) -> None:
+    set_up(Setup(precision=Precision(dtype="float16", scaled=True)))
+
+    def halving() -> Trainer:
+        model = network()
+        return trainer(
+            model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=1.0, fused=True),
+            scheduler=lambda optimizer: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+            scheduler_per="step",
+        )
+
+    small = halving()
+    scaler = small._stepper.scaler
+    scaler.load_state_dict(scaler.state_dict() | {"scale": 2.0})  # as after many overflows
+    small.save(tmp_path / "checkpoint.pt")
+    fitted = halving()
+    fitted.load(tmp_path / "checkpoint.pt")
+    fitted.fit(1)
+
+    assert fitted.optimizer.param_groups[0]["lr"] == 0.5**6
+
+
+def test_a_process_that_has_used_the_gpu_is_told_what_comes_too_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+
+    with pytest.warns(UserWarning, match="before it starts"):
+        late = trainer(config={"expandable_segments": True})
+    late.fit(1)  # the environment has it by now: said once
 
 
 def test_a_config_is_read_from_a_file(tmp_path: Path) -> None:

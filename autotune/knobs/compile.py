@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # Seconds of compiling with empty caches: 21 to 68 on two CPU cores, for models from an MLP to a
 # small GPT.
 _COLD_COMPILE_SECONDS = (21, 68)
-# 60 to 212 on an A100, for the models that pytorch-autotune was measured on (its `tuner.py`).
-_MAX_AUTOTUNE_SECONDS = (60, 212)
+# On an A100, for the three models that pytorch-autotune 2.0.0 was measured on (its `tuner.py`).
+_SECONDS_ON_CUDA = {"default": (1, 50), "reduce-overhead": (12, 40), "max-autotune": (60, 212)}
 # Modes that record CUDA graphs.
 _GRAPHS = ("reduce-overhead", "max-autotune")
 # Distinct input shapes: the batch and an incomplete last one. Every other shape would be compiled
@@ -101,7 +101,9 @@ class Compile(Knob):
     def delay_seconds(self, value: Value, profile: Profile) -> float:
         if value == "off":
             return 0.0
-        return fmean(_MAX_AUTOTUNE_SECONDS if value == "max-autotune" else _COLD_COMPILE_SECONDS)
+        if on_cuda(profile) or value == "max-autotune":
+            return fmean(_SECONDS_ON_CUDA[str(value)])
+        return fmean(_COLD_COMPILE_SECONDS)
 
     def is_to_blame(self, reason: str) -> bool:
         return reason.startswith(_COMPILERS) or _OVERWRITTEN in reason

@@ -17,6 +17,7 @@ What it changes
 """
 
 import os
+import warnings
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import on_cuda, percent
@@ -81,9 +82,18 @@ class ExpandableSegments(Knob):
 
 
 def _grow_in_place() -> None:
+    import torch
+
     own = _own()
-    if _SETTING not in own:
-        os.environ[_VARIABLE] = f"{own},{_SETTING}" if own else _SETTING
+    if _SETTING in own:
+        return
+    os.environ[_VARIABLE] = f"{own},{_SETTING}" if own else _SETTING
+    if torch.cuda.is_initialized():
+        warnings.warn(
+            "expandable_segments has no effect: this process has used the GPU already. Set "
+            f"{_VARIABLE}={_SETTING} before it starts",
+            stacklevel=2,
+        )
 
 
 def _own() -> str:

@@ -25,7 +25,12 @@ from autotune.source.edits import Edit, OptimizerArgument
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-_NOT_SPARSE = "does not support sparse gradients"  # what torch says of fused implementations
+# What torch says of gradients and settings that an implementation does not take.
+_REFUSED = (
+    "does not support sparse grad",
+    "`fused=True` requires all the params to be floating point",
+    "as a Tensor is not supported for capturable=False and foreach=True",
+)
 
 
 class Optimizer(Knob):
@@ -64,7 +69,7 @@ class Optimizer(Knob):
         return Expectation(phase="optimizer", log_mean=-gains[str(value)], sd=0.5)
 
     def is_to_blame(self, reason: str) -> bool:
-        return _NOT_SPARSE in reason
+        return any(words in reason for words in _REFUSED)
 
     def read(self, seen: Seen) -> Value:
         optimizer = seen.optimizer

@@ -43,8 +43,9 @@ _VOLTA = (7, 0)
 # logarithms: small models cast more than they multiply.
 _GAINED_ON_A_CPU = 0.15
 
-# What torch's messages call the shorter formats, where one meets an operation without it.
-_SHORT = ("BFloat16", "Half")
+# What torch's messages call the shorter formats, where one meets an operation without it; an
+# operation that autocast refuses itself; weights of the program's own that a GradScaler refuses.
+_SHORT = ("BFloat16", "Half", "unsafe to autocast", "unscale FP16 gradients")
 
 
 class Precision(Knob):

@@ -276,11 +276,14 @@ class Round:
             self._turns.seen[name] = seen
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        if self._losses is not None:
-            turns = self._turns
-            turns.losses[name] += [loss for window in windows for loss in window.losses]
-            skipped = sum(window.skipped_steps for window in windows)
-            turns.skipped[name] = turns.skipped.get(name, 0) + skipped
+        """Losses, and the steps left out among those that are compared."""
+        if self._losses is None:
+            return
+        turns = self._turns
+        for window in windows:
+            if len(turns.losses[name]) < LOSSES_WANTED:
+                turns.skipped[name] = turns.skipped.get(name, 0) + window.skipped_steps
+            turns.losses[name] += window.losses
 
 
 def _steps(windows: Sequence[Window]) -> int:

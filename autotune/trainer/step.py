@@ -45,10 +45,12 @@ class Stepper:
         part_size: int,
     ) -> None:
         scaled = setup.precision is not None and setup.precision.scaled
-        self.stepped = False  # whether the last step was taken: a scaler skips one that overflows
         self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
+        self._scale = self.scaler.get_scale()  # after the last step, where it was asked for
+        self._called = False  # whether the scaler called the optimizer in the last step
         self._model = model
         self._optimizer = optimizer
+        optimizer.register_step_post_hook(self._note_call)
         self._training_step = training_step
         self._setup = setup
         self._device = device
@@ -74,11 +76,30 @@ class Stepper:
         if self._clip_norm is not None:
             self.scaler.unscale_(self._optimizer)
             nn.utils.clip_grad_norm_(self._model.parameters(), self._clip_norm)
-        scale = self.scaler.get_scale()
+        self._called = False
         self.scaler.step(self._optimizer)
         self.scaler.update()
-        self.stepped = self.scaler.get_scale() >= scale
         return sum(losses[1:], start=losses[0]), samples
+
+    def stepped(self) -> bool:
+        """Whether the last step was taken: a scaler leaves out one that overflows. To be asked
+        after each step or never.
+
+        A fused optimizer finds that out on the device, which is waited for; another is not called.
+        """
+        if not getattr(self._optimizer, "_step_supports_amp_scaling", False):
+            return self._called
+        before, self._scale = self._scale, self.scaler.get_scale()
+        return self._scale >= before
+
+    def _note_call(self, *_: Any) -> None:
+        self._called = True
+
+    def load_scaler(self, state: dict[str, Any]) -> None:
+        """Go on from the scale that was saved, where one was."""
+        if state:
+            self.scaler.load_state_dict(state)
+            self._scale = self.scaler.get_scale()
 
     def ahead(self, steps: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """The parts of each step, those of the next one on their way to the device where the Setup

@@ -233,8 +233,7 @@ class Trainer:
         implement(self.optimizer, self._setup)
         if self.scheduler is not None:
             self.scheduler.load_state_dict(state["scheduler"])
-        if state["scaler"]:
-            self._stepper.scaler.load_state_dict(state["scaler"])
+        self._stepper.load_scaler(state["scaler"])
         self._position = Position(**state["position"])
         self._seed = state["seed"]
         set_random_state(state["random"])
@@ -251,7 +250,7 @@ class Trainer:
         for parts in self._stepper.ahead(feed.start(position.epoch, position.step)):
             with interrupts.held():
                 loss, size = self._stepper.step(parts)
-                if self.scheduler is not None and self._per_step and self._stepper.stepped:
+                if self.scheduler is not None and self._per_step and self._stepper.stepped():
                     self.scheduler.step()
                 position.step += 1
                 self._losses.add(loss, size)

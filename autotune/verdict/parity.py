@@ -65,7 +65,8 @@ class Parity:
     `max_relative_loss_difference` is the largest relative difference of the smoothed curves and
     `band` what it may be there; where the curves part, both are of the step at which they exceed
     the band most. `same_training` is None where it cannot be said, and `reason` says why; it also
-    says what differs. `skipped_steps` are those that a GradScaler left out of the tuned training.
+    says what differs. `skipped_steps` are those that a GradScaler left out of the tuned training,
+    as far as it was compared.
     """
 
     same_training: bool | None

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from tests.bench.stopwatch import Timing, mean_and_reach, time_program
 
 EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
 ORIGINAL, TUNED, RIVAL = "original", "autotune", "loadtune"
+NOTHING_DELIVERED = "nothing delivered"  # the outcome of a search that is faster without a patch
 NEEDED = ("PIL", "skimage", "sklearn")  # by the examples
 AGREEMENT = 0.05  # the claimed speed-up may be off by so much
 PRECISE = 0.04  # half of the stopwatch's own interval, as a share: then it has timed enough
@@ -116,7 +117,9 @@ def prepare(example: Example, work: Path) -> Path:
 
 
 def search(example: Example, root: Path, budget: str) -> Claim:
-    """Run `autotune search` as a user would, and apply its patch to a copy of its own."""
+    """Run `autotune search` as a user would, and apply its patch to a copy of its own; where there
+    is none, nothing was delivered and no gain is claimed of it.
+    """
     out = root.parent / "out"
     command = ["search", f"examples/{example.name}.py", "--budget", budget, "--out", str(out)]
     subprocess.run(
@@ -125,14 +128,17 @@ def search(example: Example, root: Path, budget: str) -> Claim:
         cwd=root,
         stdout=subprocess.DEVNULL,
     )
-    claim = Claim.of(json.loads((out / "result.json").read_text()))
-    if claim.outcome == "faster":
-        tuned = _copy(root, TUNED)
-        subprocess.run(["git", "apply", str(out / "tuned.patch")], check=True, cwd=tuned)
+    claim, patch = Claim.of(json.loads((out / "result.json").read_text())), out / "tuned.patch"
+    if claim.outcome != "faster":
+        return claim
+    if not patch.exists():
+        return replace(claim, outcome=NOTHING_DELIVERED, speedup=1.0, interval=(1.0, 1.0))
+    subprocess.run(["git", "apply", str(patch)], check=True, cwd=copy_of(root, TUNED))
     return claim
 
 
-def _copy(root: Path, name: str) -> Path:
+def copy_of(root: Path, name: str) -> Path:
+    """All of `root`, beside it."""
     return Path(shutil.copytree(root, root.parent / name, symlinks=True))
 
 
@@ -153,7 +159,7 @@ def contest(
     search_seconds = time.perf_counter() - began
     if loadtune:
         _say(f"{example.name}: loadtune tune")
-    answer = rival.tune(loadtune, example, _copy(root, RIVAL)) if loadtune else None
+    answer = rival.tune(loadtune, example, copy_of(root, RIVAL)) if loadtune else None
     programs = {ORIGINAL: root / "examples" / example.original}
     if claim.outcome == "faster":
         programs[TUNED] = work / TUNED / "examples" / example.tuned

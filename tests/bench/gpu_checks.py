@@ -28,7 +28,7 @@ def overhead(setting: Setting) -> dict[str, Any]:
     loops: dict[str, Any] = {}
     for name, (width, depth) in LOOPS.items():
         size = (16, 2) if setting.rehearse else (width, depth)
-        rounds, steps = (2, 5) if setting.rehearse else (20, STEPS)
+        rounds, steps = (2, 5) if setting.rehearse else (10, STEPS)
         seconds: dict[str, list[float]] = {"plain": [], "profile": [], "turns": []}
         for number in range(rounds):
             windows = [RunWindow(seconds=0.0, steps=STEPS_OF_A_WINDOW)] * 10
@@ -75,10 +75,12 @@ def _step_seconds(width: int, depth: int, steps: int) -> float:
 
 @lru_cache
 def _rows(width: int) -> Any:
+    """Pinned once: copied as they are, they would take a good part of a step, and hide the rest."""
     import torch
     from torch.utils.data import TensorDataset
 
-    return TensorDataset(torch.randn(4 * width, width))
+    rows = torch.randn(4 * width, width)
+    return TensorDataset(rows.pin_memory() if torch.cuda.is_available() else rows)
 
 
 class _Stretches:
@@ -158,8 +160,8 @@ def train(precision: str, seeds: int, given: list[str]) -> list[float]:
 
 UNITS = (
     Unit(part="parity", name="parity", seconds=90, measure=parity),
-    # 38,400 steps, of about 5 ms each.
-    Unit(part="overhead", name="overhead", seconds=190, measure=partial(apart, overhead)),
+    # 19,200 steps, of about 5 ms each.
+    Unit(part="overhead", name="overhead", seconds=150, measure=partial(apart, overhead)),
 )
 
 if __name__ == "__main__":

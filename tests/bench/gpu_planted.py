@@ -48,7 +48,7 @@ def diagnose(fault: str, setting: Setting) -> dict[str, Any]:
     """Profile the program with `fault`, as a user would."""
     program, out = setting.work / "planted.py", setting.work / "out"
     program.write_text((PROGRAMS / "planted.py").read_text())
-    budget, scale = ("4s", "1") if setting.rehearse else ("40s", "8")
+    budget, scale = ("4s", "1") if setting.rehearse else ("20s", "8")
     subprocess.run(
         [
             *(sys.executable, "-m", "autotune", "profile", str(program), "--budget", budget),
@@ -73,7 +73,7 @@ def _unit(fault: str) -> Unit:
     return Unit(
         part="planted",
         name=f"planted-{fault}",
-        seconds=45,
+        seconds=28,
         measure=lambda setting: diagnose(fault, setting),
     )
 

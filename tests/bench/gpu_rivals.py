@@ -1,29 +1,37 @@
-"""autotune against pytorch-autotune 2.0.0 on its three workloads, and against loadtune 0.3.0 on
-JPEG files: whole fresh processes with their real loaders, by one stopwatch.
+"""autotune against pytorch-autotune 2.0.0 on its three workloads: whole fresh processes with their
+real loaders, by one stopwatch.
 
 pytorch-autotune is used as its README says: its `autotune()` gets the model and a batch, and its
 `step` trains. Its first run searches and keeps its answer in its cache; the runs that are timed
 take it from there. Its baseline is "PyTorch-default fp32 eager", which the programs here are.
+
+Each workload is three measurements: its search, then autotune's, whose budget goes by what the
+rival's took, then the runs in turns of what the two hand back.
 """
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import delivered, rival
-from tests.bench.contestants import EXAMPLES, Example
+from tests.bench import delivered
+from tests.bench.contestants import Example
 from tests.bench.delivered import ORIGINAL, TUNED
 from tests.bench.gpu_unit import PROGRAMS, RIVAL, Setting, Unit
 from tests.bench.stopwatch import Lines
 
 PACKAGE = "pytorch-autotune==2.0.0"
 CACHE = "PYTORCH_AUTOTUNE_CACHE"
+# autotune is to take half of the rival's time at most, all in all: its budget is a little less, and
+# less by what it takes to start and to end. In less than the least it finds nothing.
+SHARE_OF_ITS_SEARCH, START_SECONDS, LEAST_BUDGET_SECONDS = 0.45, 30.0, 60.0
 _STEP = """\
             optimizer.zero_grad()
             loss = loss_of(model(inputs), labels)
@@ -60,6 +68,13 @@ class Workload:
     batch: int
     steps: int
     warm_steps: int
+    rounds: int
+    turns_seconds: float
+
+    @property
+    def measurement(self) -> str:
+        """What the runs in turns are called; the searches before them are called after it."""
+        return f"rivals-{self.name}"
 
     def text(self, rehearse: bool) -> str:
         """The program as it is."""
@@ -93,64 +108,117 @@ WORKLOADS = (
         batch=64,
         steps=500,
         warm_steps=200,
+        rounds=1,
+        turns_seconds=100,
     ),
     Workload(
         name="resnet18",
         program="images",
         sizes=(_IMAGES, "DEPTH, PIXELS, BATCH, PICTURES, WORKERS = 18, 32, 128, 32768, 8"),
         batch=128,
-        steps=1500,
-        warm_steps=500,
+        steps=1000,
+        warm_steps=300,
+        rounds=2,
+        turns_seconds=110,
     ),
     Workload(
         name="transformer",
         program="tokens",
         sizes=(_TOKENS, _TOKENS),
         batch=32,
-        steps=1500,
-        warm_steps=500,
+        steps=1000,
+        warm_steps=300,
+        rounds=2,
+        turns_seconds=110,
     ),
 )
 
 
-def contest(workload: Workload, setting: Setting) -> dict[str, Any]:
-    """Let both tune `workload`, then time what each hands back: no more rounds than were asked for,
-    so that it takes no longer than a go.
+def theirs(workload: Workload, setting: Setting) -> dict[str, Any]:
+    """What pytorch-autotune's search says and takes, and the cache that it keeps its answer in."""
+    packages, cache = setting.work / "empty", setting.work / "cache.json"
+    install(packages)
+    program = setting.work / "program.py"
+    budget = 10 if setting.rehearse else setting.rival_budget
+    program.write_text(with_rival(workload.text(setting.rehearse), budget))
+    with _cache(cache):
+        facts = search_by_it(program, packages)
+    return {**facts, "budget": budget, "cache": json.loads(cache.read_text())}
+
+
+def ours(workload: Workload, setting: Setting) -> dict[str, Any]:
+    """What autotune's search says, takes, and hands back."""
+    example = workload.example(setting.rehearse)
+    original = _original(workload, setting)
+    return search_by_us(example, original.parents[1], budget_beside(workload, setting))
+
+
+def budget_beside(workload: Workload, setting: Setting) -> str:
+    """The budget with which the whole search stays within half of what the rival's took."""
+    if setting.budget:
+        return setting.budget
+    its = setting.needed(f"{workload.measurement}-theirs")["wall_seconds"]
+    seconds = max(LEAST_BUDGET_SECONDS, SHARE_OF_ITS_SEARCH * its - START_SECONDS)
+    return f"{seconds:.0f}s"
+
+
+def search_by_us(example: Example, root: Path, budget: str) -> dict[str, Any]:
+    """A whole search as a user sees it; with the program as its patch leaves it, if it has one."""
+    began = time.perf_counter()
+    claim = delivered.search(example, root, budget)
+    wall_seconds = time.perf_counter() - began
+    tuned = root.parent / TUNED / "examples" / example.tuned
+    return {
+        "claim": asdict(claim),
+        "budget": budget,
+        "wall_seconds": wall_seconds,
+        "tuned": tuned.read_text() if tuned.exists() else None,
+        "result": json.loads((root.parent / "out" / "result.json").read_text()),
+    }
+
+
+def turns(workload: Workload, setting: Setting) -> dict[str, Any]:
+    """Whole runs of the program as it is and of what both searches hand back: no more rounds than
+    were asked for, so that they take no longer than a go.
     """
     example, packages = workload.example(setting.rehearse), setting.work / "empty"
+    own = setting.needed(f"{workload.measurement}-ours")["tuned"]
+    its = setting.needed(f"{workload.measurement}-theirs")
     install(packages)
-    original = setting.work / ORIGINAL / "examples" / example.original
-    original.parent.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", str(original.parents[1])], check=True)
-    original.write_text(workload.text(setting.rehearse))
-    began = time.perf_counter()
-    claim = delivered.search(example, original.parents[1], setting.budget)
-    facts: dict[str, Any] = {
-        "claim": asdict(claim),
-        "search_seconds": time.perf_counter() - began,
-        "rounds": setting.rounds,
-    }
+    original = _original(workload, setting)
     programs = {ORIGINAL: original}
-    if claim.outcome == "faster":
-        programs[TUNED] = setting.work / TUNED / "examples" / example.tuned
-    programs[RIVAL] = setting.work / RIVAL / "examples" / example.original
-    programs[RIVAL].parent.mkdir(parents=True)
-    programs[RIVAL].write_text(
-        with_rival(original.read_text(), 10 if setting.rehearse else setting.rival_budget)
-    )
-    with _cache(setting.work / "cache.json"):
-        facts["pytorch_autotune"] = search_by_it(programs[RIVAL], packages)
-        timings = delivered.take_turns(
-            example, programs, setting.rounds, setting.work, most_rounds=setting.rounds
-        )
+    if own:
+        programs[TUNED] = written(own, setting.work / TUNED / "examples" / example.tuned)
+    text = with_rival(original.read_text(), its["budget"])
+    programs[RIVAL] = written(text, setting.work / RIVAL / "examples" / example.original)
+    cache = written(json.dumps(its["cache"]), setting.work / "cache.json")
+    rounds = setting.rounds or workload.rounds
+    with _cache(cache):
+        timings = delivered.take_turns(example, programs, rounds, setting.work, most_rounds=rounds)
     warm = example.lines.warm_samples
     return {
-        **facts,
+        "rounds": rounds,
         "samples_per_second": {
             name: [run.rate(warm) for run in runs] for name, runs in timings.items()
         },
         "runs": {name: [asdict(run) for run in runs] for name, runs in timings.items()},
     }
+
+
+def _original(workload: Workload, setting: Setting) -> Path:
+    """The program as it is, under version control."""
+    root = setting.work / ORIGINAL
+    example = workload.example(setting.rehearse)
+    original = written(workload.text(setting.rehearse), root / "examples" / example.original)
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return original
+
+
+def written(text: str, path: Path) -> Path:
+    """`path`, with `text` in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
 
 
 def install(folder: Path) -> None:
@@ -204,37 +272,31 @@ def _cache(path: Path) -> Iterator[None]:
         del os.environ[CACHE]
 
 
-def against_loadtune(setting: Setting) -> dict[str, Any]:
-    """The JPEG example, which loads in its own process: `tests.bench.delivered`'s contest."""
-    photos = next(example for example in EXAMPLES if example.name == "photos")
-    epochs = "2" if setting.rehearse else "12"
-    loadtune = rival.install(setting.work / "loadtune-venv")
-    return delivered.contest(
-        replace(photos, arguments=("--epochs", epochs)),
-        setting.work,
-        rounds=setting.rounds,
-        most_rounds=setting.rounds,
-        budget=setting.budget,
-        loadtune=loadtune,
-    )
-
-
 def _replaced(text: str, old: str, new: str) -> str:
     if text.count(old) != 1:
         raise ValueError(f"the program has {old!r} {text.count(old)} times, and not once")
     return text.replace(old, new)
 
 
-def _unit(workload: Workload) -> Unit:
-    return Unit(
-        part="rivals",
-        name=f"rivals-{workload.name}",
-        seconds=400,
-        measure=lambda setting: contest(workload, setting),
+def _units(workload: Workload) -> tuple[Unit, ...]:
+    name = workload.measurement
+    return (
+        Unit(part="rivals", name=f"{name}-theirs", seconds=110, measure=partial(theirs, workload)),
+        Unit(
+            part="rivals",
+            name=f"{name}-ours",
+            seconds=90,
+            measure=partial(ours, workload),
+            needs=(f"{name}-theirs",),
+        ),
+        Unit(
+            part="rivals",
+            name=name,
+            seconds=workload.turns_seconds,
+            measure=partial(turns, workload),
+            needs=(f"{name}-theirs", f"{name}-ours"),
+        ),
     )
 
 
-UNITS = (
-    *(_unit(workload) for workload in WORKLOADS),
-    Unit(part="rivals", name="rivals-jpeg", seconds=240, measure=against_loadtune),
-)
+UNITS = tuple(unit for workload in WORKLOADS for unit in _units(workload))

@@ -1,5 +1,6 @@
-"""One measurement of the GPU's bench, and how it is to be made."""
+"""One measurement of the GPU's bench, how it is to be made, and where its answer is kept."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,18 +15,57 @@ RIVAL = "pytorch-autotune"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How measurements are made; a rehearsal only runs the code, with sizes that mean nothing."""
+    """How measurements are made; a rehearsal only runs the code, with sizes that mean nothing.
+
+    Attributes:
+        rounds: runs of each contestant; None takes as many as each workload is meant for.
+        budget: of each search of autotune's; None goes by what the rival's took.
+        rival_budget: of pytorch-autotune's searches: "fast", "balanced" or "max".
+        work: a folder to work in, gone afterwards.
+        results: the folder of the answers.
+    """
 
     rehearse: bool = False
     fresh: bool = False
-    rounds: int = 1
-    budget: str = "60s"
+    rounds: int | None = None
+    budget: str | None = None
     rival_budget: str = "fast"
     work: Path = field(default_factory=Path)
+    results: Path = field(default_factory=Path)
 
-    def within(self, folder: Path) -> "Setting":
-        """The same, with `folder` to work in."""
-        return replace(self, work=folder)
+    def within(self, work: Path, results: Path) -> "Setting":
+        """The same, with these folders."""
+        return replace(self, work=work, results=results)
+
+    def path(self, name: str) -> Path:
+        """The file of the measurement `name`."""
+        return self.results / f"{name}.json"
+
+    def measured(self, name: str) -> dict[str, Any] | None:
+        """What the measurement `name` gave; None where it has not been made, or only rehearsed."""
+        if not self.path(name).exists():
+            return None
+        document = json.loads(self.path(name).read_text())
+        if "rehearsal" in document and not self.rehearse:
+            return None
+        measured: dict[str, Any] | None = document.get("measured")
+        return measured
+
+    def needed(self, name: str) -> dict[str, Any]:
+        """As `measured`, of what the one that is being made needs.
+
+        Raises:
+            RuntimeError: it has not been made.
+        """
+        measured = self.measured(name)
+        if measured is None:
+            raise RuntimeError(f"{name} has not been measured")
+        return measured
+
+    def has_failed(self, name: str) -> bool:
+        """Whether the measurement `name` was begun, and failed."""
+        path = self.path(name)
+        return path.exists() and "failed" in json.loads(path.read_text())
 
 
 def apart(measure: Callable[[Setting], dict[str, Any]], setting: Setting) -> dict[str, Any]:
@@ -36,11 +76,15 @@ def apart(measure: Callable[[Setting], dict[str, Any]], setting: Setting) -> dic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A measurement with a file of its own; `seconds` is about what it takes on a GPU, an
-    estimate.
+    """A measurement with a file of its own.
+
+    Attributes:
+        seconds: about what it takes on a GPU; an estimate.
+        needs: the measurements whose answers it starts from.
     """
 
     part: str
     name: str
     seconds: float
     measure: Callable[[Setting], dict[str, Any]]
+    needs: tuple[str, ...] = ()

@@ -1,9 +1,10 @@
 """loadtune 0.3.0 (https://pypi.org/project/loadtune/), used as its README says: a workload file is
 written for the program, `loadtune tune --apply` is run on it, and what it writes is taken up.
 
-By default it measures each configuration once, with 100 steps, in one round; here three times with
-60 steps, of which it takes the median, and in a second round from the best of the first, where it
-also tries what it only tries beside workers: the best that its options allow on a CPU.
+By default it measures each configuration once, with 100 steps, in one round (`DEFAULTS`). With
+`OPTIONS` it does so three times with 60 steps, of which it takes the median, and in a second round
+from the best of the first, where it also tries what it only tries beside workers: the best that its
+options allow on a CPU.
 """
 
 import json
@@ -12,14 +13,17 @@ import subprocess
 import sysconfig
 import time
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.bench.contestants import Example
+from tests.bench.stopwatch import ended
 
 PACKAGE = "loadtune==0.3.0"
-OPTIONS = ("--steps", "60", "--repeats", "3", "--max-rounds", "2", "--no-plots", "--apply")
+DEFAULTS = ("--no-plots", "--apply")
+OPTIONS = ("--steps", "60", "--repeats", "3", "--max-rounds", "2", *DEFAULTS)
 SNIPPET = "loadtune_apply.py"
 LIMIT_SECONDS = 1800
 _LINES_KEPT = 12
@@ -80,16 +84,25 @@ def install(folder: Path) -> Path:
     return python
 
 
-def tune(python: Path, example: Example, root: Path) -> Answer:
-    """Let loadtune tune `example` in the copy `root`, and write its answer into the copy."""
+def tune(
+    python: Path,
+    example: Example,
+    root: Path,
+    *,
+    options: Sequence[str] = OPTIONS,
+    limit_seconds: float = LIMIT_SECONDS,
+) -> Answer:
+    """Let loadtune tune `example` in the copy `root`, and write its answer into the copy; what
+    takes longer than `limit_seconds` finds nothing.
+    """
     folder = root / "examples"
-    refusal = _loadtune(python, root, [str(folder / example.original), "--steps", "1"])
+    words = [str(folder / example.original), "--steps", "1"]
+    refusal = _loadtune(python, root, words, limit_seconds)
     unmodified = refusal[0].strip().splitlines()[-1] if refusal[1] else "accepted"
     workload, raw = folder / f"{example.name}_workload.py", root / "loadtune.json"
     workload.write_text(example.workload)
-    said, failed, seconds = _loadtune(
-        python, root, [str(workload), *OPTIONS, "--save-raw", str(raw)]
-    )
+    words = [str(workload), *options, "--save-raw", str(raw)]
+    said, failed, seconds = _loadtune(python, root, words, limit_seconds)
     facts = json.loads(raw.read_text()) if raw.exists() else {}
     snippet = folder / SNIPPET
     answer = Answer(
@@ -102,23 +115,27 @@ def tune(python: Path, example: Example, root: Path) -> Answer:
     return adopted(answer, example, folder) if answer.found else answer
 
 
-def _loadtune(python: Path, root: Path, words: list[str]) -> tuple[str, bool, float]:
+def _loadtune(
+    python: Path, root: Path, words: list[str], limit_seconds: float
+) -> tuple[str, bool, float]:
     """What it printed, whether it failed, and the seconds that it took."""
     began = time.perf_counter()
-    try:
-        ran = subprocess.run(
-            [python, "-m", "loadtune.cli", "tune", *words, "--out", str(root / "report.md")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            cwd=root,
-            timeout=LIMIT_SECONDS,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        )
-    except subprocess.TimeoutExpired:
-        return f"took longer than {LIMIT_SECONDS} s", True, LIMIT_SECONDS
-    return ran.stdout, bool(ran.returncode), time.perf_counter() - began
+    process = subprocess.Popen(
+        [python, "-m", "loadtune.cli", "tune", *words, "--out", str(root / "report.md")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=root,
+        start_new_session=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )
+    with ended(process):
+        try:
+            said, _ = process.communicate(timeout=limit_seconds)
+        except subprocess.TimeoutExpired as late:
+            said = (late.stdout or b"").decode(errors="replace")
+            return f"{said}\ntook longer than {limit_seconds:.0f} s", True, limit_seconds
+    return said, bool(process.returncode), time.perf_counter() - began
 
 
 def adopted(answer: Answer, example: Example, folder: Path) -> Answer:

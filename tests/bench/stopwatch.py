@@ -112,7 +112,7 @@ def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: P
         env={**os.environ, "PYTHONPATH": str(empty)},
         start_new_session=True,
     )
-    with _ended(process):
+    with ended(process):
         assert process.stdout is not None
         samples = 0
         for line in process.stdout:
@@ -154,8 +154,8 @@ def _children_seconds() -> float:
 
 
 @contextlib.contextmanager
-def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Whatever happens, Ctrl-C too, nothing of `process` is left."""
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Whatever happens, Ctrl-C too, nothing is left of `process`, which leads its own group."""
     try:
         yield
     finally:

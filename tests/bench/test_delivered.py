@@ -1,5 +1,9 @@
+import json
+from pathlib import Path
+
 import pytest
 
+from tests.bench import delivered
 from tests.bench.contestants import EXAMPLES
 from tests.bench.delivered import ORIGINAL, RIVAL, TUNED, Claim, compare, summary
 from tests.bench.rival import Answer
@@ -38,6 +42,18 @@ def test_the_claim_is_that_of_what_was_handed_back():
 
 def test_who_finds_nothing_claims_no_gain():
     assert Claim.of(result("no_gain", {"speedup": RATIO})).speedup == 1.0
+
+
+def test_who_is_faster_without_a_patch_delivers_nothing(tmp_path, monkeypatch):
+    def run(command, **_):
+        out = Path(command[command.index("--out") + 1])
+        out.mkdir()
+        (out / "result.json").write_text(json.dumps(result()))
+
+    monkeypatch.setattr(delivered.subprocess, "run", run)
+    claim = delivered.search(PHOTOS, tmp_path / ORIGINAL, "60s")
+    assert (claim.outcome, claim.speedup) == (delivered.NOTHING_DELIVERED, 1.0)
+    assert compare(PHOTOS, claim, None, {ORIGINAL: runs(100)})["claim_holds"] is None
 
 
 def test_a_claim_holds_within_five_percent_of_the_stopwatch():

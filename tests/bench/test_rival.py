@@ -1,11 +1,12 @@
 import ast
 from pathlib import Path
 
+import psutil
 import pytest
 
 from autotune.workload.target import load_target
 from tests.bench.contestants import EXAMPLES, Example
-from tests.bench.rival import SNIPPET, Answer, adopted
+from tests.bench.rival import DEFAULTS, SNIPPET, Answer, adopted, tune
 
 EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
 ANSWER = Answer(found=True, said="[loadtune] best overall: workers=2, persistent — 1.31x baseline")
@@ -50,3 +51,15 @@ def test_a_program_that_cannot_take_its_settings_is_an_error(tmp_path):
     program.write_text("print('another program')")
     with pytest.raises(ValueError, match=r"photos\.py has no"):
         adopted(ANSWER, EXAMPLES[0], tmp_path)
+
+
+def test_a_search_that_takes_too_long_is_ended_with_its_trials(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho trial 1 of 6\nsleep 99 &\necho $! > pid\nwait\n")
+    python.chmod(0o755)
+    (tmp_path / "examples").mkdir()
+    answer = tune(python, EXAMPLES[0], tmp_path, options=DEFAULTS, limit_seconds=0.5)
+    assert not answer.found
+    assert answer.said == "trial 1 of 6\n\ntook longer than 0 s"
+    trial = int((tmp_path / "pid").read_text())
+    assert not psutil.pid_exists(trial) or psutil.Process(trial).status() == psutil.STATUS_ZOMBIE

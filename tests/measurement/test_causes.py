@@ -93,6 +93,28 @@ def test_what_a_cuda_graph_has_overwritten_is_said_in_words(what: str) -> None:
     assert blamed(config, f"RuntimeError: {said}") == {"compile": "reduce-overhead"}
 
 
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        (
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.",
+            "precision",
+        ),
+        ("Attempting to unscale FP16 gradients.", "precision"),
+        ("`fused` does not support sparse grad or complex param", "optimizer"),
+        ("`_fused_sgd` does not support sparse gradients", "optimizer"),
+        (
+            "`fused=True` requires all the params to be floating point Tensors of",
+            "optimizer",
+        ),
+        ("lr as a Tensor is not supported for capturable=False and foreach=True", "optimizer"),
+    ],
+)
+def test_what_torch_refuses_to_a_setting_is_blamed_on_it(said: str, name: str) -> None:
+    config: Config = {"precision": "fp16", "optimizer": "fused", "num_workers": 2}
+    assert blamed(config, f"RuntimeError: {said}") == {name: config[name]}
+
+
 def ended_by(start: Start, message: str) -> RunEnded:
     text = PLAIN.replace("optimizer.step()", f"raise RuntimeError({message!r})", 1)
     assert text != PLAIN

@@ -12,7 +12,7 @@ import pytest
 from autotune.measurement import rounds
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.bursts import LONGEST_TURN_SECONDS
-from autotune.measurement.losses import LOSSES_NEEDED, LossSeconds
+from autotune.measurement.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
@@ -37,6 +37,7 @@ class FakeRun:
     windows_per_epoch: int = 10**6
     ends_after: int = 10**6
     ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
+    skips: int = 0  # steps that a GradScaler leaves out of each window
     log: list[str] = field(default_factory=list)
     asked: list[float] = field(default_factory=list)
 
@@ -53,6 +54,7 @@ class FakeRun:
             steps=count,
             samples=self.batch * count,
             seconds=spent,
+            skipped_steps=self.skips,
             losses=(1.0,) * count,
         )
 
@@ -102,6 +104,14 @@ def test_each_takes_as_many_turns_and_is_paused_and_killed():
         assert run.log[-1] == "kill"
         assert run.log.count("pause") >= 5
     assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
+
+
+def test_steps_left_out_after_the_last_loss_compared_are_no_allowance():
+    slow, fast = FakeRun(skips=1), FakeRun(rate=10_000, skips=1)
+    turns = taken(slow, fast)
+    assert len(turns.losses["tuned"]) > 2 * LOSSES_WANTED
+    compared = math.ceil(LOSSES_WANTED / (TURN_SECONDS * fast.rate / 10))
+    assert turns.skipped["tuned"] <= compared + 1 < len(fast.asked)
 
 
 def test_a_turn_in_which_the_device_was_shared_counts_for_no_one(monkeypatch):
