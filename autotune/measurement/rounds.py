@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 TURN_STEPS = 2
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
-# What ended while it warmed up takes no other contestant more of its warm-ups than so many.
+# Where one ended while it warmed up, the time of so many warm-ups is another's for as many steps.
 MOST_WARM_UPS = 10
 # Of the others' doing, perhaps: what they hold, and while it enters, a port or a file of theirs.
 _MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
