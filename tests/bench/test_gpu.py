@@ -157,6 +157,27 @@ class TestGoes:
         measure((unit("a", forget),), REHEARSAL, tmp_path, 60)
         assert not Path(f"/proc/{read(tmp_path / 'a.json')['measured']['pid']}").exists()
 
+    def test_an_interrupt_keeps_what_there_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(setting: Setting) -> dict[str, Any]:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(gpu, "UNITS", (unit("a"), unit("b", interrupt), unit("c")))
+        assert gpu.main(["--rehearse", "--out", str(tmp_path)]) == gpu.INTERRUPTED
+        assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+    def test_the_rows_that_are_copied_each_step_are_pinned_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pinned: list[torch.Tensor] = []
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.Tensor, "pin_memory", lambda rows: pinned.append(rows) or rows)
+        gpu_checks._rows.cache_clear()
+        rows = gpu_checks._rows(3)
+        assert gpu_checks._rows(3) is rows and len(pinned) == 1
+        gpu_checks._rows.cache_clear()
+
     def test_all_of_it_fits_a_few_goes(self) -> None:
         assert sum(unit.seconds for unit in gpu.UNITS) < 1700
         assert max(unit.seconds for unit in gpu.UNITS) < 300
