@@ -229,7 +229,7 @@ def test_time_that_no_phase_accounts_for_is_said_plainly():
     found = first(phases=phases, ceilings=ceilings())
     assert found.bottleneck == Bottleneck.HOST
     assert found.severity == "critical"
-    assert found.headline.startswith("Runs its own Python 28 % of each step")
+    assert found.headline.startswith("Runs other code of its own 28 % of each step")
 
 
 def test_a_model_that_is_called_without_gradients_in_every_step_is_not_called_logging():
@@ -240,7 +240,7 @@ def test_a_model_that_is_called_without_gradients_in_every_step_is_not_called_lo
     assert found.max_gain == pytest.approx(1 / 0.7)
     little = replace(window, gradless_seconds=0.1)
     found = first(phases=phases, ceilings=ceilings(), windows=(little,))
-    assert found.headline.startswith("Runs its own Python 38 %")
+    assert found.headline.startswith("Runs other code of its own 38 %")
 
 
 def test_a_wait_for_the_step_before_is_no_gain_of_evaluating_less():

@@ -173,7 +173,7 @@ def test_kernels_between_the_phases_are_no_python(late: float, told: str) -> Non
     finding = found(profile).get(Bottleneck.HOST)
     assert (finding is not None) == bool(told)
     if finding:
-        assert finding.headline.startswith(f"Runs its own Python {told} of")
+        assert finding.headline.startswith(f"Runs other code of its own {told} of")
 
 
 def test_a_model_that_is_called_without_gradients_keeps_the_device_busy() -> None:

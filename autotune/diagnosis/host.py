@@ -35,11 +35,17 @@ def own_python(profile: Profile) -> Finding | None:
         )
         share = gradless
     elif profile.seen.loader is None:
-        what = f"Prepares batches itself or runs other Python {percent(share)} of each step"
-        evidence = "The program draws no batches from a DataLoader; this is the time outside "
+        what = f"Prepares batches or runs other code of its own {percent(share)} of each step"
+        evidence = (
+            "The program draws no batches from a DataLoader; this is the time, parts of the model "
+            "that are called by themselves among it, outside "
+        )
     else:
-        what = f"Runs its own Python {percent(share)} of each step"
-        evidence = "Logging, metrics, schedulers and the like: the time outside loading, copies, "
+        what = f"Runs other code of its own {percent(share)} of each step"
+        evidence = (
+            "Parts of the model that are called by themselves, logging, metrics, schedulers and "
+            "the like: the time outside loading, copies, "
+        )
     return Finding(
         bottleneck=Bottleneck.HOST,
         severity=grade,
