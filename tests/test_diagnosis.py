@@ -219,7 +219,7 @@ def test_a_program_without_a_loader_that_prepares_its_batches_slowly_hears_so():
     found = first(phases=phases, ceilings=ceilings(), seen=builders.seen(loader=None))
     assert found.bottleneck == Bottleneck.HOST
     assert found.headline == (
-        "Prepares batches itself or runs other Python 46 % of each step; "
+        "Prepares batches or runs other code of its own 46 % of each step; "
         "without that it can gain up to 1.85×."
     )
 
