@@ -55,7 +55,8 @@ def _apart(
         why = "the loss is a sum over its batch, not a mean"
     else:
         why = "its loss or a layer depends on the batch as a whole, or draws its own random numbers"
+    gradients, loss = (f"{100 * each:.1f} %" for each in (apart, max(shares, default=0.0)))
     return (
-        f"a batch trained in {parts} parts is another step: its gradients lie {apart:.1%} apart, "
-        f"and its loss {max(shares, default=0.0):.1%}; {why}"
+        f"a batch trained in {parts} parts is another step: its gradients lie {gradients} apart, "
+        f"and its loss {loss}; {why}"
     )

@@ -206,7 +206,8 @@ def _judge(
             f"{_STEP}{step} has another loss, where the settings promise the same numbers.",
         )
     if largest > band:
-        return False, f"{_PART} by {largest:.1%}, where noise explains {band:.1%}."
+        parted, explained = f"{100 * largest:.1f} %", f"{100 * band:.1f} %"
+        return False, f"{_PART} by {parted}, where noise explains {explained}."
     if (times := _scatter_ratio(first, second)) is not None:
         return (
             False,

@@ -96,7 +96,7 @@ def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
-    reason = "The losses part by 28.0%, where noise explains 24.5%."
+    reason = "The losses part by 28.0 %, where noise explains 24.5 %."
     parted = builders.parity(same_training=False, steps=90, reason=reason)
     exact = builders.parity(same_training=False, steps=90, reason="Step 2 has another loss.")
     scattered = builders.parity(same_training=False, steps=90, reason="The loss scatters 2 times.")
