@@ -74,7 +74,9 @@ def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> 
         command=_command(target, text, launcher),
         environment=environ,
         summary=f"{Path(target.path).name} {_how(result, settings)}",
-        warning=_warning(target, text) if settings and changed and (text or not written) else "",
+        warning=_warning(target, text)
+        if settings and changed and (text or not written)
+        else _away(target),
     )
 
 
@@ -137,6 +139,16 @@ def _how(result: Result, settings: Config) -> str:
     if result.verdict.is_undecided:
         return "as it is: its search could not tell whether anything is faster"
     return "as it is: there was nothing to gain"
+
+
+def _away(target: Target) -> str:
+    """That it runs elsewhere than it lies; "" where it does not, or is a module."""
+    folder, here = Path(target.path).resolve().parent, Path.cwd()
+    if target.module or folder.is_relative_to(here) or here.is_relative_to(folder):
+        return ""
+    return (
+        f"{Path(target.path).name} lies in {folder}, and is run here: its paths are looked for here"
+    )
 
 
 def _warning(target: Target, text: Path | None) -> str:

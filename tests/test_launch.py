@@ -19,7 +19,8 @@ from tests.injection.programs import LOADER_LINE, PLAIN, TUNED, searched
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "train.py"
 
 
@@ -109,6 +110,18 @@ def test_a_source_that_has_changed_is_said_and_runs(script: Path) -> None:
 
     assert launch.warning == CHANGED.format("train.py")
     assert told(launch) == TUNED
+
+
+def test_a_program_that_runs_elsewhere_than_it_lies_is_told_so(
+    script: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = searched(script, PLAIN, TUNED)
+    (script.parent / "below").mkdir()
+    monkeypatch.chdir(script.parent / "below")
+    assert prepare(out).warning == ""
+
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert f"train.py lies in {script.parent}" in prepare(out).warning
 
 
 def test_what_an_applied_patch_has_written_is_not_put_in_again(script: Path) -> None:

@@ -54,6 +54,12 @@ class PersistentWorkers(Knob):
                 "that live on would not see it",
                 impossible=True,
             )
+        if loader.reseeded:
+            return Skip(
+                reason="its worker_init_fn seeds the workers alike in every epoch: those that live "
+                "on would go on to other samples",
+                impossible=True,
+            )
         if loader.nested:
             return Skip(
                 reason="the loader is begun again while a loop goes over it: with workers that "

@@ -14,6 +14,7 @@ _WITHOUT_GRADIENTS = frozenset({"no_grad", "set_grad_enabled", "inference_mode"}
 _CALLED = ("forward", "__call__")  # what runs of a class whose name is called
 # What is called of a loss that is there already.
 _REDUCING = frozenset({"float", "item", "len", "mean", "scale", "stack", "sum", "values"})
+_VALUES = frozenset({"item", "detach"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,25 @@ def _only_clears(statement: ast.stmt) -> bool:
     return is_zero_grad(statement)
 
 
+def _only_reads(statement: ast.stmt, losses: set[str]) -> bool:
+    """Whether `statement` is a call, not of a loss's own method, that has of `losses` no more than
+    their values: `history.append(loss.item())`.
+    """
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        return False
+    call = statement.value
+    taken = {
+        read.func.value
+        for read in calls_in(call)
+        if read is not call
+        and isinstance(read.func, ast.Attribute)
+        and read.func.attr in _VALUES
+        and isinstance(read.func.value, ast.Name)
+    }
+    named = (at for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in losses)
+    return set(named) <= taken
+
+
 def backwards_in_loop(backward: Call) -> list[ast.Call]:
     """The calls of a `backward` in the innermost loop round it, or in its function."""
     script = backward.script
@@ -227,7 +247,8 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
     for statement in inner[: inner.index(holder)]:
         block = script.block(statement)
         before = block[: block.index(statement)]
-        if not all(map(_only_clears, before)):
+        losses = names_in(receiver_of(backward))
+        if not all(_only_clears(at) or _only_reads(at, losses) for at in before):
             raise backward.refusal("the loss is computed on in the block of backward", hand_step)
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)

@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 
 from autotune.workload.blocks import from_an_end, repeated_blocks
 from autotune.workload.recomputing import is_checkpointed
+from autotune.workload.seeding import seeds_alike
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
 from autotune.workload.streams import kept_random_state
 
@@ -107,6 +108,7 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
         dataset_length=length_of(loader.dataset),
         changing=getattr(loader, CHANGING, False),
         epochs=getattr(loader, TOLD, (0, None))[0],
+        reseeded=seeds_alike(loader.worker_init_fn),
     )
 
 

@@ -47,6 +47,7 @@ class SeenLoader:
     threaded: bool = False  # a thread of the program's own draws its batches
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
     epochs: int = 0  # of it that were begun, as far as that was looked at
+    reseeded: bool = False  # its workers are seeded alike in every epoch, by its worker_init_fn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,6 +153,11 @@ class TestPersistentWorkers:
         assert "changed between epochs" in skipped.reason
         assert skipped.impossible
 
+    def test_is_refused_where_each_epoch_seeds_the_workers_alike(self) -> None:
+        skipped = skip("persistent_workers", with_loader(on_a_cpu(), reseeded=True))
+        assert "seeds the workers alike in every epoch" in skipped.reason
+        assert skipped.impossible
+
     def test_are_void_where_the_dataset_changes_or_no_second_epoch_was_seen(self) -> None:
         config: Config = {"persistent_workers": True}
         for epochs, changing, says in ((3, True, "is changed"), (1, False, "no second epoch")):

@@ -324,6 +324,27 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("kept.append(loss.item())", "done"),
+        ("print(loss.detach(), x.mean())", "done"),
+        ("kept.append(loss)", "refused"),
+        ("loss.mul_(2)", "refused"),
+        ("scale(loss, loss.item())", "refused"),
+        ("loss = 2 * loss", "refused"),
+    ],
+)
+def test_what_only_reads_the_loss_may_stand_in_the_block_of_backward(
+    line: str, status: str
+) -> None:
+    text = (
+        "import torch\nfor x in loader:\n    loss = model(x)\n    if train:\n"
+        f"        {line}\n        loss.backward()\n"
+    )
+    assert rewritten(text, BF16).statuses == [status]
+
+
 @pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
 def test_unusual_forms_are_refused_and_left_alone(text: str, reason: str) -> None:
     outcome = rewritten("import torch\n" + text, BF16)

@@ -1,0 +1,69 @@
+"""Whether workers begin each epoch with the same random numbers is told by their worker_init_fn."""
+
+import functools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import get_worker_info
+
+from autotune.workload.seeding import seeds_alike
+
+
+def by_number(worker: int) -> None:
+    np.random.seed(42 + worker)
+
+
+def by_torch(worker: int) -> None:
+    seed = torch.initial_seed() % 2**32
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def by_worker(_worker: int) -> None:
+    np.random.seed(get_worker_info().seed % 2**32)
+
+
+def by_its_number(_worker: int) -> None:
+    np.random.seed(get_worker_info().id)
+
+
+def of_the_parent(worker: int) -> None:
+    np.random.seed(np.random.get_state()[1][0] + worker)
+
+
+def shards(_worker: int) -> None:
+    get_worker_info().dataset.shard = get_worker_info().id
+
+
+class Seeding:
+    def __call__(self, worker: int) -> None:
+        torch.manual_seed(worker)
+
+    def method(self, worker: int) -> None:
+        self.rng = np.random.default_rng(worker)
+
+
+@pytest.mark.parametrize(
+    ("function", "alike"),
+    [
+        (None, False),
+        (by_number, True),
+        (by_torch, False),
+        (by_worker, False),
+        (by_its_number, True),
+        (of_the_parent, True),
+        (shards, False),
+        (functools.partial(by_number), True),
+        (functools.partial(by_torch), False),
+        (Seeding(), True),
+        (Seeding().method, True),
+        (np.random.seed, True),
+        (print, False),
+    ],
+)
+def test_names_in_its_code_tell(function: Callable[[int], Any] | None, alike: bool) -> None:
+    assert seeds_alike(function) is alike
