@@ -14,7 +14,8 @@ What it costs
 
 What it changes
     The random streams of later epochs. Changes that the program makes to its dataset between epochs
-    no longer reach the workers: where such changes are seen, it is left off.
+    no longer reach the workers: where such changes are seen, it is left off. So it is where a
+    `worker_init_fn` seeds the workers alike in every epoch.
 """
 
 from autotune.diagnosis import Bottleneck
