@@ -178,9 +178,9 @@ def _training(parity: Parity) -> str:
 
 def _delivered(verdict: Verdict) -> str:
     delivered = verdict.delivered
-    if delivered is None:
+    if delivered is None or (verdict.outcome == "failed" and not delivered.reason):
         return ""
-    if delivered.speedup is None:
+    if delivered.speedup is None or verdict.outcome == "failed":
         return delivered.reason or "the patched program was not timed"
     seen = "every setting was seen in effect" if delivered.settings_observed else ""
     seen = delivered.reason or seen

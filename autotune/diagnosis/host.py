@@ -12,6 +12,7 @@ from autotune.diagnosis.finding import (
     percent,
     severity,
 )
+from autotune.machine import CPU
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, OTHER, SYNC
 from autotune.workload.window import AS_IS
@@ -23,7 +24,10 @@ MUCH = 0.25  # of a phase, for one function to be named
 def own_python(profile: Profile) -> Finding | None:
     """The time that no phase accounts for, by what it most likely is."""
     share = share_outside(profile)
-    grade = severity(share, WAIT_WARNING, WAIT_CRITICAL)
+    # Where the host computes, a loss that is a function is among it.
+    loads = profile.seen.loader is not None and not _is_mostly_gradless(profile)
+    times = 2.0 if profile.machine.device == CPU and loads else 1.0
+    grade = severity(share, times * WAIT_WARNING, times * WAIT_CRITICAL)
     if not grade:
         return None
     if _is_mostly_gradless(profile):

@@ -27,7 +27,7 @@ from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
-from autotune.profiling.build import build_profile, with_gpu
+from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.course import doubts_of_course, doubts_of_other_loops, doubts_of_threads
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
@@ -88,7 +88,8 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *_doubts_of_program(context.target, ablation),
     )
-    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, lines=ablation.lines)
+    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu)
+    profiled = with_lines(profiled, ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 
@@ -254,7 +255,10 @@ def _doubts(
         found[NOT_FINITE] = Doubt(
             name=NOT_FINITE,
             evidence=f"The loss was infinite or not a number in {wrong} of {len(losses)} steps.",
-            advice="Mend the training first: its speed says nothing as long as it diverges.",
+            advice="Mend the training first: its speed says nothing as long as it diverges."
+            if wrong < len(losses)
+            else "Where it is not so in every run, look for weights that are never given a value "
+            "(torch.Tensor(n), torch.empty): they hold what the memory held.",
         )
     return tuple(found.values())
 

@@ -43,9 +43,19 @@ _VOLTA = (7, 0)
 # logarithms: small models cast more than they multiply.
 _GAINED_ON_A_CPU = 0.15
 
+MOSTLY = 0.5  # of the forward pass
+
 # What torch's messages call the shorter formats, where one meets an operation without it; an
 # operation that autocast refuses itself; weights of the program's own that a GradScaler refuses.
 _SHORT = ("BFloat16", "Half", "unsafe to autocast", "unscale FP16 gradients")
+
+
+def _is_called_in_parts(profile: Profile) -> str:
+    """Why a run's autocast, which is put round calls of modules, would reach too little."""
+    beside = sum(line.share for line in profile.lines if line.phase == "forward")
+    if beside <= MOSTLY * profile.phases.get("forward", 0.0):
+        return ""
+    return "the model computes in methods that are called by themselves, outside of its forward"
 
 
 class Precision(Knob):
@@ -94,7 +104,7 @@ class Precision(Knob):
             return Skip(
                 reason=f"this CPU multiplies in bf16 at {speedup:.2f} times the speed of fp32"
             )
-        if reason := little_from_computing(profile):
+        if reason := little_from_computing(profile) or _is_called_in_parts(profile):
             return Skip(reason=reason)
         return Choices(own="fp32", values=("fp32", "bf16"))
 

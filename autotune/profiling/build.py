@@ -9,7 +9,15 @@ from autotune.profiling.profile import Ceiling, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, DRAIN, PHASES, REPLAY_DEVICE, REPLAY_HOST, Window
+from autotune.workload.window import (
+    AS_IS,
+    DRAIN,
+    PHASES,
+    REPLAY_DEVICE,
+    REPLAY_HOST,
+    BusyLine,
+    Window,
+)
 
 _CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
 # What the hooks of one step cost the host where it computes itself: 56 us of a step of 0.79 ms, on
@@ -69,6 +77,19 @@ def build_profile(
         probes=dict(probes),
         budget_seconds=budget_seconds,
     )
+
+
+def with_lines(profile: Profile, lines: tuple[BusyLine, ...]) -> Profile:
+    """`profile` with its busy lines; on a CPU, what runs in methods of its modules beside their
+    forward is forward too.
+    """
+    phases = dict(profile.phases)
+    if profile.machine.device == CPU and "other" in phases:
+        beside = sum(line.share for line in lines if line.phase == "forward")
+        moved = min(beside, phases["other"])
+        phases["forward"] = phases.get("forward", 0.0) + moved
+        phases["other"] -= moved
+    return replace(profile, lines=lines, phases=phases)
 
 
 def with_gpu(

@@ -29,6 +29,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
     hand_step = f"{header} round forward and loss, up to this backward"
+    _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
     if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
         program = outputs_in_float32(program)
     span = _span(program, hand_step, scaled=edit.scaled)

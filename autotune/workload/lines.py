@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
 from autotune.workload import seams
 from autotune.workload.framework import framework_at
 from autotune.workload.live import Live
@@ -18,11 +20,15 @@ from autotune.workload.threads import ThreadsBeside
 from autotune.workload.window import BusyLine
 
 EVERY_SECONDS = 0.002
+# Python lets another thread look after this long, or wherever it lets go of its lock by itself (it
+# reads, it unpacks): by its own 5 ms what is seen would mostly be those places.
+SWITCH_SECONDS = 1e-4
 FEWEST_LOOKS = 20  # with fewer, a share of a half is told from one of a fifth by luck
 LEAST_SHARE = 0.02
 _SEAMS = os.path.dirname(seams.__file__)
 _LOADER = os.path.join(_SEAMS, "loader.py")
 _STOP_SECONDS = 5.0
+_OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
 
 class Sampling:
@@ -36,9 +42,11 @@ class Sampling:
         self._lines: dict[tuple[str, CodeType], Counter[int]] = {}
         self._thread = threading.Thread(target=self._look_on, daemon=True)
         self._beside: ThreadsBeside | None = None
+        self._switch_seconds = sys.getswitchinterval()
 
     def begin(self) -> None:
         """See `Watch`."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._thread.start()
 
     def step(self) -> None:
@@ -50,6 +58,7 @@ class Sampling:
         """
         self._over.set()
         self._thread.join(_STOP_SECONDS)
+        sys.setswitchinterval(self._switch_seconds)
         beside = self._beside.busy() if self._beside else ()
         if self._looks < FEWEST_LOOKS:
             return beside
@@ -88,12 +97,20 @@ class Sampling:
                 return  # the user's line that is next has a framework train
             users = users or (frame if is_users(path) else None)
         if users is not None:
-            self._count("other", users)
+            self._count("forward" if _is_of_model(users) else "other", users)
 
     def _count(self, phase: str, frame: Any) -> None:
         key = phase, frame.f_code
         self._seen[key] += 1
         self._lines.setdefault(key, Counter())[frame.f_lineno] += 1
+
+
+def _is_of_model(frame: FrameType) -> bool:
+    """Whether it runs a method of a module that is no training loop."""
+    code = frame.f_code
+    owner = frame.f_globals.get(code.co_qualname.partition(".")[0])
+    is_module = isinstance(owner, type) and issubclass(owner, torch.nn.Module)
+    return is_module and not _OF_A_LOOP & set(code.co_names)
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -49,8 +49,9 @@ class BusyLine:
     in which it was the innermost of them.
 
     `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
-    for, and `BESIDE` for a thread of the program's own that computes meanwhile: its share is of
-    processor time.
+    for, "forward" for methods of modules among that (parts of a model that are called by
+    themselves), and `BESIDE` for a thread of the program's own that computes meanwhile: its share
+    is of processor time.
     """
 
     phase: str

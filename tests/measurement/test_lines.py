@@ -42,6 +42,40 @@ for epoch in range(5000):
 )
 
 
+IN_PARTS = (
+    HEAD
+    + """
+import time
+
+class Whole(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = model
+
+    def scores(self, x):
+        time.sleep(0.010)
+        return self.part(x)
+
+    def train_on(self, x, y, optimizer):
+        time.sleep(0.010)
+        optimizer.zero_grad()
+        criterion(self.scores(x), y).backward()
+        optimizer.step()
+
+whole = Whole()
+optimizer = torch.optim.AdamW(whole.parameters(), lr=1e-2)
+while True:
+    whole.train_on(inputs, targets, optimizer)
+"""
+)
+
+
+def test_a_part_of_a_model_that_is_called_by_itself_is_forward(start: Start) -> None:
+    lines = ablate(lambda: start(IN_PARTS), seconds=5.0, cores=2, warm_seconds=1.0).lines
+    phases = {line.function: line.phase for line in lines}
+    assert phases == {"scores": "forward", "train_on": "other"}
+
+
 BESIDE_IT = (
     HEAD
     + """
