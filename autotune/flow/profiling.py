@@ -28,7 +28,12 @@ from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
-from autotune.profiling.course import doubts_of_course, doubts_of_other_loops, doubts_of_threads
+from autotune.profiling.course import (
+    doubts_of_course,
+    doubts_of_other_loops,
+    doubts_of_threads,
+    doubts_of_validation,
+)
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
@@ -141,6 +146,7 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
 def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     return (
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
+        *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.kept),

@@ -1,12 +1,12 @@
 """Courses of a training that its figures cannot be read without."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from autotune.profiling.profile import SHORT_RUN, Doubt
 from autotune.source.edits import Place
 from autotune.workload.seen import Seen
-from autotune.workload.window import BESIDE, BusyLine
+from autotune.workload.window import BESIDE, BusyLine, Window
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3
@@ -54,6 +54,24 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
             )
         )
     return tuple(found)
+
+
+def doubts_of_validation(seen: Seen, windows: Iterable[Window]) -> tuple[Doubt, ...]:
+    """What must be known of a program that has loaders for something else than its steps, and did
+    not come to that in `windows`, since its first epoch took longer.
+    """
+    epochs = seen.loader.epochs if seen.loader else 0
+    if not seen.other_loaders or epochs > 1 or any(window.validations for window in windows):
+        return ()
+    others = "another loader" if seen.other_loaders == 1 else f"{seen.other_loaders} other loaders"
+    return (
+        Doubt(
+            name="no validation",
+            evidence=f"The program has {others}, and no epoch came to its end while it was looked "
+            "at: what it then does with them, a validation say, is in none of the figures.",
+            advice="Give it a larger budget, or shorter epochs, so that one ends meanwhile.",
+        ),
+    )
 
 
 def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:

@@ -39,6 +39,7 @@ def observe(live: Live) -> Seen:
         taking_turns=live.taking_turns,
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
+        other_loaders=sum(not each.trains and each.loader() is not None for each in live.loaders),
         non_blocking=0 < live.copied.count == live.copied.non_blocking,
         own_buffers=live.copied.again,
         prefetch_to_device=live.copied.aside,
@@ -49,11 +50,14 @@ def observe(live: Live) -> Seen:
         matmul_precision=_matmul_precision(),
         cudnn_benchmark=torch.backends.cudnn.benchmark,
         cudnn_tf32=_allows_cudnn_tf32(),
-        deterministic=torch.are_deterministic_algorithms_enabled()
-        or torch.backends.cudnn.deterministic,
+        deterministic=_is_deterministic(),
         expandable_segments=_has_expandable_segments(),
         places=_places(live),
     )
+
+
+def _is_deterministic() -> bool:
+    return torch.are_deterministic_algorithms_enabled() or torch.backends.cudnn.deterministic
 
 
 # Torch 2.9 and later refuse to say the two that follow where the program has used their newer

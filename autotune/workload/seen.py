@@ -130,6 +130,7 @@ class Seen:
     autocast: str = ""
     scaler: bool = False
     micro_batches: int = 1
+    other_loaders: int = 0  # that were built, and no step has drawn from
     passed_loops: int = 0  # training loops of the program before this one
     taking_turns: bool = False  # one of those has come again
     rehearsed: float | None = (

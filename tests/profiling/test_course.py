@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autotune.profiling.course import doubts_of_course
+from autotune.profiling.course import doubts_of_course, doubts_of_validation
 from tests import builders
 
 
@@ -34,3 +34,25 @@ def test_an_ordinary_training_has_none() -> None:
 )
 def test_each_course_has_its_doubt(changes: dict[str, Any], name: str) -> None:
     assert names(**changes) == [name]
+
+
+@pytest.mark.parametrize(
+    ("others", "epochs", "validations", "said"),
+    [
+        (0, 1, 0, ""),
+        (1, 1, 0, "another loader"),
+        (2, 1, 0, "2 other"),
+        (1, 2, 0, ""),
+        (1, 1, 1, ""),
+    ],
+)
+def test_what_comes_after_an_epoch_that_did_not_end_is_said_not_to_be_seen(
+    others: int, epochs: int, validations: int, said: str
+) -> None:
+    seen = builders.seen(other_loaders=others)
+    assert seen.loader is not None
+    seen = replace(seen, loader=replace(seen.loader, epochs=epochs))
+    windows = [builders.window(180.0), builders.window(180.0, validations=validations)]
+    found = doubts_of_validation(seen, windows)
+    assert bool(found) == bool(said)
+    assert said in "".join(each.evidence for each in found)
