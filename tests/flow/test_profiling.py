@@ -78,6 +78,17 @@ def test_a_loss_that_is_no_number_is_said(monkeypatch: pytest.MonkeyPatch, loss:
     doubt = profile.doubt(NOT_FINITE)
     assert doubt is not None
     assert "in 1 of 3 steps" in doubt.evidence
+    assert "diverges" in doubt.advice
+
+
+def test_a_loss_that_never_was_a_number_may_come_from_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile, _ = profiled(monkeypatch, {AS_IS: [fair(losses=(math.nan, math.nan))]})
+
+    doubt = profile.doubt(NOT_FINITE)
+    assert doubt is not None
+    assert "never given a value" in doubt.advice
 
 
 def test_a_program_that_refuses_its_arguments_says_where_they_go(

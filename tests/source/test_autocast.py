@@ -345,6 +345,15 @@ def test_what_only_reads_the_loss_may_stand_in_the_block_of_backward(
     assert rewritten(text, BF16).statuses == [status]
 
 
+def test_a_step_by_hand_is_at_its_line_of_the_source_as_it_is() -> None:
+    text = "import torch\nfor x in loader:\n    out = model(x)\n    if go:\n        loss = f(out)\n"
+    text = f"{text}        loss.backward()\n"
+    given = OutputPlace(path=PATH, line=3, callee="model", tensors=True)
+    outcome = rewritten(text, BF16, places=replace(places_of(text), outputs=(given,)))
+    assert outcome.statuses == ["refused"]
+    assert outcome.hand_step.startswith(f"{PATH}:6:")
+
+
 @pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
 def test_unusual_forms_are_refused_and_left_alone(text: str, reason: str) -> None:
     outcome = rewritten("import torch\n" + text, BF16)
