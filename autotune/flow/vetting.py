@@ -5,6 +5,7 @@ import time
 
 from autotune.flow.context import Context
 from autotune.measurement.divided import vet_micro_batches
+from autotune.measurement.gradients import vet_freed_gradients
 from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
@@ -18,13 +19,16 @@ from autotune.workload.target import OBJECTS
 DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
 # What comparing may take in all: workers that are spawned import the program anew, for seconds.
 VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
+# Looking for weights without a gradient, at the least.
+LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
 _NOT_WRITTEN = "the loop is not seen to train on every part of a divided batch"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
-    """`space` without the workers that would deliver other data, and without micro-batches that
-    would not add up to the same step; as it is where there is no time left to try any of them.
+    """`space` without the workers that would deliver other data, without micro-batches that would
+    not add up to the same step, and without freed gradients where zeros in their place move
+    weights; as it is where there is no time left to try any of them.
     """
     if time.monotonic() > context.deadline:
         return space
@@ -35,6 +39,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
+    if "set_to_none" in space.choices:
+        with context.device.held():
+            space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
     return space
 
 
@@ -62,6 +69,18 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
     start = functools.partial(context.bench.start, injected=True)
     precision = precision_of(profiled.seen, profiled.machine)
     return vet_micro_batches(start, precision, parts)
+
+
+def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
+    context.listener.stage("looking for weights that have no gradient in some steps")
+    return vet_freed_gradients(
+        context.bench.start,
+        space.choices["set_to_none"],
+        space.own["set_to_none"],
+        step_seconds=profiled.step_seconds,
+        seconds=context.seconds(LOOK_SHARE, LOOK_SECONDS),
+        most_seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
+    )
 
 
 def _narrowed(space: Space, name: str, vetted: Vetted) -> Space:

@@ -12,8 +12,9 @@ What it costs
     Nothing; memory is freed between steps.
 
 What it changes
-    Nothing for parameters that get a gradient in every step. One that gets none in some step is
-    left alone by the optimizer, instead of being moved by its momentum and weight decay.
+    Nothing where every parameter gets a gradient in every step, or in none. One that gets none in
+    some step would be left alone by the optimizer, instead of being moved by its momentum and
+    weight decay: where a look at some steps sees that (heads trained in turns), it is not tried.
 """
 
 from autotune.diagnosis import Bottleneck

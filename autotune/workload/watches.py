@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.gradients import Losing
 from autotune.workload.idle import seconds_until_idle
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, LINES, SAVED, SYNCS, TRACE, Counted
+from autotune.workload.window import FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE, Counted
 
 
 class Watch(Protocol):
@@ -45,6 +46,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         TRACE: lambda: Tracing(live.device()),
         SYNCS: Synchronising,
         FLOPS: Counting,
+        GRADIENTS: Losing,
     }
     return made[mode]() if mode in made else None
 

@@ -15,8 +15,10 @@ REHEARSE = "rehearse"
 
 # What is looked for in a few steps that are not timed, since looking slows them down: the device's
 # time line, the lines that wait for the device, floating point operations, what is kept for the
-# backward pass, and the program's own functions that a step waits for.
+# backward pass, the program's own functions that a step waits for, and weights that go without a
+# gradient.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
+GRADIENTS = "gradients"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

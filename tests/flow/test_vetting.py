@@ -107,3 +107,23 @@ def test_parts_are_held_to_the_rounding_that_the_device_computes_with(
     for machine in (ampere, builders.machine()):  # the network convolves
         vetted(monkeypatch, device, SCRIPT, Emission(), profiled=builders.profile(machine=machine))
     assert asked == ["tf32", "fp32"]
+
+
+def test_freed_gradients_are_looked_at_alone_in_the_time_that_the_budget_has(
+    monkeypatch: pytest.MonkeyPatch, device: Device
+) -> None:
+    started: list[Any] = []
+
+    def look(
+        start: Any, values: tuple[bool, ...], own: bool, *, step_seconds: float, **_: Any
+    ) -> Vetted:
+        assert device.is_held
+        started.append(step_seconds)
+        return Vetted(values=(own,), reason="no gradient in some steps")
+
+    monkeypatch.setattr(vetting, "vet_freed_gradients", look)
+    space = Space(choices={"set_to_none": (False, True)}, own={"set_to_none": False}, skipped=())
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space)
+    assert not found.choices
+    assert found.skipped[-1].refused and found.skipped[-1].knob == "set_to_none"
+    assert started == [builders.profile().step_seconds]

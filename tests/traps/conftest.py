@@ -8,6 +8,7 @@ import pytest
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.divided import vet_micro_batches
 from autotune.measurement.forks import Zygote
+from autotune.measurement.gradients import vet_freed_gradients
 from autotune.measurement.jobs import Job
 from autotune.measurement.process import ProcessRun
 from autotune.measurement.vetting import Vetted, vet_workers
@@ -82,5 +83,19 @@ def parts(bench: Callable[[str], Bench]) -> Vet:
         made = bench(text)
         made.observe()
         return vet_micro_batches(made.start, "fp32", values)
+
+    return vet
+
+
+@pytest.fixture
+def freed(bench: Callable[[str], Bench]) -> Vet:
+    """Vets freed gradients of a program given as text, which asks for zeros."""
+
+    def vet(text: str, values: Sequence[Value]) -> Vetted:
+        made = bench(text)
+        assert not made.observe().set_to_none
+        return vet_freed_gradients(
+            made.start, values, False, step_seconds=0.01, seconds=0.0, most_seconds=10.0
+        )
 
     return vet
