@@ -231,7 +231,7 @@ class _Workers:
 
 def _changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
     """What training changes, and reading does not, of that which samples are made from or chosen
-    by: workers have copies of it, and are asked ahead.
+    by: workers are asked ahead, and what makes samples they have copies of.
     """
     look = Draw(batches=0, seconds=0.0)
     before = run.draw(look)
@@ -242,9 +242,10 @@ def _changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
         (iteration, given), (was_in, had_given) = after.position, before.position
         names = [name for name in changed(before.kept, after.kept) if name not in read]
         if names and iteration == was_in and given > had_given:  # between epochs it reaches them
+            copied = "" if names[0].startswith("sampler") else ", from copies"
             return (
                 f"{_OTHER_DATA}: training changes {_names(names)}, on which the samples to come "
-                "depend, and workers read ahead of it, from copies"
+                f"depend, and workers read ahead of it{copied}"
             )
         if time.monotonic() - began > WATCHED_SECONDS:
             break

@@ -15,6 +15,14 @@ from tests.traps.programs import stream, table
 PLAIN = "return X[index], Y[index]"
 
 
+def weighted(sampler: str) -> str:
+    """A program whose loop writes to the weights of this `sampler`."""
+    text = table(PLAIN, options="batch_size=16, sampler=sampler")
+    text = text.replace("loader = DataLoader", f"{sampler}\nloader = DataLoader")
+    changes = "optimizer.step()\n        sampler.weights[:16] += x.mean() ** 2"
+    return text.replace("optimizer.step()", changes)
+
+
 class TestStreams:
     def test_one_that_gives_every_sample_to_every_worker_keeps_at_most_one(
         self, workers: Vet
@@ -268,17 +276,25 @@ class TestDatasetsThatChange:
         assert "training changes `dataset.hardness`" in vetted.reason
 
     def test_one_whose_order_training_decides_is_refused(self, workers: Vet) -> None:
-        text = table(PLAIN, options="batch_size=16, sampler=sampler").replace(
-            "loader = DataLoader",
-            "from torch.utils.data import WeightedRandomSampler\n"
-            "sampler = WeightedRandomSampler(torch.ones(640), 640)\nloader = DataLoader",
+        chosen = (
+            "class Hardest:\n    def __init__(self):\n        self.weights = torch.ones(640)\n\n"
+            "    def __iter__(self):\n"
+            "        return (int(torch.multinomial(self.weights, 1)) for _ in range(640))\n\n"
+            "    def __len__(self):\n        return 640\n\n\nsampler = Hardest()"
         )
-        text = text.replace(
-            "optimizer.step()", "optimizer.step()\n        sampler.weights[:16] += x.mean() ** 2"
-        )
-        vetted = workers(text, (0, 2))
+        vetted = workers(weighted(chosen), (0, 2))
         assert vetted.values == (0,)
         assert "training changes `sampler.sampler.weights`" in vetted.reason
+        assert "copies" not in vetted.reason
+
+    def test_one_whose_order_is_drawn_as_the_epoch_begins_may_have_workers(
+        self, workers: Vet
+    ) -> None:
+        chosen = (
+            "from torch.utils.data import WeightedRandomSampler\n"
+            "sampler = WeightedRandomSampler(torch.ones(640), 640)"
+        )
+        assert workers(weighted(chosen), (0, 2)).values == (0, 2)
 
     def test_what_no_sample_is_made_from_may_be_written_to(self, workers: Vet) -> None:
         text = table(PLAIN, "self.weights = torch.ones(640)").replace(
