@@ -57,8 +57,8 @@ def kept_to_read(loader: Any) -> dict[str, int]:
 def kept_by(
     dataset: object, name: str = "dataset", without: Iterable[object] = ()
 ) -> dict[str, int]:
-    """A digest of each piece of data that `dataset` reads when it is asked for samples: attributes
-    of its own and of the objects in it, and globals, by name.
+    """A digest of each piece of data that `dataset` reads or sets when it is asked for samples:
+    attributes of its own and of the objects in it, and globals, by name.
 
     Comparable within one process only (see `digest_of`). What processes share (shared and mapped
     memory) is left out, as are the objects `without`.
@@ -208,11 +208,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @functools.cache
 def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
-    """What `code` loads by name: "ATTR", "GLOBAL" and the like, and the name."""
+    """What `code` loads by name, or sets of an object: "ATTR", "GLOBAL" and the like, and the
+    name.
+    """
     return frozenset(
         (each.opname.rpartition("_")[2], str(each.argval))
         for each in dis.get_instructions(code)
-        if each.opname.startswith("LOAD_")
+        if each.opname.startswith(("LOAD_", "STORE_ATTR"))
     )
 
 

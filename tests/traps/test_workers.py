@@ -8,6 +8,7 @@ import pytest
 
 from autotune.measurement.process import NotPossible
 from autotune.measurement.vetting import vet_workers
+from autotune.workload.target import SCRIPT, Target
 from tests import builders
 from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
@@ -47,7 +48,9 @@ class TestStreams:
         made = bench(stream("yield from zip(X, Y)"))
         loader = made.observe().loader
         assert loader is not None
-        vetted = vet_workers(made.start, loader, (0, 2), seconds=0.0)  # time for one batch
+        vetted = vet_workers(
+            made.start, made.target, loader, (0, 2), seconds=0.0
+        )  # time for one batch
         assert vetted.values == (0,)
         assert "every sample comes 2 times" in vetted.reason
 
@@ -57,7 +60,7 @@ class TestStreams:
         made = bench(table(PLAIN))
         loader = made.observe().loader
         assert loader is not None
-        vetted = vet_workers(made.start, loader, (0, 2), seconds=1.0, deadline=0.0)
+        vetted = vet_workers(made.start, made.target, loader, (0, 2), seconds=1.0, deadline=0.0)
         assert vetted.values == (0,)
         assert "a larger --budget has more" in vetted.reason
 
@@ -68,7 +71,9 @@ class TestStreams:
         run: Any = SimpleNamespace(await_first_step=refuse, kill=lambda: None)
         loader = builders.seen().loader
         assert loader is not None
-        vetted = vet_workers(lambda _: run, loader, (0, 2, 4), seconds=1.0)
+        vetted = vet_workers(
+            lambda _: run, Target(kind=SCRIPT, path=""), loader, (0, 2, 4), seconds=1.0
+        )
         assert vetted.values == (loader.num_workers,)
         assert "could not be compared" in vetted.reason
 
@@ -379,3 +384,63 @@ class TestDatasetsThatChange:
         vetted = workers(table(item, "self.known = {}"), (0, 2))
         assert vetted.values == (0, 2)
         assert vetted.doubt is None
+
+
+class TestWhatIsReadBack:
+    """What making a batch sets in a worker is set in its copy: a loop that reads it reads what it
+    was at first.
+    """
+
+    LOSS = "nn.functional.cross_entropy(model(x), y)"
+
+    def mixing(self, loss: str, workers: int = 0) -> str:
+        """A program whose collate_fn leaves behind what it has mixed by, and one of two batches
+        alone.
+        """
+        mix = (
+            "class Mix:\n    def __init__(self):\n        self.lam = 1.0\n\n"
+            "    def __call__(self, batch):\n"
+            "        x, y = torch.utils.data.default_collate(batch)\n"
+            "        self.lam = 1.0\n"
+            "        if np.random.rand() < 0.5:\n"
+            "            self.lam = np.random.beta(1.0, 1.0)\n"
+            "        return x * self.scale(), y\n\n"
+            "    def scale(self):\n        return 1.0\n\n\nmix = Mix()\nloader ="
+        )
+        options = f"batch_size=16, collate_fn=mix, num_workers={workers}"
+        text = table(PLAIN, options=options).replace("loader =", mix, 1)
+        assert self.LOSS in text
+        return text.replace(self.LOSS, loss)
+
+    def test_by_the_loop_it_keeps_the_program_without_workers(self, workers: Vet) -> None:
+        text = self.mixing(f"(mix.lam * {self.LOSS})")
+        line = next(at for at, code in enumerate(text.splitlines(), 1) if "mix.lam" in code)
+        vetted = workers(text, (0, 1, 2))
+        assert vetted.values == (0,)
+        assert f"the program reads `mix.lam` (train.py:{line}), which making a" in vetted.reason
+        assert "in a worker it is set in a copy" in vetted.reason
+
+    def test_by_nobody_it_may_be_set_in_copies(self, workers: Vet) -> None:
+        vetted = workers(self.mixing(self.LOSS), (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_by_a_program_that_has_workers_it_is_as_it_was(self, workers: Vet) -> None:
+        text = self.mixing(f"(mix.lam * {self.LOSS})", workers=1)
+        assert workers(text, (1, 2)).values == (1, 2)
+
+    def test_in_a_stream_it_counts_too(self, workers: Vet) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, info.num_workers) if info else (0, 1)\n"
+            "for self.at in range(first, 640, step):\n    yield X[self.at], Y[self.at]"
+        )
+        text = stream(body).replace("step()", "step()\n        print(dataset.at)")
+        assert "`dataset.at`" in workers(text, (0, 2)).reason
+        assert workers(stream(body), (0, 2)).values == (0, 2)
+
+    def test_what_a_dataset_counts_for_itself_may_be_counted_in_copies(self, workers: Vet) -> None:
+        text = table("self.step += 1\nself.random = index\n" + PLAIN, "self.step = 0")
+        vetted = workers(text, (0, 2))  # optimizer.step() and np.random are others
+        assert vetted.values == (0, 2)
+        printed = text.replace("optimizer.step()", "optimizer.step()\n        print(dataset.step)")
+        assert "`dataset.step`" in workers(printed, (0, 2)).reason
