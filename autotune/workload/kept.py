@@ -208,13 +208,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @functools.cache
 def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
-    """What `code` loads by name, or sets of an object: "ATTR", "GLOBAL" and the like, and the
+    """What `code` loads by name, or sets elsewhere: "ATTR", "GLOBAL" and the like, and the
     name.
     """
     return frozenset(
         (each.opname.rpartition("_")[2], str(each.argval))
         for each in dis.get_instructions(code)
-        if each.opname.startswith(("LOAD_", "STORE_ATTR"))
+        if each.opname.startswith(("LOAD_", "STORE_ATTR", "STORE_GLOBAL"))
     )
 
 

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from autotune.source.script import imported_names, qualified
+from autotune.source.script import Function, imported_names, qualified
 from autotune.workload.imported import imported_files, tree_of
 from autotune.workload.target import Target
 
@@ -13,27 +13,30 @@ _ITEM = re.compile(r"\[.*?\]")
 
 
 def read_back(target: Target, paths: Iterable[str]) -> str:
-    """The first place in the program's own files that reads one of these attributes of another
-    object than `self`: "`mix.lam` (train.py:170)"; "" where none does.
+    """The first place in the program's own files that reads one of these: an attribute, of another
+    object than `self`, or a variable, elsewhere than where it is set: "`mix.lam` (train.py:170)";
+    "" where none does.
 
     Args:
         target: the program.
         paths: as `Delivery.read` names them ("collate_fn.lam").
     """
-    names = {name for path in paths if (name := _attribute(path))}
-    for file, text in imported_files(target) if names else ():
-        for read in _reads(tree_of(text)):
-            if read.attr in names:
-                return f"`{ast.unparse(read)}` ({file.name}:{read.lineno})"
+    named = [_ITEM.sub("", path) for path in paths]
+    attributes = {path.rpartition(".")[2] for path in named if "." in path}
+    variables = {path for path in named if "." not in path}
+    for file, text in imported_files(target) if named else ():
+        tree = tree_of(text)
+        found: list[ast.Attribute | ast.Name] = [
+            read for read in _attributes(tree) if read.attr in attributes
+        ]
+        found += [read for name in sorted(variables) for read in _variable(tree, name)]
+        if found:
+            first = min(found, key=lambda read: read.lineno)
+            return f"`{ast.unparse(first)}` ({file.name}:{first.lineno})"
     return ""
 
 
-def _attribute(path: str) -> str:
-    """The last attribute in `path`; "" of a variable."""
-    return _ITEM.sub("", path).partition(".")[2].rpartition(".")[2]
-
-
-def _reads(tree: ast.Module) -> Iterator[ast.Attribute]:
+def _attributes(tree: ast.Module) -> Iterator[ast.Attribute]:
     """Attributes that are read, not called, of objects that are neither modules nor `self`."""
     nodes = list(ast.walk(tree))
     called = {id(at.func) for at in nodes if isinstance(at, ast.Call)}
@@ -56,3 +59,29 @@ def _is_module(owner: ast.expr, imports: Mapping[str, str], modules: Mapping[str
         return False
     name = qualified(owner, imports)
     return name in modules.values() or name in sys.modules
+
+
+def _variable(tree: ast.Module, name: str) -> list[ast.Name]:
+    """Where the file's variable `name`, which a function of it sets (`global`), is read by others
+    than those that set it or have one of their own by this name.
+    """
+    functions = [at for at in ast.walk(tree) if isinstance(at, Function)]
+    if not any(isinstance(at, ast.Global) and name in at.names for at in ast.walk(tree)):
+        return []
+    inside = {id(at) for each in functions if _binds(each, name) for at in ast.walk(each)}
+    return [
+        at
+        for at in ast.walk(tree)
+        if isinstance(at, ast.Name)
+        and at.id == name
+        and isinstance(at.ctx, ast.Load)
+        and id(at) not in inside
+    ]
+
+
+def _binds(function: Function, name: str) -> bool:
+    return any(
+        (isinstance(at, ast.arg) and at.arg == name)
+        or (isinstance(at, ast.Name) and at.id == name and isinstance(at.ctx, ast.Store))
+        for at in ast.walk(function)
+    )

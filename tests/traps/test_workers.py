@@ -428,6 +428,16 @@ class TestWhatIsReadBack:
         text = self.mixing(f"(mix.lam * {self.LOSS})", workers=1)
         assert workers(text, (1, 2)).values == (1, 2)
 
+    def test_a_variable_counts_too(self, workers: Vet) -> None:
+        mix = (
+            "def mix(batch):\n    global lam\n    lam = np.random.rand()\n"
+            "    return torch.utils.data.default_collate(batch)\n\n\nlam = 1.0\nloader ="
+        )
+        text = table(PLAIN, options="batch_size=16, collate_fn=mix").replace("loader =", mix, 1)
+        assert workers(text, (0, 2)).values == (0, 2)
+        text = text.replace(self.LOSS, f"(lam * {self.LOSS})")
+        assert "`lam` (train.py:" in workers(text, (0, 2)).reason
+
     def test_in_a_stream_it_counts_too(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"
