@@ -2,14 +2,17 @@
 
 import ast
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from autotune.source.script import Function, imported_names, qualified
+from autotune.source.script import Function, imported_names, last_name, qualified
 from autotune.workload.imported import imported_files, tree_of
 from autotune.workload.target import Target
 
 _ITEM = re.compile(r"\[.*?\]")
+# Itself, and what programs call their options: `args.cache` is not the dataset's own.
+_OTHERS = frozenset(
+    {"FLAGS", "args", "cfg", "conf", "config", "flags", "hparams", "opt", "options", "opts", "self"}
+)
 
 
 def read_back(target: Target, paths: Iterable[str]) -> str:
@@ -24,10 +27,12 @@ def read_back(target: Target, paths: Iterable[str]) -> str:
     named = [_ITEM.sub("", path) for path in paths]
     attributes = {path.rpartition(".")[2] for path in named if "." in path}
     variables = {path for path in named if "." not in path}
-    for file, text in imported_files(target) if named else ():
+    files = list(imported_files(target)) if named else []
+    own = frozenset(part for file, _ in files for part in file.with_suffix("").parts)
+    for file, text in files:
         tree = tree_of(text)
         found: list[ast.Attribute | ast.Name] = [
-            read for read in _attributes(tree) if read.attr in attributes
+            read for read in _attributes(tree, own) if read.attr in attributes
         ]
         found += [read for name in sorted(variables) for read in _variable(tree, name)]
         if found:
@@ -36,29 +41,34 @@ def read_back(target: Target, paths: Iterable[str]) -> str:
     return ""
 
 
-def _attributes(tree: ast.Module) -> Iterator[ast.Attribute]:
-    """Attributes that are read, not called, of objects that are neither modules nor `self`."""
+def _attributes(tree: ast.Module, own: frozenset[str]) -> Iterator[ast.Attribute]:
+    """Attributes that are read, not called, of other objects than `self`, options, modules and what
+    is in libraries; `own` has the names of the user's modules.
+    """
     nodes = list(ast.walk(tree))
     called = {id(at.func) for at in nodes if isinstance(at, ast.Call)}
-    imports = imported_names(iter(nodes))
-    modules = imported_names(at for at in nodes if isinstance(at, ast.Import))
+    names = imported_names(iter(nodes))
+    modules = frozenset(imported_names(at for at in nodes if isinstance(at, ast.Import)).values())
     for at in nodes:
         if not isinstance(at, ast.Attribute) or not isinstance(at.ctx, ast.Load):
             continue
-        own = isinstance(at.value, ast.Name) and at.value.id == "self"
-        if id(at) not in called and not own and not _is_module(at.value, imports, modules):
+        other = last_name(at.value) in _OTHERS or _is_elsewhere(at.value, names, modules, own)
+        if id(at) not in called and not other:
             yield at
 
 
-def _is_module(owner: ast.expr, imports: Mapping[str, str], modules: Mapping[str, str]) -> bool:
-    """Whether `owner` is a module that the file imports, or one inside it."""
+def _is_elsewhere(
+    owner: ast.expr, names: Mapping[str, str], modules: frozenset[str], own: frozenset[str]
+) -> bool:
+    """Whether `owner` is a module that the file imports, or something of a library."""
     root = owner
     while isinstance(root, ast.Attribute):
         root = root.value
-    if not isinstance(root, ast.Name) or root.id not in imports:
+    if not isinstance(root, ast.Name) or root.id not in names:
         return False
-    name = qualified(owner, imports)
-    return name in modules.values() or name in sys.modules
+    name = qualified(owner, names)
+    library = not name.startswith(".") and name.partition(".")[0] not in own
+    return library or name in modules
 
 
 def _variable(tree: ast.Module, name: str) -> list[ast.Name]:

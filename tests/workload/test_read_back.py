@@ -15,14 +15,21 @@ READ = {
         "`mix.lam` (train.py:2)",
     ),
     "of an object in a module": (
-        "import data.mixing\nprint(data.mixing.mix.lam)\n",
-        "`data.mixing.mix.lam` (train.py:2)",
+        "import mixing\nprint(mixing.mix.lam)\n",
+        "`mixing.mix.lam` (train.py:2)",
     ),
+    "of an object from a module": (
+        "from mixing import mix\nprint(mix.lam)\n",
+        "`mix.lam` (train.py:2)",
+    ),
+    "of the user's module": ("import mixing\nprint(mixing.lam)\n", ""),
+    "of a library's object": ("from torch import nn\nprint(nn.lam)\n", ""),
     "by its own methods": ("class Mix:\n    def __call__(self, x): return self.lam\n", ""),
     "set": ("mix.lam = 1.0\n", ""),
     "a method of this name": ("optimizer.lam()\n", ""),
     "of a module": ("import numpy as np\nnp.lam\n", ""),
     "of a module inside one": ("import torch\ntorch.utils.lam\n", ""),
+    "an option": ("given = args.lam, self.config.lam\n", ""),
     "another": ("mix.alpha\n", ""),
 }
 
@@ -31,6 +38,7 @@ READ = {
 def test_attributes_are_read_of_other_objects(tmp_path: Path, text: str, place: str) -> None:
     file = tmp_path / "train.py"
     file.write_text(text)
+    (tmp_path / "mixing.py").write_text("")
     assert read_back(load_target(file), ["collate_fn.lam['a.b']", "count"]) == place
 
 
