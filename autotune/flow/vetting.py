@@ -49,6 +49,7 @@ def _vet_workers(context: Context, loader: SeenLoader, space: Space) -> Vetted:
     context.listener.stage("comparing what workers deliver with what the program is given")
     return vet_workers(
         context.bench.start,
+        context.target,
         loader,
         space.choices["num_workers"],
         seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),

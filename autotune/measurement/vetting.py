@@ -8,6 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autotune.knobs.knob import Config, Value
+from autotune.measurement.copies import (
+    OTHER_DATA,
+    changed_by_reading,
+    changed_by_training,
+    names_of,
+)
 from autotune.measurement.delivered import (
     Comparison,
     begin_alike,
@@ -18,8 +24,10 @@ from autotune.measurement.delivered import (
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
-from autotune.workload.delivery import CONNECTION, THREADS, Delivery, Holding, changed, say
+from autotune.workload.delivery import CONNECTION, THREADS, Delivery, Holding, say
+from autotune.workload.read_back import read_back
 from autotune.workload.seen import SeenLoader
+from autotune.workload.target import Target
 
 # Workers that read over each other, or do not share their samples out, show it at four.
 WORKERS = 4
@@ -30,15 +38,10 @@ PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
 # Whatever the deadline, a run that was begun is waited for so long.
 LEAST_SECONDS = 5.0
 
-# Steps of a run with workers in which training may be seen to change what they read copies of.
-WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
-
 _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
     "is could not be drawn once more, or not in the time that the budget has for it"
 )
-_OTHER_DATA = "the program would be given other data"
-_MOST_NAMED = 2
 
 Start = Callable[[Config], ProcessRun]
 
@@ -56,6 +59,7 @@ class Vetted:
 
 def vet_workers(
     start: Start,
+    target: Target,
     loader: SeenLoader,
     values: Sequence[Value],
     *,
@@ -68,13 +72,14 @@ def vet_workers(
 
     Args:
         start: starts the program with settings.
+        target: the program.
         loader: of the program as it is.
         values: numbers of workers, the program's own among them.
         seconds: that drawing batches may take in each run.
         deadline: `time.monotonic()` after which nothing more is compared, and what was not is
             refused.
     """
-    vetting = _Workers(start, loader, seconds, deadline)
+    vetting = _Workers(start, target, loader, seconds, deadline)
     kept, reason = {loader.num_workers}, ""
     if not vetting.observe():
         return Vetted(values=(loader.num_workers,), reason=_NOT_ASKED)
@@ -108,8 +113,16 @@ def _doubt(why: str) -> Doubt:
 class _Workers:
     """What the program is given as it is, and the runs that are compared with it."""
 
-    def __init__(self, start: Start, loader: SeenLoader, seconds: float, deadline: float) -> None:
+    def __init__(
+        self,
+        start: Start,
+        target: Target,
+        loader: SeenLoader,
+        seconds: float,
+        deadline: float,
+    ) -> None:
         self._start = start
+        self._target = target
         self._loader = loader
         self._seconds = seconds
         self._deadline = deadline
@@ -123,6 +136,7 @@ class _Workers:
             run.await_first_step()
             self._own = self._draw(run)
             self._again = self._draw(run, seed=int(self._loader.iterable))
+            self._read_back = self._reads_back(run)
         except (RunEnded, NotPossible):
             return False
         finally:
@@ -130,10 +144,26 @@ class _Workers:
         self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
         return bool(self._own.batches)
 
-    def refusal(self, workers: int) -> str:
-        """Why `workers` cannot be had: they hang, crash, deliver other data, or there is no time
-        to see; "" otherwise.
+    def _reads_back(self, run: ProcessRun) -> str:
+        """Where the program reads what making a batch leaves behind; "" where it does not, or has
+        workers as it is.
         """
+        if self._loader.num_workers:
+            return ""
+        left = {*self._own.read, *self._again.read}
+        if not self._loader.iterable:  # whose batches are drawn with the same random numbers
+            left |= changed_by_reading(run, self._seconds)
+        return read_back(self._target, sorted(left))
+
+    def refusal(self, workers: int) -> str:
+        """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in
+        copies what the program reads, or there is no time to see; "" otherwise.
+        """
+        if workers and self._read_back:
+            return (
+                f"the program reads {self._read_back}, which making a batch sets: in a worker it "
+                "is set in a copy"
+            )
         if time.monotonic() > self._deadline:
             return (
                 f"what {_workers(workers)} deliver could not be compared in the time that the "
@@ -148,7 +178,7 @@ class _Workers:
             reason = (
                 self._difference(run, given, workers)
                 or _unshareable(given, workers)
-                or (_changed_by_training(run, given.read) if workers else "")
+                or (changed_by_training(run, given.read) if workers else "")
             )
         except RunEnded as end:
             ended = end.failure.kind == "ended"  # it is too short to be drawn from, not broken
@@ -183,7 +213,7 @@ class _Workers:
         if workers and not found.difference and self._begins_anew(run):
             found = Comparison(difference=self._copied())
         self.compared = self.compared and found.compared
-        return found.difference and f"{_OTHER_DATA}: {found.difference}"
+        return found.difference and f"{OTHER_DATA}: {found.difference}"
 
     def _begins_anew(self, run: ProcessRun) -> bool:
         """Whether samples that depend on those read before depend on a worker's copy of that."""
@@ -197,7 +227,7 @@ class _Workers:
         return begin_alike(self._own, self._again, first, second)
 
     def _copied(self) -> str:
-        what = _names(self._own.read) or "something in the dataset"
+        what = names_of(self._own.read) or "something in the dataset"
         return (
             f"each reading changes {what} and with it the samples to come, and every worker "
             "would begin each epoch with the same copy of it"
@@ -227,33 +257,6 @@ class _Workers:
             workers=max(1, workers),
             dropped=(self._loader.batch_size or 1) if self._loader.drop_last else 0,
         )
-
-
-def _changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
-    """What training changes, and reading does not, of that which samples are made from or chosen
-    by: workers have copies of it, and are asked ahead.
-    """
-    look = Draw(batches=0, seconds=0.0)
-    before = run.draw(look)
-    began = time.monotonic()
-    for _ in range(WATCHED_STEPS):
-        run.window(0.0)
-        after = run.draw(look)
-        (iteration, given), (was_in, had_given) = after.position, before.position
-        names = [name for name in changed(before.kept, after.kept) if name not in read]
-        if names and iteration == was_in and given > had_given:  # between epochs it reaches them
-            return (
-                f"{_OTHER_DATA}: training changes {_names(names)}, on which the samples to come "
-                "depend, and workers read ahead of it, from copies"
-            )
-        if time.monotonic() - began > WATCHED_SECONDS:
-            break
-        before = after
-    return ""
-
-
-def _names(paths: Sequence[str]) -> str:
-    return " and ".join(f"`{path}`" for path in paths[:_MOST_NAMED])
 
 
 def _workers(count: int) -> str:

@@ -67,7 +67,8 @@ def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> C
     def kin(call: ast.Call) -> bool:
         return last_name(call.func).endswith("Loader") or is_method(call, "__init__")
 
-    return _only(script, line, "DataLoader(...)", hand_step, named, kin)
+    missing = f"no call of {name} under that name stands on this line"
+    return _only(script, line, "DataLoader(...)", hand_step, named, kin, missing=missing)
 
 
 def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
@@ -186,13 +187,21 @@ def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) ->
 
 
 def _only(
-    script: Script, line: int, what: str, hand_step: str, *tests: Callable[[ast.Call], bool]
+    script: Script,
+    line: int,
+    what: str,
+    hand_step: str,
+    *tests: Callable[[ast.Call], bool],
+    missing: str = "",
 ) -> Call:
-    """The one call on `line` that passes the first of `tests` that any call passes."""
+    """The one call on `line` that passes the first of `tests` that any call passes; `missing` says
+    that none does.
+    """
     for accepts in tests:
         found = _calls_at(script, line, accepts)
         if len(found) == 1:
             return Call(script=script, node=found[0], what=what)
         if found:
             raise refusal(script, line, f"this line has more than one {what}", hand_step)
-    raise refusal(script, line, f"there is no {what} on this line", hand_step)
+    reason = missing or f"there is no {what} on this line"
+    raise refusal(script, line, reason, hand_step)

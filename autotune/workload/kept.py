@@ -15,6 +15,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+from torch.utils.data import RandomSampler, SequentialSampler, WeightedRandomSampler
 
 from autotune.workload.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of
 from autotune.workload.framework import is_installed
@@ -31,9 +32,21 @@ Function = tuple[CodeType, Mapping[str, Any]]  # with the variables around it
 
 
 def kept_by_loader(loader: Any) -> dict[str, int]:
-    """`kept_by` of what a DataLoader gives samples from, and of what chooses them."""
-    chosen_by = kept_by(loader._index_sampler, "sampler", without=loader.dataset)
+    """`kept_by` of what a DataLoader gives samples from, and of what chooses them while an epoch
+    runs.
+    """
+    outer = loader._index_sampler
+    chosen = [each for each in (outer, getattr(outer, "sampler", None)) if _draws_at_once(each)]
+    chosen_by = kept_by(outer, "sampler", without=(loader.dataset, *chosen))
     return chosen_by | kept_to_read(loader)
+
+
+def _draws_at_once(sampler: object) -> bool:
+    """Whether `sampler` is one of torch's that has chosen all of an epoch as that begins."""
+    if type(sampler) is RandomSampler:
+        fewer = sampler.num_samples <= len(sampler.data_source)
+        return fewer and not sampler.replacement
+    return type(sampler) in (WeightedRandomSampler, SequentialSampler)
 
 
 def kept_to_read(loader: Any) -> dict[str, int]:
@@ -41,15 +54,17 @@ def kept_to_read(loader: Any) -> dict[str, int]:
     return kept_by(loader.collate_fn, "collate_fn") | kept_by(loader.dataset)
 
 
-def kept_by(dataset: object, name: str = "dataset", without: object = None) -> dict[str, int]:
-    """A digest of each piece of data that `dataset` reads when it is asked for samples: attributes
-    of its own and of the objects in it, and globals, by name.
+def kept_by(
+    dataset: object, name: str = "dataset", without: Iterable[object] = ()
+) -> dict[str, int]:
+    """A digest of each piece of data that `dataset` reads or sets when it is asked for samples:
+    attributes of its own and of the objects in it, and globals, by name.
 
     Comparable within one process only (see `digest_of`). What processes share (shared and mapped
-    memory) is left out.
+    memory) is left out, as are the objects `without`.
     """
     found: dict[str, int] = {}
-    known = {id(without)}
+    known = set(map(id, without))
     waiting: deque[tuple[str, object, int]] = deque([(name, dataset, 0)])
     while waiting and len(known) < _MOST_OBJECTS:
         path, value, depth = waiting.popleft()
@@ -193,11 +208,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @functools.cache
 def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
-    """What `code` loads by name: "ATTR", "GLOBAL" and the like, and the name."""
+    """What `code` loads by name, or sets elsewhere: "ATTR", "GLOBAL" and the like, and the
+    name.
+    """
     return frozenset(
         (each.opname.rpartition("_")[2], str(each.argval))
         for each in dis.get_instructions(code)
-        if each.opname.startswith("LOAD_")
+        if each.opname.startswith(("LOAD_", "STORE_ATTR", "STORE_GLOBAL"))
     )
 
 

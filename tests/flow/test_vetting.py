@@ -83,7 +83,7 @@ def test_objects_have_no_source_and_a_loop_of_ours(
 def test_workers_are_compared_while_nobody_else_has_the_device(
     monkeypatch: pytest.MonkeyPatch, device: Device
 ) -> None:
-    def compare(start: Any, loader: Any, values: tuple[int, ...], **_: Any) -> Vetted:
+    def compare(start: Any, target: Any, loader: Any, values: tuple[int, ...], **_: Any) -> Vetted:
         assert device.is_held
         return Vetted(values=values[:1], reason="other data")
 

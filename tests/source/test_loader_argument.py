@@ -235,7 +235,8 @@ REFUSED = {
     "starred arguments": ("loader = DataLoader(*given)", "starred"),
     "several dicts": ("loader = DataLoader(data, **some, **more)", "several"),
     "two on one line": ("a, b = DataLoader(x), DataLoader(y)", "more than one"),
-    "made elsewhere": ("loader = make_it()  # DataLoader(", "no DataLoader"),
+    "made elsewhere": ("loader = make_it()  # DataLoader(", "no call of DataLoader"),
+    "by another name": ("loader = DL(data)", "no call of DataLoader under that name"),
 }
 
 

@@ -14,6 +14,7 @@ from autotune.measurement.process import ProcessRun
 from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.workload.script import Program
 from autotune.workload.seen import LoaderKey, Seen
+from autotune.workload.target import Target, load_target
 
 Vet = Callable[[str, Sequence[Value]], Vetted]
 
@@ -32,6 +33,11 @@ class Bench:
         job = Job(program=program, config=config, training_loader=self._key if config else None)
         self._runs.append(self._zygote.start(job, limit_seconds=60))
         return self._runs[-1]
+
+    @property
+    def target(self) -> Target:
+        """The program as it is named."""
+        return load_target(self._path)
 
     def observe(self) -> Seen:
         """The program as it is; remembers which loader trains."""
@@ -70,7 +76,7 @@ def workers(bench: Callable[[str], Bench]) -> Vet:
         made = bench(text)
         loader = made.observe().loader
         assert loader is not None
-        return vet_workers(made.start, loader, values, seconds=1.0)
+        return vet_workers(made.start, made.target, loader, values, seconds=1.0)
 
     return vet
 

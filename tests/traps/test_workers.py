@@ -8,11 +8,20 @@ import pytest
 
 from autotune.measurement.process import NotPossible
 from autotune.measurement.vetting import vet_workers
+from autotune.workload.target import SCRIPT, Target
 from tests import builders
 from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
 
 PLAIN = "return X[index], Y[index]"
+
+
+def weighted(sampler: str) -> str:
+    """A program whose loop writes to the weights of this `sampler`."""
+    text = table(PLAIN, options="batch_size=16, sampler=sampler")
+    text = text.replace("loader = DataLoader", f"{sampler}\nloader = DataLoader")
+    changes = "optimizer.step()\n        sampler.weights[:16] += x.mean() ** 2"
+    return text.replace("optimizer.step()", changes)
 
 
 class TestStreams:
@@ -39,7 +48,9 @@ class TestStreams:
         made = bench(stream("yield from zip(X, Y)"))
         loader = made.observe().loader
         assert loader is not None
-        vetted = vet_workers(made.start, loader, (0, 2), seconds=0.0)  # time for one batch
+        vetted = vet_workers(
+            made.start, made.target, loader, (0, 2), seconds=0.0
+        )  # time for one batch
         assert vetted.values == (0,)
         assert "every sample comes 2 times" in vetted.reason
 
@@ -49,7 +60,7 @@ class TestStreams:
         made = bench(table(PLAIN))
         loader = made.observe().loader
         assert loader is not None
-        vetted = vet_workers(made.start, loader, (0, 2), seconds=1.0, deadline=0.0)
+        vetted = vet_workers(made.start, made.target, loader, (0, 2), seconds=1.0, deadline=0.0)
         assert vetted.values == (0,)
         assert "a larger --budget has more" in vetted.reason
 
@@ -60,7 +71,9 @@ class TestStreams:
         run: Any = SimpleNamespace(await_first_step=refuse, kill=lambda: None)
         loader = builders.seen().loader
         assert loader is not None
-        vetted = vet_workers(lambda _: run, loader, (0, 2, 4), seconds=1.0)
+        vetted = vet_workers(
+            lambda _: run, Target(kind=SCRIPT, path=""), loader, (0, 2, 4), seconds=1.0
+        )
         assert vetted.values == (loader.num_workers,)
         assert "could not be compared" in vetted.reason
 
@@ -268,17 +281,25 @@ class TestDatasetsThatChange:
         assert "training changes `dataset.hardness`" in vetted.reason
 
     def test_one_whose_order_training_decides_is_refused(self, workers: Vet) -> None:
-        text = table(PLAIN, options="batch_size=16, sampler=sampler").replace(
-            "loader = DataLoader",
-            "from torch.utils.data import WeightedRandomSampler\n"
-            "sampler = WeightedRandomSampler(torch.ones(640), 640)\nloader = DataLoader",
+        chosen = (
+            "class Hardest:\n    def __init__(self):\n        self.weights = torch.ones(640)\n\n"
+            "    def __iter__(self):\n"
+            "        return (int(torch.multinomial(self.weights, 1)) for _ in range(640))\n\n"
+            "    def __len__(self):\n        return 640\n\n\nsampler = Hardest()"
         )
-        text = text.replace(
-            "optimizer.step()", "optimizer.step()\n        sampler.weights[:16] += x.mean() ** 2"
-        )
-        vetted = workers(text, (0, 2))
+        vetted = workers(weighted(chosen), (0, 2))
         assert vetted.values == (0,)
         assert "training changes `sampler.sampler.weights`" in vetted.reason
+        assert "copies" not in vetted.reason
+
+    def test_one_whose_order_is_drawn_as_the_epoch_begins_may_have_workers(
+        self, workers: Vet
+    ) -> None:
+        chosen = (
+            "from torch.utils.data import WeightedRandomSampler\n"
+            "sampler = WeightedRandomSampler(torch.ones(640), 640)"
+        )
+        assert workers(weighted(chosen), (0, 2)).values == (0, 2)
 
     def test_what_no_sample_is_made_from_may_be_written_to(self, workers: Vet) -> None:
         text = table(PLAIN, "self.weights = torch.ones(640)").replace(
@@ -363,3 +384,73 @@ class TestDatasetsThatChange:
         vetted = workers(table(item, "self.known = {}"), (0, 2))
         assert vetted.values == (0, 2)
         assert vetted.doubt is None
+
+
+class TestWhatIsReadBack:
+    """What making a batch sets in a worker is set in its copy: a loop that reads it reads what it
+    was at first.
+    """
+
+    LOSS = "nn.functional.cross_entropy(model(x), y)"
+
+    def mixing(self, loss: str, workers: int = 0) -> str:
+        """A program whose collate_fn leaves behind what it has mixed by, and one of two batches
+        alone.
+        """
+        mix = (
+            "class Mix:\n    def __init__(self):\n        self.lam = 1.0\n\n"
+            "    def __call__(self, batch):\n"
+            "        x, y = torch.utils.data.default_collate(batch)\n"
+            "        self.lam = 1.0\n"
+            "        if np.random.rand() < 0.5:\n"
+            "            self.lam = np.random.beta(1.0, 1.0)\n"
+            "        return x * self.scale(), y\n\n"
+            "    def scale(self):\n        return 1.0\n\n\nmix = Mix()\nloader ="
+        )
+        options = f"batch_size=16, collate_fn=mix, num_workers={workers}"
+        text = table(PLAIN, options=options).replace("loader =", mix, 1)
+        assert self.LOSS in text
+        return text.replace(self.LOSS, loss)
+
+    def test_by_the_loop_it_keeps_the_program_without_workers(self, workers: Vet) -> None:
+        text = self.mixing(f"(mix.lam * {self.LOSS})")
+        line = next(at for at, code in enumerate(text.splitlines(), 1) if "mix.lam" in code)
+        vetted = workers(text, (0, 1, 2))
+        assert vetted.values == (0,)
+        assert f"the program reads `mix.lam` (train.py:{line}), which making a" in vetted.reason
+        assert "in a worker it is set in a copy" in vetted.reason
+
+    def test_by_nobody_it_may_be_set_in_copies(self, workers: Vet) -> None:
+        vetted = workers(self.mixing(self.LOSS), (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_by_a_program_that_has_workers_it_is_as_it_was(self, workers: Vet) -> None:
+        text = self.mixing(f"(mix.lam * {self.LOSS})", workers=1)
+        assert workers(text, (1, 2)).values == (1, 2)
+
+    def test_a_variable_counts_too(self, workers: Vet) -> None:
+        mix = (
+            "def mix(batch):\n    global lam\n    lam = np.random.rand()\n"
+            "    return torch.utils.data.default_collate(batch)\n\n\nlam = 1.0\nloader ="
+        )
+        text = table(PLAIN, options="batch_size=16, collate_fn=mix").replace("loader =", mix, 1)
+        assert workers(text, (0, 2)).values == (0, 2)
+        text = text.replace(self.LOSS, f"(lam * {self.LOSS})")
+        assert "`lam` (train.py:" in workers(text, (0, 2)).reason
+
+    def test_in_a_stream_it_counts_too(self, workers: Vet) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, info.num_workers) if info else (0, 1)\n"
+            "for self.at in range(first, 640, step):\n    yield X[self.at], Y[self.at]"
+        )
+        text = stream(body).replace("step()", "step()\n        print(dataset.at)")
+        assert "`dataset.at`" in workers(text, (0, 2)).reason
+        assert workers(stream(body), (0, 2)).values == (0, 2)
+
+    def test_what_a_dataset_counts_for_itself_may_be_counted_in_copies(self, workers: Vet) -> None:
+        text = table("self.step += 1\nself.random = index\n" + PLAIN, "self.step = 0")
+        vetted = workers(text, (0, 2))  # optimizer.step() and np.random are others
+        assert vetted.values == (0, 2)
+        printed = text.replace("optimizer.step()", "optimizer.step()\n        print(dataset.step)")
+        assert "`dataset.step`" in workers(printed, (0, 2)).reason
