@@ -34,6 +34,14 @@ READ = {
 }
 
 
+def test_what_tensors_have_too_is_none_of_a_dataset(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("print(x.shape, mix.lam)\n")
+    target = load_target(file, ())
+    assert read_back(target, ["dataset.shape"]) == ""
+    assert read_back(target, ["dataset.shape", "dataset.lam"]) == "`mix.lam` (train.py:1)"
+
+
 @pytest.mark.parametrize(("text", "place"), READ.values(), ids=READ)
 def test_attributes_are_read_of_other_objects(tmp_path: Path, text: str, place: str) -> None:
     file = tmp_path / "train.py"
