@@ -4,15 +4,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-import torch
-
 from autotune.source.script import Function, imported_names, last_name, qualified
 from autotune.workload.imported import imported_files, tree_of
 from autotune.workload.target import Target
 
 _ITEM = re.compile(r"\[.*?\]")
-# `x.shape` is a tensor's, whatever else a dataset notes as its own.
-_OF_TENSORS = frozenset(dir(torch.Tensor))
 # Itself, and what programs call their options: `args.cache` is not the dataset's own.
 _OTHERS = frozenset(
     {"FLAGS", "args", "cfg", "conf", "config", "flags", "hparams", "opt", "options", "opts", "self"}
@@ -28,8 +24,11 @@ def read_back(target: Target, paths: Iterable[str]) -> str:
         target: the program.
         paths: as `Delivery.read` names them ("collate_fn.lam").
     """
+    from torch import Tensor  # which a search that has not begun has not loaded
+
     named = [_ITEM.sub("", path) for path in paths]
-    attributes = {path.rpartition(".")[2] for path in named if "." in path} - _OF_TENSORS
+    # `x.shape` is a tensor's, whatever else a dataset notes as its own.
+    attributes = {path.rpartition(".")[2] for path in named if "." in path} - set(dir(Tensor))
     variables = {path for path in named if "." not in path}
     files = list(imported_files(target)) if named else []
     own = frozenset(part for file, _ in files for part in file.with_suffix("").parts)
