@@ -46,8 +46,6 @@ _PEAKS: tuple[tuple[str, Peak], ...] = (
     (r"NVIDIA H100 80GB HBM3", _peak(67, 494.5, 989.5, 3350)),
     (r"NVIDIA H100 PCIe", _peak(51, 378, 756.5, 2000)),
     (r"NVIDIA H100 NVL", _peak(60, 417.5, 835.5, 3900)),
-    # NVIDIA GH200 Grace Hopper Superchip datasheet (96 GB HBM3: the name is of the host's memory).
-    (r"NVIDIA GH200 480GB", _peak(67, 494.5, 989.5, 4000)),
     # NVIDIA A100 Tensor Core GPU datasheet (40 GB; 80 GB PCIe; 80 GB SXM).
     (r"(NVIDIA )?A100-(SXM4|PCIE)-40GB", _peak(19.5, 156, 312, 1555)),
     (r"NVIDIA A100 80GB PCIe", _peak(19.5, 156, 312, 1935)),
@@ -60,11 +58,10 @@ _PEAKS: tuple[tuple[str, Peak], ...] = (
     (r"(NVIDIA |Tesla )?T4", _peak(8.1, None, 65, 320, bf16=False)),
     (r"(NVIDIA |Tesla )?V100-SXM2-\d+GB", _peak(15.7, None, 125, 900, bf16=False)),
     (r"(NVIDIA |Tesla )?V100-PCIE-\d+GB", _peak(14, None, 112, 900, bf16=False)),
-    # NVIDIA Ampere GA102, Ada and RTX Blackwell GPU Architecture whitepapers; half precision with
-    # accumulation in float32.
+    # NVIDIA Ampere GA102 GPU Architecture whitepaper, NVIDIA Ada GPU Architecture whitepaper; half
+    # precision with accumulation in float32.
     (r"NVIDIA GeForce RTX 3090", _peak(35.6, 35.6, 71, 936)),
     (r"NVIDIA GeForce RTX 4090", _peak(82.6, 82.6, 165.2, 1008)),
-    (r"NVIDIA GeForce RTX 5090", _peak(104.8, 104.8, 209.5, 1792)),
 )
 
 
