@@ -58,6 +58,7 @@ def lent_zygote(zygote: "Zygote", monkeypatch: pytest.MonkeyPatch) -> None:
 def brief(lent_zygote: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search begins with a profile of a second: for tests of what it says, not of its figures."""
     monkeypatch.setattr("autotune.flow.profiling.PROFILE_SECONDS", (1.0, 1.0))
+    monkeypatch.setattr("autotune.flow.profiling.PROFILE_OF_LARGE", 0.0)
     monkeypatch.setattr("autotune.flow.context.WARM_SECONDS", (0.5, 0.5))
 
 

@@ -170,8 +170,9 @@ def _training(parity: Parity) -> str:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"the same: over {wording.counted(parity.steps, 'step')} the smoothed losses differ by "
-        f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
+        f"the same{wording.as_far(parity)}: over {wording.counted(parity.steps, 'step')} the "
+        f"smoothed losses differ by {wording.percent(parity.max_relative_loss_difference)} at most"
+        f"{band}"
         f"{wording.skipped(parity)}"
     )
 
@@ -221,9 +222,10 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
             command = retyped(result.command)
     elif verdict.trains_otherwise and verdict.suspect:
-        what = f"search on without {verdict.suspect} (or have it all the same: --allow different)"
+        allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed
+        what = f"search on without {verdict.suspect}{allowed}"
         command = retyped(result.command, off=verdict.suspect)
-    elif verdict.trains_otherwise:
+    elif verdict.may_be_allowed:
         what = "look at both losses in the report; to have it all the same, allow it"
         command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):

@@ -16,7 +16,7 @@ from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, diverges, try_configs
+from autotune.flow.trying import Found, diverges, overtime, try_configs
 from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
@@ -98,6 +98,8 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     if not diverges(baseline):
         space = vet(context, profiled, space)
         context.listener.unwritable(unwritable(context, profiled, space))
+        if space.choices and (needed := overtime(context, profiled)):
+            context.listener.overtime(profiled.startup_seconds, needed)
         context.listener.space(space)
     found = try_configs(context, profiled, space, baseline)
     with context.device.held():

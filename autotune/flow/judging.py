@@ -31,7 +31,7 @@ from autotune.verdict import (
 )
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
-from autotune.verdict.parity import NUDGE, may_be_chance
+from autotune.verdict.parity import NUDGE, first_difference, may_be_chance
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -41,8 +41,8 @@ STEPS_PER_TURN = 2.5
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
 # How long the controls may take for as many, where the losses part: what the contestants needed for
-# theirs within the budget is mostly far less. And how many there are where samples are read with
-# other random numbers: these take a training now here, now there.
+# theirs within the budget is mostly far less. And how many there are where random numbers are
+# others: these take a training now here, now there.
 CONTROL_SECONDS = 0.5, (30.0, 600.0)
 STREAMS = 3
 READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
@@ -69,9 +69,9 @@ def judge(
     if not verdict.trains_otherwise:
         return verdict, emission
     left_seconds = context.deadline - time.monotonic()
-    other = next_best(best, found.trials, profiled.seen)
+    other = next_best(best, found, space, profiled.seen)
     if other and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
-        again, its_emission = _judged(context, profiled, other)
+        again, its_emission = _judged(context, profiled, _shown(other))
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
             return replace(again, passed_over=said), its_emission
@@ -101,7 +101,8 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
     verdict = decided()
     if (steps := _steps_that_part(verdict)) > 0:
         exact = promised(turns, best.config) is Semantics.IDENTICAL
-        turns.controls = _controls(context, best.config, steps, nudge=0.0 if exact else NUDGE)
+        own = turns.losses.get(BASELINE, ())[:steps]
+        turns.controls = _controls(context, best.config, own, nudge=0.0 if exact else NUDGE)
         verdict = decided()
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
@@ -143,19 +144,24 @@ def _steps_that_part(verdict: Verdict) -> int:
     return max((each.steps for each in parted), default=0)
 
 
-def _controls(context: Context, config: Config, steps: int, *, nudge: float) -> list[list[float]]:
-    """Losses of the program as it is, its weights moved by a share `nudge`, and its samples read
-    with other random numbers where `config` has other workers read them, or the same ones go on.
+def _controls(
+    context: Context, config: Config, own: Sequence[float], *, nudge: float
+) -> list[list[float]]:
+    """As many losses as its `own` of the program as it is, its weights moved by a share `nudge`,
+    and its samples read with other random numbers where `config` has other workers read them, or
+    the same ones go on. Several runs there, and where the program has other losses in each.
 
     Where the same numbers are promised, it is only run again: it may have others in each run.
     """
     context.listener.stage("looking how far chance alone takes the training")
     ends = time.monotonic() + context.seconds(*CONTROL_SECONDS)
-    if not READ_OTHERWISE & config.keys():
-        return [_control(context, steps, ends, nudge=nudge)]
+    otherwise = bool(READ_OTHERWISE & config.keys())
     found: list[list[float]] = []
     while len(found) < STREAMS and time.monotonic() < ends:
-        found.append(_control(context, steps, ends, nudge=nudge, stream=len(found) + 1))
+        stream = len(found) + 1 if otherwise else 0
+        found.append(_control(context, len(own), ends, nudge=nudge, stream=stream))
+        if not otherwise and first_difference(own, found[0]) is None:
+            break
     return found
 
 

@@ -10,6 +10,7 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import (
     FILL_SECONDS,
     FILL_SHARE,
+    PROFILE_OF_LARGE,
     PROFILE_SECONDS,
     PROFILE_SHARE,
     Context,
@@ -127,9 +128,10 @@ def _ablate(context: Context) -> Ablation:
 
 
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
+    of_large = PROFILE_OF_LARGE * context.options.budget_seconds
     return ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),
-        seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
+        seconds=max(context.seconds(PROFILE_SHARE, PROFILE_SECONDS), of_large),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,

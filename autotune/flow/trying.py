@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.flow.answered import trials_key
-from autotune.flow.context import Context
+from autotune.flow.context import TRIAL_SECONDS, Context
 from autotune.flow.rematch import settle
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
@@ -37,6 +37,8 @@ FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging, as may all of
 # which none could be measured.
 FEWEST_TRIALS = 3
+# Judging starts the program as it is, the best settings, and what is handed back for a look at it.
+STARTS_OF_JUDGING = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
 
@@ -44,13 +46,15 @@ MOST_NOT_FINITE = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What trying gave: the trials, how many of them this search made itself, the one to judge, and
-    why there are no more of them.
+    why there are no more of them; `ranked` are those that may be handed back, the one that is most
+    likely fastest first.
     """
 
     trials: tuple[Trial, ...]
     own_trials: int
     best: Trial
     ending: Ending
+    ranked: tuple[Trial, ...] = ()
     rematch: Rematch | None = None
 
     def start_seconds(self, config: Config) -> float:
@@ -60,6 +64,18 @@ class Found:
         of_config = (trial.outcome for trial in self.trials if trial.config == config)
         best = next(of_config, self.best.outcome)
         return best.startup_seconds - min(starts) if isinstance(best, Measurement) else 0.0
+
+
+def overtime(context: Context, profiled: Profile) -> float | None:
+    """What the whole search takes at the least, the program as it is being measured already; None
+    where that is within the budget, or not for its slow starts.
+    """
+    runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
+    starting = runs * profiled.startup_seconds
+    measuring = runs * (context.warm_seconds + TRIAL_SECONDS[0])
+    needed = context.spent_seconds - context.device.waited_seconds + starting + measuring
+    is_over = starting > measuring and needed > context.options.budget_seconds
+    return needed if is_over else None
 
 
 def try_configs(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> Found:
@@ -90,6 +106,7 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
             own_trials=study.told if study.trials else 1,
             best=_to_judge(context, best or as_it_is, study.ranked),
             ending=ending,
+            ranked=tuple(each.trial for each in study.ranked),
             rematch=rematch,
         )
 

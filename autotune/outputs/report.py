@@ -215,6 +215,7 @@ def _environment() -> Environment:
         rate=wording.rate,
         ratio=wording.ratio,
         settings=wording.settings,
+        as_far=wording.as_far,
         skipped=wording.skipped,
         share=wording.percent,
         significant=wording.significant,

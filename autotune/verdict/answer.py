@@ -59,10 +59,14 @@ class Verdict:
     def trains_otherwise(self) -> bool:
         """Whether there is a gain that is not handed back, since it is another training."""
         faster = self.speedup is not None and self.speedup.low > 1
-        parity = self.parity
-        other = parity is not None and parity.same_training is False
-        compared = parity is not None and parity.max_relative_loss_difference is not None
-        return self.outcome == "no_gain" and faster and other and compared
+        other = self.parity is not None and self.parity.same_training is False
+        return self.outcome == "no_gain" and faster and other
+
+    @property
+    def may_be_allowed(self) -> bool:
+        """Whether it trains otherwise, and trains: a loss that is no number is refused anyway."""
+        compared = self.parity and self.parity.max_relative_loss_difference is not None
+        return self.trains_otherwise and bool(compared)
 
     @property
     def is_rough(self) -> bool:

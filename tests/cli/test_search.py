@@ -32,6 +32,19 @@ def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) ->
     assert said in render(made_up.result)
 
 
+@pytest.mark.parametrize(("band", "reserved"), [(0.05, False), (0.6, True)])
+def test_losses_that_scatter_much_are_called_the_same_with_a_reservation(
+    run: Run, made_up: MadeUpFlow, band: float, reserved: bool
+) -> None:
+    verdict = builders.verdict(parity=builders.parity(band=band))
+    made_up.result = builders.search_result(verdict=verdict)
+    said = ", as far as losses with so much noise can tell"
+    assert (f"the same{said}: over" in " ".join(run("search", "photos.py").stdout.split())) is (
+        reserved
+    )
+    assert (f"Yes{said}. Over" in render(made_up.result)) is reserved
+
+
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
     run: Run, made_up: MadeUpFlow
 ) -> None:

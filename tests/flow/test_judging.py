@@ -1,6 +1,7 @@
 """Losses that part are held against how far chance alone takes the training."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -29,10 +30,13 @@ def window(*losses: float) -> Window:
 
 
 def controls(
-    *windows: Window, end: Window | None = None, config: Config | None = None
+    *windows: Window,
+    end: Window | None = None,
+    config: Config | None = None,
+    own: Sequence[float] = (3.0, 2.0, 1.0),
 ) -> list[list[float]]:
-    """Losses of controls that each run for these windows and then end; the streams that they read
-    from are appended.
+    """Losses of controls that each run for these windows and then end, held against the `own` of
+    the program; the streams that they read from are appended.
     """
     streams: list[float] = []
 
@@ -44,7 +48,7 @@ def controls(
     context: Any = SimpleNamespace(
         listener=Listener(), bench=SimpleNamespace(start=start), seconds=Options().seconds
     )
-    found = judging._controls(context, config or {"threads": 1}, 3, nudge=NUDGE)
+    found = judging._controls(context, config or {"threads": 1}, own, nudge=NUDGE)
     return [*found, streams]
 
 
@@ -76,6 +80,11 @@ def test_where_other_workers_read_several_controls_read_with_other_random_number
     assert found == [[3.0, 2.0, 1.0]] * 3 + [[1, 2, 3]]
 
 
+def test_a_program_that_has_other_losses_in_each_run_has_several_controls() -> None:
+    found = controls(window(3.0), window(2.0), window(1.0), own=(1.0, 0.2, 0.1))
+    assert found == [[3.0, 2.0, 1.0]] * 3 + [[0, 0, 0]]
+
+
 def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -92,7 +101,7 @@ def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
         bench=SimpleNamespace(start=lambda **_: run),
         seconds=Options(budget_seconds=300.0).seconds,
     )
-    assert judging._controls(context, {"threads": 1}, 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
+    assert judging._controls(context, {"threads": 1}, [1.0] * 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:

@@ -110,3 +110,23 @@ def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
     assert not trying._are_enough([AS_IT_IS, *crashed])
     assert trying._are_enough([AS_IT_IS, *crashed, FAR])
     assert not trying._are_enough([AS_IT_IS, FAR])
+
+
+@pytest.mark.parametrize(
+    ("startup_seconds", "budget_seconds", "said"),
+    [(25.0, 90.0, 30 + 5 * (25 + 3.6 + 1)), (25.0, 300.0, None), (0.5, 20.0, None)],
+    ids=["slow starts", "time enough", "a small budget"],
+)
+def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
+    startup_seconds: float, budget_seconds: float, said: float | None
+) -> None:
+    context: Any = SimpleNamespace(
+        spent_seconds=30.0,
+        warm_seconds=3.6,
+        device=SimpleNamespace(waited_seconds=0.0),
+        options=SimpleNamespace(budget_seconds=budget_seconds),
+    )
+
+    found = trying.overtime(context, builders.profile(startup_seconds=startup_seconds))
+
+    assert found == (said if said is None else pytest.approx(said))

@@ -138,7 +138,7 @@ def test_windows_that_differ_are_unstable():
 
 def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
     rising = [window(each) for each in (400, 420, 600, 800, 1000, 1010)]
-    assert names(rising) == ["cold cache"]
+    assert names(rising) == ["sped up"]
 
 
 def test_few_steps_are_doubted():
