@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -143,13 +144,14 @@ def _on_a_bench(
     machine = detect(options.device)
     if machine.device != CPU:
         make_gpu_nodes()
-    limit = options.seconds(START_SHARE, START_SECONDS)
-    with Workbench(
-        target,
-        seed=options.seed,
-        first_start_limit_seconds=limit,
-        hides_gpus=options.device == CPU,
-    ) as bench:
+    device = DeviceLock(
+        machine.device,
+        waiting=lambda: listener.stage("waiting for another search to leave the device"),
+    )
+    with ExitStack() as open_bench:
+        with device.held():  # to load torch takes a core for seconds
+            bench = open_bench.enter_context(_bench(target, options))
+            bench.warm_up()
         context = Context(
             target=target,
             options=options,
@@ -157,13 +159,18 @@ def _on_a_bench(
             machine=machine,
             bench=bench,
             began=began,
-            device=DeviceLock(
-                machine.device,
-                needed=is_shared(options.storage),
-                waiting=lambda: listener.stage("waiting for another search to leave the device"),
-            ),
+            device=device,
         )
         return stages(context)
+
+
+def _bench(target: Target, options: Options) -> Workbench:
+    return Workbench(
+        target,
+        seed=options.seed,
+        first_start_limit_seconds=options.seconds(START_SHARE, START_SECONDS),
+        hides_gpus=options.device == CPU,
+    )
 
 
 def _reach(storage: str) -> None:
