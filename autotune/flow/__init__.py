@@ -17,7 +17,7 @@ from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, diverges, try_configs
+from autotune.flow.trying import Found, diverges, open_study, try_configs
 from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
@@ -100,9 +100,11 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         space = vet(context, profiled, space)
         context.listener.unwritable(unwritable(context, profiled, space))
         context.listener.space(space)
-    found = try_configs(context, profiled, space, baseline)
-    with context.device.held():
-        verdict, emission = judge(context, profiled, space, found)
+    with open_study(context, profiled, space, baseline) as study:
+        found = try_configs(context, profiled, space, baseline, study)
+        with context.device.held():
+            verdict, emission = judge(context, profiled, space, found)
+        study.conclude()
     result = replace(
         _result(context, profiled),
         space=space,
