@@ -69,6 +69,7 @@ class Lent:
         self._zygote = zygote
         self._runs: list[ProcessRun] = []
         self.call, self.exit_status = zygote.call, zygote.exit_status
+        self.warm_up = zygote.warm_up
 
     def start(self, job: Any, *, limit_seconds: float) -> "ProcessRun":
         self._runs.append(self._zygote.start(job, limit_seconds=limit_seconds))

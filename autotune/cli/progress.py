@@ -75,6 +75,10 @@ class Progress(Listener):
         if not self._console.is_live:
             self._say((f"{name[:1].upper()}{name[1:]}", "quiet"))
 
+    def note(self, words: str) -> None:
+        """Say what stays on the screen."""
+        self._say(words)
+
     def profiled(self, profile: Profile, diagnosis: tuple[Finding, ...]) -> None:
         """Say what holds the program back, as soon as it is known."""
         shaken = any(profile.doubt(name) for name in SHAKEN)

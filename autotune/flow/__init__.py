@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,7 +17,7 @@ from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, diverges, overtime, try_configs
+from autotune.flow.trying import Found, diverges, open_study, overtime, try_configs
 from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
@@ -101,9 +102,11 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         if space.choices and (needed := overtime(context, profiled)):
             context.listener.overtime(profiled.startup_seconds, needed)
         context.listener.space(space)
-    found = try_configs(context, profiled, space, baseline)
-    with context.device.held():
-        verdict, emission = judge(context, profiled, space, found)
+    with open_study(context, profiled, space, baseline) as study:
+        found = try_configs(context, profiled, space, baseline, study)
+        with context.device.held():
+            verdict, emission = judge(context, profiled, space, found)
+        study.conclude()
     result = replace(
         _result(context, profiled),
         space=space,
@@ -145,13 +148,14 @@ def _on_a_bench(
     machine = detect(options.device)
     if machine.device != CPU:
         make_gpu_nodes()
-    limit = options.seconds(START_SHARE, START_SECONDS)
-    with Workbench(
-        target,
-        seed=options.seed,
-        first_start_limit_seconds=limit,
-        hides_gpus=options.device == CPU,
-    ) as bench:
+    device = DeviceLock(
+        machine.device,
+        waiting=lambda: listener.stage("waiting for another search to leave the device"),
+    )
+    with ExitStack() as open_bench:
+        with device.held():  # to load torch takes a core for seconds
+            bench = open_bench.enter_context(_bench(target, options))
+            bench.warm_up()
         context = Context(
             target=target,
             options=options,
@@ -159,13 +163,18 @@ def _on_a_bench(
             machine=machine,
             bench=bench,
             began=began,
-            device=DeviceLock(
-                machine.device,
-                needed=is_shared(options.storage),
-                waiting=lambda: listener.stage("waiting for another search to leave the device"),
-            ),
+            device=device,
         )
         return stages(context)
+
+
+def _bench(target: Target, options: Options) -> Workbench:
+    return Workbench(
+        target,
+        seed=options.seed,
+        first_start_limit_seconds=options.seconds(START_SHARE, START_SECONDS),
+        hides_gpus=options.device == CPU,
+    )
 
 
 def _reach(storage: str) -> None:

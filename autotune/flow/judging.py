@@ -20,7 +20,7 @@ from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.trials.space import Space
-from autotune.trials.trial import DIVERGES, Trial
+from autotune.trials.trial import DIVERGES, FINAL, Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
@@ -66,6 +66,9 @@ def judge(
     verdict, emission = _judged(context, profiled, best)
     if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
         verdict = replace(verdict, outcome="failed", reason=reason)
+    elif not found.tried:
+        unworthy = "No setting promises enough for a trial."
+        verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)
     if not verdict.trains_otherwise:
         return verdict, emission
     left_seconds = context.deadline - time.monotonic()
@@ -181,13 +184,15 @@ def _control(
 
 
 def _why_untried(context: Context, profiled: Profile, space: Space, found: Found) -> str:
-    """Why no setting was tried where there were some: the training, or the budget, and which one
-    would do.
+    """Why no setting was tried where some might have been: the training, others' searches, or the
+    budget, and which one would do.
     """
     if found.ending.why == DIVERGES:
         return found.ending.reason
-    if len(found.trials) > 1 or not space.choices or time.monotonic() < context.deadline:
+    if found.tried or not space.choices or found.ending.why in FINAL:
         return ""
+    if time.monotonic() < context.deadline:
+        return f"No setting was tried. {found.ending.reason}"
     trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
     needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune.flow.answered import trials_key
 from autotune.flow.context import TRIAL_SECONDS, Context
 from autotune.flow.rematch import settle
+from autotune.flow.sameness import study_key
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
@@ -57,6 +57,11 @@ class Found:
     ranked: tuple[Trial, ...] = ()
     rematch: Rematch | None = None
 
+    @property
+    def tried(self) -> bool:
+        """Whether there is any trial of a setting."""
+        return any(trial.config for trial in self.trials)
+
     def start_seconds(self, config: Config) -> float:
         """By how much `config`, or else the best, starts slower than what started fastest."""
         outcomes = [trial.outcome for trial in (*self.trials, self.best)]
@@ -78,37 +83,44 @@ def overtime(context: Context, profiled: Profile) -> float | None:
     return needed if is_over else None
 
 
-def try_configs(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> Found:
-    """Trials until the plan, the patience, their number or the budget's share is used up; then the
-    two best in turns, where they are too close to tell.
-    """
+def open_study(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> "Study":
+    """The trials of this program so far, of which there may be none."""
     from autotune.trials.study import Study  # it needs Optuna
 
     options = context.options
-    as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
-    with Study(
+    return Study(
         space,
         profiled,
-        key=trials_key(context),
+        key=study_key(context, profiled.seen),
         storage=_storage(context),
+        fresh=options.fresh,
         sampler=options.sampler,
         seed=options.seed,
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=options.memory_limit_bytes,
         baseline=baseline,
         trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
-    ) as study:
-        _tell_of_earlier(context, study)
-        ending = _try_all(context, profiled, space, baseline, study)
-        best, rematch = settle(context, profiled, study.ranked)
-        return Found(
-            trials=tuple(study.trials) or (as_it_is,),
-            own_trials=study.told if study.trials else 1,
-            best=_to_judge(context, best or as_it_is, study.ranked),
-            ending=ending,
-            ranked=tuple(each.trial for each in study.ranked),
-            rematch=rematch,
-        )
+    )
+
+
+def try_configs(
+    context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
+) -> Found:
+    """Trials until the plan, the patience, their number or the budget's share is used up; then the
+    two best in turns, where they are too close to tell.
+    """
+    as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
+    _tell_of_earlier(context, study)
+    ending = _try_all(context, profiled, space, baseline, study)
+    best, rematch = settle(context, profiled, study.ranked)
+    return Found(
+        trials=tuple(study.trials) or (as_it_is,),
+        own_trials=study.told if study.trials else 1,
+        best=_to_judge(context, best or as_it_is, study.ranked),
+        ending=ending,
+        ranked=tuple(each.trial for each in study.ranked),
+        rematch=rematch,
+    )
 
 
 def _tell_of_earlier(context: Context, study: "Study") -> None:
@@ -138,13 +150,18 @@ def _to_judge(context: Context, best: Trial, ranked: Sequence[Ranked]) -> Trial:
 def _try_all(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending:
-    ending = None
+    ending, told = None, ""
     if diverges(baseline):
         reason = "The training as it is diverges: until that is mended nothing compares with it."
         ending = Ending(why=DIVERGES, reason=reason)
     while space.choices and ending is None:
         with context.device.held():  # asked once it is free: by then others may have found more
             ending = _try_next(context, profiled, space, baseline, study)
+        if study.awaited and study.awaited != told:
+            context.listener.stage(f"waiting for {study.awaited}")
+        told = study.awaited
+        ends = context.trials_deadline if study.trials else context.deadline
+        study.await_others(ends - time.monotonic())
     reason = "There was nothing to search: every knob was left out."
     return ending or Ending(why=NOTHING, reason=reason)
 
@@ -160,15 +177,17 @@ def diverges(baseline: Measurement) -> bool:
 def _try_next(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending | None:
-    """One more trial; why there is none, where there is none."""
+    """One more trial; why there is none, where there is none, and that is known."""
     began, ends = time.monotonic(), context.trials_deadline
     most = context.options.trials or sys.maxsize
     if len(study.trials) > most:
         return Ending(
             why=TRIALS, reason=f"There were to be {most} trial{'s' * (most > 1)} at most."
         )
-    if began > context.deadline or (began > ends and _are_enough(study.trials)):
-        reason = f"The trials' part of the budget is used up.{study.too_dear}"
+    enough = study.trials if study.awaited else _are_enough(study.trials)
+    if began > context.deadline or (began > ends and enough):
+        gone = f"was used up before {study.awaited} ended" if study.awaited else "is used up"
+        reason = f"The trials' part of the budget {gone}.{study.too_dear}"
         return Ending(why=BUDGET, reason=reason)
     asked = study.ask(seconds_left=context.deadline - began)
     if asked is None:

@@ -1,15 +1,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autotune import flow
 from autotune.errors import UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
-from autotune.result import Cost
+from autotune.outputs.room import TakenError
+from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
@@ -374,3 +377,27 @@ def test_what_a_search_cannot_take_is_refused(
 
     assert answer.exit_code == 2
     assert said in answer.stderr
+
+
+@pytest.mark.parametrize("storage", ["postgresql://db/tuning", "common.journal"])
+def test_searches_that_share_a_study_write_beside_one_another(
+    run: Run, made_up: MadeUpFlow, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    outs: list[Path | None] = []
+
+    def search(*words: Any, options: flow.Options, **others: Any) -> Result:
+        outs.append(options.out)
+        if options.out in (Path("autotune-out/train"), Path("autotune-out/train-2")):
+            raise TakenError(f"Process 7 is writing into {options.out} at this moment.")
+        return made_up.run(*words, options=options, **others)
+
+    monkeypatch.setattr(flow, "search", search)
+    shown = " ".join(run("search", "train.py", "--storage", storage).stdout.split())
+    assert [each.name for each in outs if each] == ["train", "train-2", "train-3"]
+    assert "autotune-out/train-2 at this moment. This search writes into autotune-out/train-3." in (
+        shown
+    )
+    assert "Written to autotune-out/train-3/" in shown
+    for flags in (("--out", "autotune-out/train", "--storage", storage), ()):
+        answer = run("search", "train.py", *flags)
+        assert (answer.exit_code, "at this moment" in answer.stderr) == (2, True)

@@ -10,6 +10,7 @@ import pytest
 
 from autotune.flow import judging
 from autotune.flow.context import Options
+from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
@@ -18,11 +19,12 @@ from autotune.measurement.ratios import Ratio
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
-from autotune.trials.trial import Trial
+from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
 from autotune.verdict import Delivered
 from autotune.verdict.parity import NUDGE
 from autotune.workload.window import AS_IS, Window
 from tests import builders
+from tests.trials.test_study import SPACE
 
 
 def window(*losses: float) -> Window:
@@ -181,3 +183,28 @@ def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early
     )
     reason = judging._why_unknown(profiled, [measured])
     assert reason.startswith("The program ends before its speed can be told") is ended_early
+
+
+@pytest.mark.parametrize(
+    ("why", "tried", "outcome", "words"),
+    [
+        (PATIENCE, False, "no_gain", "No setting promises enough for a trial."),
+        (BUDGET, False, "failed", "No setting was tried. It ended."),
+        (REPEATED, False, "failed", "No setting was tried. It ended."),
+        (EXHAUSTED, True, "no_gain", "No setting came out faster than the program as it is."),
+    ],
+)
+def test_where_no_setting_was_tried_none_is_said_to_be_no_faster(
+    why: str, tried: bool, outcome: str, words: str
+) -> None:
+    as_it_is = builders.trial(0, {}, 100.0)
+    trials = (as_it_is, *[builders.trial(1, {"threads": 1}, 90.0)] * tried)
+    found = Found(
+        trials=trials, own_trials=1, best=as_it_is, ending=Ending(why=why, reason="It ended.")
+    )
+    machine = builders.machine()
+    context: Any = SimpleNamespace(
+        deadline=time.monotonic() + 60.0, machine=machine, options=Options()
+    )
+    verdict, _ = judging.judge(context, builders.profile(), SPACE, found)
+    assert (verdict.outcome, verdict.reason) == (outcome, words)

@@ -17,10 +17,11 @@ from autotune.trials.trial import PASSING, Trial
 from autotune.workload.seen import Seen
 
 # What a trial says of itself beside its parameters and its value. `CONFIG` is there as soon as it
-# is decided what is tried; `REPEATS` names the trial whose figure was taken instead of trying the
-# same again; `INTERRUPTED` is a trial that its own search gave up.
+# is decided what is tried; `REPEATS` says why it was not tried, mostly the trial that was the same;
+# `INTERRUPTED` is a trial that its own search gave up.
 CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
-# A configuration whose search has died in it so many times is not tried again.
+# A configuration whose search has died in it so many times is not tried again; the program as it is
+# was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
 _EARLIER = "so it was noted by an earlier search"
 _OUTCOME = ("samples_per_second", "failure")
@@ -65,7 +66,7 @@ def known_trials(
         for each in found
         if each.state == TrialState.FAIL and CONFIG in each.user_attrs and not _has_end(each)
     )
-    dead = {config for config, times in deaths.items() if times >= _MOST_DEATHS}
+    dead = {config for config, times in deaths.items() if times >= _MOST_DEATHS} - {as_text({})}
     dead |= {""} if of_optunas_loop else set()
     return [trial for each in found if (trial := _known(each, space, seen, dead)) is not None]
 
