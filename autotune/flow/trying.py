@@ -16,7 +16,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
@@ -39,6 +39,12 @@ FEWEST_STEPS = 4
 FEWEST_TRIALS = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
+
+_OF_UNKNOWN_SIZE = Doubt(
+    name="peak memory unknown",
+    evidence="How much memory it needs is not known: it is not handed back where that is limited.",
+    advice="To have it all the same, search without the limit.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +169,9 @@ def _try_next(
     else:
         outcome = _as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
-        unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
+        unknown = [space.doubts[name] for name in config if name in space.doubts]
+        if config and context.options.memory_limit_bytes and outcome.peak_bytes is None:
+            unknown.append(_OF_UNKNOWN_SIZE)
         outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
     seconds = time.monotonic() - began
     trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)

@@ -172,3 +172,17 @@ def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early
     )
     reason = judging._why_unknown(profiled, [measured])
     assert reason.startswith("The program ends before its speed can be told") is ended_early
+
+
+def test_where_no_setting_could_be_held_to_the_memory_limit_that_is_said() -> None:
+    of_unknown_size = builders.measurement(200.0, peak_bytes=None)
+    trials = [
+        builders.trial(0, {}, 100.0),
+        builders.trial(1, {"num_workers": 2}, of_unknown_size),
+        builders.trial(2, {"num_workers": 4}, Failure(kind="busy", reason="other work")),
+    ]
+    reason = judging._why_unknown(builders.profile(), trials, limited=True)
+    assert reason.startswith("Of 2 settings tried none could be held to the memory limit")
+    trials.append(builders.trial(3, {"threads": 1}, 90.0))
+    assert not judging._why_unknown(builders.profile(), trials, limited=True)
+    assert not judging._why_unknown(builders.profile(), trials[:2])

@@ -247,6 +247,17 @@ def test_what_needs_more_than_the_limit_is_kept_with_its_constraint() -> None:
         assert searched.best is not None and searched.best.config == {}
 
 
+def test_what_needs_nobody_knows_how_much_meets_no_limit() -> None:
+    with study(memory_limit_bytes=1000) as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=measured(9e9), seconds=0.1))
+        own, other = searched._study.trials
+        assert not own.constraints and other.constraints == {"memory_unknown": 1.0}
+        assert searched.best is not None and searched.best.config == {}
+
+
 def test_running_out_of_memory_is_a_constraint_too() -> None:
     with study() as searched:
         search(searched, joint, limit=1)
