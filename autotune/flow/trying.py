@@ -49,15 +49,15 @@ _OF_UNKNOWN_SIZE = Doubt(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What trying gave: the trials, how many of them this search made itself, the one to judge, and
-    why there are no more of them.
+    """What trying gave: the trials, those of them that this search did not make itself, the one to
+    judge, and why there are no more of them.
     """
 
     trials: tuple[Trial, ...]
-    own_trials: int
     best: Trial
     ending: Ending
     rematch: Rematch | None = None
+    earlier: tuple[Trial, ...] = ()
 
     def start_seconds(self, config: Config) -> float:
         """By how much `config`, or else the best, starts slower than what started fastest."""
@@ -93,10 +93,10 @@ def try_configs(context: Context, profiled: Profile, space: Space, baseline: Mea
         best, rematch = settle(context, profiled, study.ranked)
         return Found(
             trials=tuple(study.trials) or (as_it_is,),
-            own_trials=study.told if study.trials else 1,
             best=_to_judge(context, best or as_it_is, study.ranked),
             ending=ending,
             rematch=rematch,
+            earlier=tuple(study.of_others),
         )
 
 

@@ -63,7 +63,6 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     )
     found = Found(
         trials=(AS_IT_IS, BEST, THREADS),
-        own_trials=3,
         best=BEST,
         ending=Ending(why=NOTHING, reason=""),
     )

@@ -62,7 +62,7 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
     ending = Ending(why=NOTHING, reason="")
 
     for best, seconds in ((compiled, 20.0), (usual, 0.0)):
-        found = Found(trials=(usual, compiled), own_trials=2, best=best, ending=ending)
+        found = Found(trials=(usual, compiled), best=best, ending=ending)
         assert found.start_seconds(best.config) == seconds
         assert found.start_seconds({"threads": 1}) == seconds  # that was not tried
 

@@ -105,9 +105,11 @@ def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     first.close()  # interrupted in this one
     second = study(tmp_path / "study.journal")
     assert [dict(trial.config) for trial in second.trials] == tried
+    assert second.of_others == second.trials and not first.of_others
     assert second.best is not None and first.best is not None
     assert second.best.config == first.best.config
     more = search(second, joint)
+    assert [dict(trial.config) for trial in second.of_others] == tried
     assert all(config not in tried for config in more)
 
 
