@@ -101,7 +101,7 @@ def search(
             "tpe", "gp" or "random".
         patience: how long 1 % of expected gain may take, "15s" or seconds; a twentieth of the
             budget by default.
-        memory_limit: what settings may need at their peak, "8G" or bytes.
+        memory_limit: what settings may need at their peak, their workers' included, "8G" or bytes.
         fresh: begin anew, with no trials, even where the same search was done already; only a fresh
             search that was interrupted goes on.
         progress: whether to show on stderr how it goes; None shows it on a terminal and in a

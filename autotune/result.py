@@ -19,12 +19,18 @@ class Cost:
     """What the search itself cost, and by how much each later start of the tuned program is slower
     (it compiles, it starts workers): `break_even_steps` of training pay for the search and a start,
     None where nothing was gained.
+
+    `earlier_trials` of the `trials`, and `earlier_seconds` of the `seconds`, are what this search
+    has from one that was interrupted or took place beside it. Waiting for another to leave the
+    device is no cost.
     """
 
     seconds: float
     trials: int
     break_even_steps: int | None
     start_seconds: float = 0.0
+    earlier_trials: int = 0
+    earlier_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

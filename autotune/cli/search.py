@@ -73,7 +73,10 @@ Patience = Annotated[
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="Nothing that needs more memory at its peak: 8G.", show_default=False
+        metavar="SIZE",
+        help="Nothing that needs more memory at its peak, its workers' included, or of which that "
+        "is unknown: 8G.",
+        show_default=False,
     ),
 ]
 Fresh = Annotated[

@@ -203,6 +203,7 @@ def _cost(result: Result) -> str:
     if cost is None:
         return ""
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
+    said += f", {cost.earlier_trials} of them made before" if cost.earlier_trials else ""
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
@@ -271,7 +272,9 @@ def _open_question(result: Result, verdict: Verdict) -> str:
 def _used_its_time(result: Result) -> bool:
     """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
     cost = result.cost
-    return cost is None or cost.seconds > _USED_UP * result.profile.budget_seconds
+    if cost is None:
+        return True
+    return cost.seconds - cost.earlier_seconds > _USED_UP * result.profile.budget_seconds
 
 
 def _more_time(budget_seconds: float) -> str:

@@ -200,7 +200,7 @@ def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
 
 def _result(context: Context, profiled: Profile) -> Result:
     target = context.target
-    ran = datetime.now(UTC).timestamp() - context.spent_seconds
+    ran = datetime.now(UTC).timestamp() - (time.monotonic() - context.began)
     return Result(
         target=TargetFacts(
             kind=target.kind,
@@ -232,7 +232,8 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
 
 
 def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -> Cost:
-    seconds = context.spent_seconds
+    earlier_seconds = sum(trial.seconds for trial in found.earlier)
+    seconds = context.spent_seconds + earlier_seconds
     steps, start_seconds = None, 0.0
     pace = verdict.baseline_samples_per_second
     if verdict.outcome == "faster" and verdict.speedup and pace:
@@ -242,7 +243,9 @@ def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -
         steps = round((seconds + start_seconds) / saved) if saved > 0 else None
     return Cost(
         seconds=seconds,
-        trials=found.own_trials,
+        trials=len(found.trials),
         break_even_steps=steps,
         start_seconds=start_seconds,
+        earlier_trials=len(found.earlier),
+        earlier_seconds=earlier_seconds,
     )

@@ -126,4 +126,4 @@ class Context:
     @property
     def spent_seconds(self) -> float:
         """What the flow has cost so far."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.began - self.device.waited_seconds

@@ -64,8 +64,10 @@ def judge(
     untried = _why_untried(context, profiled, space, found)
     best = _shown(found.best)
     verdict, emission = _judged(context, profiled, best)
-    if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
-        verdict = replace(verdict, outcome="failed", reason=reason)
+    limited = context.options.memory_limit_bytes is not None
+    unknown = untried or _why_unknown(profiled, found.trials, limited=limited)
+    if not best.config and unknown:
+        verdict = replace(verdict, outcome="failed", reason=unknown)
     elif not found.tried:
         unworthy = "No setting promises enough for a trial."
         verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)
@@ -203,9 +205,9 @@ def _why_untried(context: Context, profiled: Profile, space: Space, found: Found
     )
 
 
-def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
+def _why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = False) -> str:
     """Why nothing can be said where settings were tried: the program ends too soon, or none of them
-    could be measured.
+    could be measured, or held to a memory limit.
     """
     if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
         return (
@@ -214,7 +216,13 @@ def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
         )
     tried = [trial.outcome for trial in trials if trial.config]
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
-    disturbed = [each for each in tried if isinstance(each, Measurement) and _is_disturbed(each)]
+    measured = [outcome for outcome in tried if isinstance(outcome, Measurement)]
+    disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
+    if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
+        return (
+            f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
+            "memory they need is not known."
+        )
     if not tried or len(failures) + len(disturbed) < len(tried):
         return ""
     if disturbed:

@@ -24,6 +24,7 @@ from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
 from autotune.measurement.filling import doubts_of_cache, doubts_of_memory
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.memory import most
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
@@ -79,6 +80,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         probes=_probes(context, ablation),
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
+        beside_bytes=most(ablation.beside),
     )
     if trains_on_gpu(ablation.seen):
         looks = _look(context, ablation)
@@ -94,8 +96,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *_doubts_of_program(context.target, ablation),
     )
-    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu)
-    profiled = with_lines(profiled, ablation.lines)
+    profiled = with_lines(replace(profiled, doubts=doubts, idle_gpu=idle_gpu), ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 

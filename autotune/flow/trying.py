@@ -16,7 +16,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
@@ -42,20 +42,26 @@ STARTS_OF_JUDGING = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
 
+_OF_UNKNOWN_SIZE = Doubt(
+    name="peak memory unknown",
+    evidence="How much memory it needs is not known: it is not handed back where that is limited.",
+    advice="To have it all the same, search without the limit.",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What trying gave: the trials, how many of them this search made itself, the one to judge, and
-    why there are no more of them; `ranked` are those that may be handed back, the one that is most
-    likely fastest first.
+    """What trying gave: the trials, those of them that this search did not make itself, the one to
+    judge, and why there are no more of them; `ranked` are those that may be handed back, the one
+    that is most likely fastest first.
     """
 
     trials: tuple[Trial, ...]
-    own_trials: int
     best: Trial
     ending: Ending
     ranked: tuple[Trial, ...] = ()
     rematch: Rematch | None = None
+    earlier: tuple[Trial, ...] = ()
 
     @property
     def tried(self) -> bool:
@@ -115,11 +121,11 @@ def try_configs(
     best, rematch = settle(context, profiled, study.ranked)
     return Found(
         trials=tuple(study.trials) or (as_it_is,),
-        own_trials=study.told if study.trials else 1,
         best=_to_judge(context, best or as_it_is, study.ranked),
         ending=ending,
         ranked=tuple(each.trial for each in study.ranked),
         rematch=rematch,
+        earlier=tuple(study.of_others),
     )
 
 
@@ -199,7 +205,9 @@ def _try_next(
     else:
         outcome = _as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
-        unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
+        unknown = [space.doubts[name] for name in config if name in space.doubts]
+        if config and context.options.memory_limit_bytes and outcome.peak_bytes is None:
+            unknown.append(_OF_UNKNOWN_SIZE)
         outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
     seconds = time.monotonic() - began
     trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)

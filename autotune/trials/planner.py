@@ -154,11 +154,15 @@ class Planner:
         return sorted(found, key=lambda each: -each.mean)
 
     def fits(self, trial: Trial) -> bool:
-        """Whether a trial was measured and kept below the memory limit."""
+        """Whether a trial was measured and kept below the memory limit. One whose peak is unknown
+        may not have, unless it is the program as it is, which needs what it needs.
+        """
         if not isinstance(trial.outcome, Measurement):
             return False
         limit, peak = self._memory_limit_bytes, trial.outcome.peak_bytes
-        return limit is None or peak is None or peak <= limit
+        if limit is None or peak is None:
+            return limit is None or not trial.config
+        return peak <= limit
 
     def too_dear(self, trials: Sequence[Trial]) -> dict[str, float]:
         """Knobs of which nothing was tried although it might have been, for the seconds that it

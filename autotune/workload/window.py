@@ -88,8 +88,8 @@ class Window:
         others_seconds: what all else used of the processors that the run may use; None if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
-        peak_bytes: peak memory of the device (on CPU: of the process) since the run began; None if
-            not measured.
+        peak_bytes: peak memory of the device (on CPU: of this process alone) since the run began;
+            None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
     """
 

@@ -127,6 +127,24 @@ def test_more_time_is_not_asked_for_where_time_was_left(run: Run, made_up: MadeU
     assert lines[-1] == "  autotune search photos.py --budget 60s -- --epochs 3"
 
 
+def test_what_an_interrupted_search_took_is_no_time_of_this_one(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    cost = Cost(
+        seconds=120.0, trials=3, break_even_steps=None, earlier_trials=2, earlier_seconds=100.0
+    )
+    made_up.result = builders.no_gain_result(verdict=verdict, cost=cost)
+
+    said = run("search", "photos.py").stdout
+    lines = said.splitlines()
+
+    assert "2 min for 3 trials, 2 of them made before" in said
+    assert lines[-2].startswith("Next: time it again on a quieter machine")
+
+
 def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: MadeUpFlow) -> None:
     verdict = builders.verdict(
         outcome="no_gain",

@@ -199,12 +199,24 @@ def test_where_no_setting_was_tried_none_is_said_to_be_no_faster(
 ) -> None:
     as_it_is = builders.trial(0, {}, 100.0)
     trials = (as_it_is, *[builders.trial(1, {"threads": 1}, 90.0)] * tried)
-    found = Found(
-        trials=trials, own_trials=1, best=as_it_is, ending=Ending(why=why, reason="It ended.")
-    )
+    found = Found(trials=trials, best=as_it_is, ending=Ending(why=why, reason="It ended."))
     machine = builders.machine()
     context: Any = SimpleNamespace(
         deadline=time.monotonic() + 60.0, machine=machine, options=Options()
     )
     verdict, _ = judging.judge(context, builders.profile(), SPACE, found)
     assert (verdict.outcome, verdict.reason) == (outcome, words)
+
+
+def test_where_no_setting_could_be_held_to_the_memory_limit_that_is_said() -> None:
+    of_unknown_size = builders.measurement(200.0, peak_bytes=None)
+    trials = [
+        builders.trial(0, {}, 100.0),
+        builders.trial(1, {"num_workers": 2}, of_unknown_size),
+        builders.trial(2, {"num_workers": 4}, Failure(kind="busy", reason="other work")),
+    ]
+    reason = judging._why_unknown(builders.profile(), trials, limited=True)
+    assert reason.startswith("Of 2 settings tried none could be held to the memory limit")
+    trials.append(builders.trial(3, {"threads": 1}, 90.0))
+    assert not judging._why_unknown(builders.profile(), trials, limited=True)
+    assert not judging._why_unknown(builders.profile(), trials[:2])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import judging
+from autotune.flow import Options, judging
 from autotune.flow.next_best import next_best
 from autotune.flow.trying import Found
 from autotune.measurement.ratios import Ratio
@@ -34,7 +34,6 @@ SPACE = replace(
 def found(*trials: Trial, ranked: tuple[Trial, ...] | None = None) -> Found:
     return Found(
         trials=trials,
-        own_trials=len(trials),
         best=BEST,
         ending=Ending(why=NOTHING, reason=""),
         ranked=trials if ranked is None else ranked,
@@ -88,7 +87,7 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     monkeypatch.setattr(judging, "_judged", judged)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
     context: Any = SimpleNamespace(
-        deadline=left_seconds, options=SimpleNamespace(budget_seconds=300.0)
+        deadline=left_seconds, options=Options(budget_seconds=300.0)
     )
     tried = found(AS_IT_IS, BEST, THREADS)
     verdict, source = judging.judge(context, builders.profile(), SPACE, tried)

@@ -65,7 +65,7 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
     ending = Ending(why=NOTHING, reason="")
 
     for best, seconds in ((compiled, 20.0), (usual, 0.0)):
-        found = Found(trials=(usual, compiled), own_trials=2, best=best, ending=ending)
+        found = Found(trials=(usual, compiled), best=best, ending=ending)
         assert found.start_seconds(best.config) == seconds
         assert found.start_seconds({"threads": 1}) == seconds  # that was not tried
 
@@ -95,6 +95,29 @@ def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
     outcome = trying._as_it_is(context, builders.profile(), profiled)
 
     assert outcome is (taken or profiled)
+
+
+@pytest.mark.parametrize(
+    ("limit", "config", "known"),
+    [(1000, {"threads": 1}, False), (None, {"threads": 1}, True), (1000, {}, True)],
+    ids=["a limit", "no limit", "as it is"],
+)
+def test_under_a_limit_it_is_said_of_what_the_memory_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, config: dict[str, Any], known: bool
+) -> None:
+    measured = replace(AS_IT_IS.outcome, peak_bytes=None)
+    monkeypatch.setattr(trying, "_measure", lambda *_: measured)
+    study: Any = Mock(trials=[], ranked=(), best=None)
+    study.ask.return_value = (1, config)
+    context: Any = SimpleNamespace(
+        trials_deadline=math.inf,
+        deadline=math.inf,
+        listener=Mock(spec=Listener),
+        options=SimpleNamespace(trials=None, memory_limit_bytes=limit),
+    )
+    trying._try_next(context, builders.profile(), builders.space(), measured, study)
+    (told,), _ = study.tell.call_args
+    assert ("peak memory unknown" not in [doubt.name for doubt in told.outcome.doubts]) is known
 
 
 @pytest.mark.parametrize(

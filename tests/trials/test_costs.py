@@ -19,7 +19,7 @@ COMPILED: Config = {"compile": "default"}
 COMPILING = space(compile=("off", "default"), channels_last=(False, True))
 
 
-def heavy(number: int, config: Config, rate: float, peak_bytes: int) -> Trial:
+def heavy(number: int, config: Config, rate: float, peak_bytes: int | None) -> Trial:
     outcome = builders.measurement(rate, peak_bytes=peak_bytes)
     return Trial(number=number, config=config, outcome=outcome, seconds=1.0)
 
@@ -128,6 +128,12 @@ class TestMemory:
     def test_what_needs_too_much_is_never_the_best(self) -> None:
         trials = [heavy(0, {}, 100, 900), heavy(1, {"channels_last": True}, 150, 1100)]
         assert [each.trial.number for each in self.planner.ranked(trials)] == [0]
+
+    def test_what_needs_nobody_knows_how_much_is_never_the_best(self) -> None:
+        unknown = heavy(1, {"channels_last": True}, 150, None)
+        for own in (900, None):  # the program as it is needs what it needs
+            ranked = self.planner.ranked([heavy(0, {}, 100, own), unknown])
+            assert [each.trial.number for each in ranked] == [0]
 
     def test_where_the_program_itself_needs_too_much_memory_is_saved_first(self) -> None:
         proposal = self.planner.propose([heavy(0, {}, 100, 1100)])

@@ -111,9 +111,11 @@ def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     first.close()  # interrupted in this one
     second = study(tmp_path / "study.journal")
     assert [dict(trial.config) for trial in second.trials] == tried
+    assert second.of_others == second.trials and not first.of_others
     assert second.best is not None and first.best is not None
     assert second.best.config == first.best.config
     more = search(second, joint)
+    assert [dict(trial.config) for trial in second.of_others] == tried
     assert all(config not in tried for config in more)
 
 
@@ -250,6 +252,17 @@ def test_what_needs_more_than_the_limit_is_kept_with_its_constraint() -> None:
         kept = searched._study.trials[1]
         assert kept.constraints == {"memory_limit": 500.0}
         assert kept.user_attrs["constraint memory_limit"] == 500.0
+        assert searched.best is not None and searched.best.config == {}
+
+
+def test_what_needs_nobody_knows_how_much_meets_no_limit() -> None:
+    with study(memory_limit_bytes=1000) as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=measured(9e9), seconds=0.1))
+        own, other = searched._study.trials
+        assert not own.constraints and other.constraints == {"memory_unknown": 1.0}
         assert searched.best is not None and searched.best.config == {}
 
 

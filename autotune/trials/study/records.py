@@ -52,6 +52,8 @@ def constraints_of(trial: Trial, memory_limit_bytes: int | None) -> Iterator[tup
             yield "out_of_memory", 1.0
     elif memory_limit_bytes is not None and trial.outcome.peak_bytes is not None:
         yield "memory_limit", float(trial.outcome.peak_bytes - memory_limit_bytes)
+    elif memory_limit_bytes is not None and trial.config:
+        yield "memory_unknown", 1.0
 
 
 def known_trials(

@@ -110,9 +110,9 @@ class Study:
         self.close()
 
     @property
-    def told(self) -> int:
-        """Trials that this search made itself."""
-        return len(self._mine)
+    def of_others(self) -> list[Trial]:
+        """Trials that this search did not make itself."""
+        return [trial for trial in self.trials if trial.number not in self._mine]
 
     def ask(self, seconds_left: float = math.inf) -> Asked | None:
         """A trial's number and the Config to try, None when more searching does not pay: then
