@@ -86,9 +86,7 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
 
     monkeypatch.setattr(judging, "_judged", judged)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
-    context: Any = SimpleNamespace(
-        deadline=left_seconds, options=Options(budget_seconds=300.0)
-    )
+    context: Any = SimpleNamespace(deadline=left_seconds, options=Options(budget_seconds=300.0))
     tried = found(AS_IT_IS, BEST, THREADS)
     verdict, source = judging.judge(context, builders.profile(), SPACE, tried)
     assert verdict.config == config
