@@ -14,6 +14,7 @@ from autotune.listener import Listener
 from autotune.result import Result
 from autotune.trainer import Trainer
 from autotune.trainer.step import make_endless
+from autotune.workload.asked import files_of
 from autotune.workload.target import OBJECTS, Target
 
 if TYPE_CHECKING:
@@ -225,13 +226,15 @@ def _run(
     return run_shown(run, progress=progress, listener=listener, budget_seconds=budget_seconds)
 
 
-def _target(build: Callable[..., Trainer]) -> Target:
+def _target(build: "functools.partial[Trainer]") -> Target:
     """The training of what `build` makes, ready to travel to another process."""
+    given = (*build.args, *build.keywords.values(), *build.keywords.get("callbacks", ()))
     return Target(
         kind=OBJECTS,
         path="",
         directory=os.getcwd(),
         objects=_pickled(functools.partial(_train, build)),
+        files=files_of(given),
     )
 
 

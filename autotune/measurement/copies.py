@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from autotune.measurement.process import ProcessRun
 from autotune.workload.conversation import Draw
-from autotune.workload.delivery import changed
+from autotune.workload.delivery import Left, changed
 
 OTHER_DATA = "the program would be given other data"
 
@@ -30,6 +30,12 @@ def changed_by_reading(run: ProcessRun, seconds: float) -> set[str]:
         if time.monotonic() - began > seconds:
             break
     return found
+
+
+def left_by_reading(run: ProcessRun, changed: set[str], seconds: float) -> Left:
+    """What of `changed`, by making batches, the rest of the program could read."""
+    asked = Draw(batches=LOOKED_BATCHES, seconds=seconds, left=tuple(sorted(changed)))
+    return run.draw(asked).left
 
 
 def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:

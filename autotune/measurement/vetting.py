@@ -12,6 +12,7 @@ from autotune.measurement.copies import (
     OTHER_DATA,
     changed_by_reading,
     changed_by_training,
+    left_by_reading,
     names_of,
 )
 from autotune.measurement.delivered import (
@@ -153,7 +154,7 @@ class _Workers:
         left = {*self._own.read, *self._again.read}
         if not self._loader.iterable:  # whose batches are drawn with the same random numbers
             left |= changed_by_reading(run, self._seconds)
-        return read_back(self._target, sorted(left))
+        return read_back(self._target, left_by_reading(run, left, self._seconds)) if left else ""
 
     def refusal(self, workers: int) -> str:
         """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in

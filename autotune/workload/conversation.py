@@ -29,6 +29,7 @@ class Draw:
         still: every batch of a map-style dataset, and every worker of an iterable one, reads from
             the same random numbers, so that two runs can be compared.
         repeat: a map-style dataset is asked for the same batch again and again.
+        left: names of what making a batch changes, of which it is told what others could read.
     """
 
     batches: int
@@ -36,6 +37,7 @@ class Draw:
     seed: int = 0
     still: bool = False
     repeat: bool = False
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,53 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAttribute:
+    """An attribute that making a batch sets, or what it holds.
+
+    Attributes:
+        name: its own.
+        kinds: names of its object's class, and of the user's that this one derives from.
+        known_as: names of its object where it was found: "collate_fn", "transform".
+        collates: a method of its object makes the batches, as one of a trainer's may.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    known_as: frozenset[str]
+    collates: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftVariable:
+    """A variable that making a batch sets, or what it holds.
+
+    Attributes:
+        name: its own.
+        files: whose variable it is, by the functions that use it.
+        enclosed: it is a function's, not a module's.
+        replaced: it is given another value; otherwise that is changed.
+        by_item: only who reads its items reads what was left there: others look at a log.
+    """
+
+    name: str
+    files: frozenset[str]
+    enclosed: bool = False
+    replaced: bool = False
+    by_item: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What making a batch leaves behind in the process that makes it, and the functions that make
+    it: the file and first line of each.
+    """
+
+    attributes: tuple[LeftAttribute, ...] = ()
+    variables: tuple[LeftVariable, ...] = ()
+    makers: frozenset[tuple[str, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """What the training loader gave when it was drawn from the start of an epoch.
 
@@ -40,6 +87,7 @@ class Delivery:
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         read: what the draw itself changed of it.
+        left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name.
         position: the training's own iteration and how many batches that has given.
     """
@@ -50,6 +98,7 @@ class Delivery:
     moved: tuple[str, ...] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()
+    left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)
     position: tuple[int, int] = (0, 0)
 

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import repeat
+from types import CodeType
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -13,6 +14,7 @@ from autotune.workload.conversation import Draw, Unsupported
 from autotune.workload.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.holdings import holdings, position
 from autotune.workload.kept import kept_by_loader
+from autotune.workload.leaving import left_behind, noted
 from autotune.workload.live import Live
 from autotune.workload.remembered import remembered
 from autotune.workload.seams.loader import draw
@@ -32,8 +34,10 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     held = holdings(loader.dataset)
     files = {holding.path: file for holding, file in held if holding.kind == FILE}
     before = {path: position(file) for path, file in files.items()}
+    makers: set[CodeType] = set()
     try:
-        drawn, ended = _draw_all(loader, command) if command.batches else ([], False)
+        with noted(makers) if command.left else nullcontext():
+            drawn, ended = _draw_all(loader, command) if command.batches else ([], False)
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
     moved = [path for path, file in files.items() if position(file) != before[path]]
@@ -44,6 +48,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         moved=tuple(moved) if loader.num_workers else (),
         kept=kept,
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
+        left=left_behind(loader, command.left, makers),
         remembered={} if loader.num_workers else remembered(loader.dataset),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
     )

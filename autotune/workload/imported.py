@@ -21,9 +21,17 @@ def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
     """The program's file and the modules of the user's that it imports, one by the other, each with
     its text.
     """
-    waiting = [(Path(target.path), target.source)] if target.path else []
-    folders = _folders(target) if target.path else ()
-    known = {Path(target.path)}
+    if target.path:
+        yield from files_from([(Path(target.path), target.source)], _folders(target))
+
+
+def files_from(
+    waiting: list[tuple[Path, str]], folders: tuple[Path, ...]
+) -> Iterator[tuple[Path, str]]:
+    """These files, and the modules of the user's that they import, from `folders` or wherever else
+    they are found, each with its text.
+    """
+    known = {file for file, _ in waiting}
     while waiting:
         file, text = waiting.pop()
         yield file, text

@@ -4,31 +4,64 @@ What training changes of it, a worker's copy does not have; what reading changes
 has for itself.
 """
 
-import dis
 import functools
 import inspect
 import logging
-import os
-from collections import ChainMap, deque
-from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch.utils.data import RandomSampler, SequentialSampler, WeightedRandomSampler
 
+from autotune.workload.asked import (
+    Function,
+    asked,
+    attributes,
+    called_by,
+    function_of,
+    is_users_class,
+    of_the_users,
+    variables,
+)
 from autotune.workload.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of
-from autotune.workload.framework import is_installed
 
-# By which a dataset or a transform is asked for samples.
-_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
 _DEPTH = 4
-_OURS = os.path.dirname(os.path.dirname(__file__))  # our hooks stand in classes for a while
 _MOST_OBJECTS = 2000
-_MOST_CODES = 200
 _NO_DATA = (ModuleType, type, logging.Logger)
+_DESCRIPTORS = (property, functools.cached_property, classmethod, staticmethod)
 
-Function = tuple[CodeType, Mapping[str, Any]]  # with the variables around it
+Part = tuple[str, object, object]  # its name in the whole, itself, and the owner of an attribute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Piece:
+    """A piece of data that samples are made from.
+
+    `part` is its name in the piece `above`: ".lam" of an attribute of `owner`, "[0]" of an item,
+    "count" of a variable, "Mix.lam" of what a class, a module or a function has.
+    """
+
+    path: str
+    part: str
+    value: object
+    owner: object = None
+    above: "Piece | None" = None
+    depth: int = 0
+
+    def inside(self, part: str, value: object, owner: object) -> "Piece":
+        """A piece of this one."""
+        return Piece(
+            path=self.path + part if part.startswith((".", "[")) else part,
+            part=part,
+            value=value,
+            owner=owner,
+            above=self,
+            depth=self.depth + 1,
+        )
 
 
 def kept_by_loader(loader: Any) -> dict[str, int]:
@@ -54,6 +87,12 @@ def kept_to_read(loader: Any) -> dict[str, int]:
     return kept_by(loader.collate_fn, "collate_fn") | kept_by(loader.dataset)
 
 
+def pieces_to_read(loader: Any) -> dict[str, Piece]:
+    """The pieces of what a DataLoader makes batches from, by path."""
+    pieces = chain(_pieces(loader.collate_fn, "collate_fn"), _pieces(loader.dataset, "dataset"))
+    return {piece.path: piece for piece, _ in pieces}
+
+
 def kept_by(
     dataset: object, name: str = "dataset", without: Iterable[object] = ()
 ) -> dict[str, int]:
@@ -63,23 +102,28 @@ def kept_by(
     Comparable within one process only (see `digest_of`). What processes share (shared and mapped
     memory) is left out, as are the objects `without`.
     """
-    found: dict[str, int] = {}
+    return {piece.path: digest for piece, digest in _pieces(dataset, name, without)}
+
+
+def _pieces(
+    whole: object, name: str, without: Iterable[object] = ()
+) -> Iterator[tuple[Piece, int]]:
+    """The pieces of `whole` that samples are made from, each with its digest."""
     known = set(map(id, without))
-    waiting: deque[tuple[str, object, int]] = deque([(name, dataset, 0)])
+    waiting = deque([Piece(path=name, part=name, value=whole)])
     while waiting and len(known) < _MOST_OBJECTS:
-        path, value, depth = waiting.popleft()
-        if id(value) in known or _is_one_of(_NO_DATA, value):
+        piece = waiting.popleft()
+        if id(piece.value) in known or _is_one_of(_NO_DATA, piece.value):
             continue
-        if not _is_one_of(PLAIN, value):  # a number may be in many places
-            known.add(id(value))
-        digest, inside = _looked_at(value, deeper=depth < _DEPTH)
+        if not _is_one_of(PLAIN, piece.value):  # a number may be in many places
+            known.add(id(piece.value))
+        digest, inside = _looked_at(piece.value, deeper=piece.depth < _DEPTH)
         if digest is not None:
-            found[path] = digest
-        waiting += [(_inside(path, part), inner, depth + 1) for part, inner in inside]
-    return found
+            yield piece, digest
+        waiting += [piece.inside(*part) for part in inside]
 
 
-def _looked_at(value: object, *, deeper: bool) -> tuple[int | None, list[tuple[str, object]]]:
+def _looked_at(value: object, *, deeper: bool) -> tuple[int | None, list[Part]]:
     try:
         return digest_of(value), list(_within(value)) if deeper else []
     except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
@@ -93,11 +137,7 @@ def _is_one_of(kinds: tuple[type, ...], value: object) -> bool:
         return False
 
 
-def _inside(path: str, name: str) -> str:
-    return path + name if name.startswith((".", "[")) else name  # a global
-
-
-def _within(value: object) -> Iterator[tuple[str, object]]:
+def _within(value: object) -> Iterator[Part]:
     """What `value` makes samples from: its items, the attributes that its methods read (all of
     them, of a library's class), and the globals.
     """
@@ -107,121 +147,58 @@ def _within(value: object) -> Iterator[tuple[str, object]]:
         yield from _within_function(value)
     elif isinstance(value, dict):
         for key in list(value)[:LOOKED_INTO]:
-            yield f"[{key!r}]", value[key]
+            yield f"[{key!r}]", value[key], None
     elif isinstance(value, CONTAINERS):
         yield from _numbered(value)
     else:
         # A table of pandas holds its columns where Python does not look.
         yield from _numbered(getattr(getattr(value, "_mgr", None), "arrays", ()))
-        yield from _read_by(_asked(type(value)), value)
+        yield from _read_by(asked(type(value)), value)
 
 
-def _numbered(items: Iterable[object]) -> Iterator[tuple[str, object]]:
+def _numbered(items: Iterable[object]) -> Iterator[Part]:
     for index, item in zip(range(LOOKED_INTO), items, strict=False):
-        yield f"[{index}]", item
+        yield f"[{index}]", item, None
 
 
-def _within_function(value: Any) -> Iterator[tuple[str, object]]:
+def _within_function(value: Any) -> Iterator[Part]:
     """What a function or method of the user's reads, and what one is given beforehand."""
     if isinstance(value, functools.partial):
-        yield ".func", value.func
-        yield ".args", value.args
-        yield ".keywords", value.keywords
+        for name in ("func", "args", "keywords"):
+            yield f".{name}", getattr(value, name), value
         return
     owner = getattr(value, "__self__", None)
-    called = _called_by([_function(getattr(value, "__func__", value))], type(owner))
+    called = called_by([function_of(getattr(value, "__func__", value))], type(owner))
     if called:
         yield from _read_by(called, owner)
 
 
-def _read_by(functions: list[Function], owner: object) -> Iterator[tuple[str, object]]:
-    """The attributes of `owner` that `functions` read (all, where there are none), and the
-    variables round them.
+def _read_by(functions: list[Function], owner: object) -> Iterator[Part]:
+    """The attributes of `owner` that `functions` read or set (all, where there are none), those
+    that its class has for all, the variables round them, and attributes of those that are none of
+    the data themselves.
     """
-    read = {name for code, _ in functions for name in _attributes(code)}
-    for name, inner in getattr(owner, "__dict__", {}).items():
+    read = {name for code, _ in functions for name in attributes(code)}
+    own = getattr(owner, "__dict__", {})
+    for name, inner in own.items():
         if not functions or name in read:
-            yield f".{name}", inner
+            yield f".{name}", inner, owner
+    for kind in filter(is_users_class, type(owner).__mro__ if functions else ()):
+        for name, inner in _data_of(kind, read - own.keys()):
+            yield f".{name}", inner, owner
     for code, around in functions:
-        for name in _variables(code) & around.keys():
-            yield name, around[name]
+        for variable in variables(code) & around.keys():
+            value = around[variable]
+            yield variable, value, None
+            if of_the_users(value):
+                for name, inner in _data_of(value, read):
+                    yield f"{variable}.{name}", inner, value
 
 
-def _asked(kind: type) -> list[Function]:
-    """The user's functions that run when an object of `kind` is asked for samples, as far as their
-    names tell.
-    """
-    return _called_by(
-        [_function(inspect.getattr_static(kind, name, None)) for name in _ENTRIES], kind
-    )
-
-
-def _called_by(waiting: list[FunctionType | None], kind: type) -> list[Function]:
-    """These functions, and those that they call: methods of `kind`, or by a variable's name."""
-    found: dict[CodeType, Function] = {}
-    while waiting and len(found) < _MOST_CODES:
-        function = waiting.pop()
-        if function is None or function.__code__ in found:
-            continue
-        around = ChainMap(_enclosed(function), function.__globals__)
-        for code in _codes(function.__code__):
-            found[code] = (code, around)
-            own = (inspect.getattr_static(kind, name, None) for name in _attributes(code))
-            others = (around.get(name) for name in _variables(code))
-            waiting += [_function(each) for each in (*own, *others)]
-    return list(found.values())
-
-
-def _function(value: Any) -> FunctionType | None:
-    """The user's function behind a method, a property or itself."""
-    if isinstance(value, property):
-        value = value.fget
-    elif isinstance(value, functools.cached_property):
-        value = value.func
-    elif isinstance(value, (staticmethod, classmethod)):
-        value = value.__func__
-    if not isinstance(value, FunctionType):
-        return None
-    path = value.__code__.co_filename
-    return None if is_installed(path) or path.startswith(_OURS) else value
-
-
-def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """The variables of the functions around it."""
-    found = {}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    for name, cell in cells:
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return found
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-@functools.cache
-def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
-    """What `code` loads by name, or sets elsewhere: "ATTR", "GLOBAL" and the like, and the
-    name.
-    """
-    return frozenset(
-        (each.opname.rpartition("_")[2], str(each.argval))
-        for each in dis.get_instructions(code)
-        if each.opname.startswith(("LOAD_", "STORE_ATTR", "STORE_GLOBAL"))
-    )
-
-
-def _attributes(code: CodeType) -> set[str]:
-    return {name for kind, name in _loaded(code) if kind in ("ATTR", "METHOD")}
-
-
-def _variables(code: CodeType) -> set[str]:
-    """Of the module and of the functions around it."""
-    return {name for kind, name in _loaded(code) if kind in ("GLOBAL", "NAME", "DEREF")}
+def _data_of(value: object, names: set[str]) -> list[tuple[str, object]]:
+    """Those of `names` that a class, a module or a function has itself and that are data."""
+    return [
+        (name, inner)
+        for name, inner in vars(value).items()
+        if name in names and not inspect.isroutine(inner) and not isinstance(inner, _DESCRIPTORS)
+    ]

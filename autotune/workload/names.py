@@ -13,7 +13,7 @@ def bindings(tree: ast.Module) -> Iterator[tuple[str, str, ast.stmt]]:
             for alias in statement.names:
                 yield bound_by(alias, statement), written_out(alias, statement), statement
         else:
-            for name in _stored_names(statement):
+            for name in stored_names(statement):
                 yield name, "", statement
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
@@ -36,7 +36,7 @@ def written_out(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> str
     return f"import {alias.name if renamed else alias.name.partition('.')[0]}{renamed}"
 
 
-def _stored_names(node: ast.AST) -> Iterator[str]:
+def stored_names(node: ast.AST) -> Iterator[str]:
     """Names that a statement binds in its own scope."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
@@ -48,4 +48,4 @@ def _stored_names(node: ast.AST) -> Iterator[str]:
         yield node.name
     if not isinstance(node, _SCOPES):
         for child in ast.iter_child_nodes(node):
-            yield from _stored_names(child)
+            yield from stored_names(child)

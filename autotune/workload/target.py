@@ -34,6 +34,7 @@ class Target:
         program_source: the text that is run; for a recipe the standalone program written for it.
         directory: the program's working directory.
         objects: the pickled function that trains in place of a script.
+        files: that the code of the objects is in, as tracebacks name them.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Target:
     program_source: str = ""
     directory: str = ""
     objects: bytes = b""
+    files: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

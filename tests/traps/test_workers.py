@@ -454,3 +454,40 @@ class TestWhatIsReadBack:
         assert vetted.values == (0, 2)
         printed = text.replace("optimizer.step()", "optimizer.step()\n        print(dataset.step)")
         assert "`dataset.step`" in workers(printed, (0, 2)).reason
+
+    def test_by_the_trainer_that_collates_it_keeps_the_program_without_workers(
+        self, workers: Vet
+    ) -> None:
+        trainer = (
+            "class Trainer:\n    lam = 1.0\n\n    def collate(self, batch):\n"
+            "        self.lam = np.random.beta(1.0, 1.0)\n        self.made = batch\n"
+            "        return torch.utils.data.default_collate(batch)\n\n"
+            "    def share(self):\n        return {}\n\n\ntrainer = Trainer()\nloader ="
+        )
+        options = "batch_size=16, collate_fn=trainer.collate"
+        text = table(PLAIN, options=options).replace(self.LOSS, f"(trainer.share() * {self.LOSS})")
+        read = text.replace("loader =", trainer.format("self.lam"), 1)
+        assert "`self.lam` (train.py:" in workers(read, (0, 2)).reason
+        unread = text.replace("loader =", trainer.format("1.0"), 1)
+        assert workers(unread, (0, 2)).values == (0, 2)
+
+    def test_what_makes_batches_may_read_its_own(self, workers: Vet) -> None:
+        item = "self.mix.apply(index)\nself.last = index\nreturn X[self.mix.at], Y[self.last]"
+        mixer = (
+            "class Mixer:\n    def apply(self, index):\n        self.at = index\n"
+            "        return self.at\n\n\nclass Table"
+        )
+        text = table(item, "self.mix = Mixer()").replace("class Table", mixer, 1)
+        text += "        print(optimizer.last if hasattr(optimizer, 'last') else '')\n"
+        assert workers(text, (0, 2)).values == (0, 2)
+
+    def test_what_a_sampler_sets_is_set_in_the_program_itself(self, workers: Vet) -> None:
+        sampler = (
+            "class Buckets:\n    def __len__(self):\n        return 40\n\n"
+            "    def __iter__(self):\n"
+            "        self.batches = torch.randperm(640).view(40, 16).tolist()\n"
+            "        return iter(self.batches)\n\n\nbuckets = Buckets()\nloader ="
+        )
+        text = table(PLAIN, options="batch_sampler=buckets").replace("loader =", sampler, 1)
+        text = text.replace("optimizer.step()", "optimizer.step()\n        len(buckets.batches)")
+        assert workers(text, (0, 2)).values == (0, 2)
