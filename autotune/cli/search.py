@@ -72,6 +72,14 @@ MemoryLimit = Annotated[
         metavar="SIZE", help="Nothing that needs more memory at its peak: 8G.", show_default=False
     ),
 ]
+Energy = Annotated[
+    bool,
+    typer.Option(
+        "--energy",
+        help="Set energy per sample against speed too, where the GPU reports it. What is handed"
+        " back is the fastest all the same.",
+    ),
+]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Search even where the same search was done already.")
 ]
@@ -92,6 +100,7 @@ def search(
     sampler: Sampler = "profile",
     patience: Patience = None,
     memory_limit: MemoryLimit = None,
+    energy: Energy = False,
     fresh: Fresh = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -112,6 +121,7 @@ def search(
         sampler=sampler,
         patience=patience,
         memory_limit=memory_limit,
+        energy=energy,
         fresh=fresh,
     )
     _search(target, arguments or (), options, as_json=as_json, quiet=quiet)

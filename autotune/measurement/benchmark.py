@@ -11,6 +11,7 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import stable, throughput
 from autotune.measurement.telemetry import Sampled, sampled
+from autotune.profiling.telemetry import joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
@@ -120,7 +121,8 @@ def _time_once(
     outcome = _measurement(run, seen, warm, timed, cores)
     if isinstance(outcome, Measurement):
         doubts = (*outcome.doubts, *doubts_of_device(device.telemetry))
-        return replace(outcome, doubts=doubts)
+        joules = joules_per_sample(device.telemetry, timed)
+        return replace(outcome, doubts=doubts, joules_per_sample=joules)
     return outcome
 
 
