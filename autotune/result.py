@@ -69,7 +69,9 @@ class SearchFacts:
         memory_limit_bytes: what a configuration might need at its peak.
         ending: why it ended.
         rematch: of the two best, where they were too close to tell.
-        front: numbers of the trials than which none is both faster and smaller at its peak.
+        energy: whether energy was to be set against speed too.
+        front: numbers of the trials than which none is as good in speed and in what was to be set
+            against it (memory, where nothing was), and better in one of them.
         answered_at: when a later search was answered with this result; "" for the search itself.
     """
 
@@ -77,6 +79,7 @@ class SearchFacts:
     sampler: str
     patience_seconds: float
     memory_limit_bytes: int | None = None
+    energy: bool = False
     ending: Ending | None = None
     rematch: Rematch | None = None
     front: tuple[int, ...] = ()

@@ -79,6 +79,14 @@ MemoryLimit = Annotated[
         show_default=False,
     ),
 ]
+Energy = Annotated[
+    bool,
+    typer.Option(
+        "--energy",
+        help="Set energy per sample against speed too, where the GPU reports it. What is handed"
+        " back is the fastest all the same.",
+    ),
+]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Begin anew, even where the same search was done already.")
 ]
@@ -99,6 +107,7 @@ def search(
     sampler: Sampler = "profile",
     patience: Patience = None,
     memory_limit: MemoryLimit = None,
+    energy: Energy = False,
     fresh: Fresh = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -119,6 +128,7 @@ def search(
         sampler=sampler,
         patience=patience,
         memory_limit=memory_limit,
+        energy=energy,
         fresh=fresh,
     )
     beside = storage is not None and out is None

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from autotune.cli.console import Console, Line, Piece
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
+from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import retyped, shown_path, typed
 from autotune.measurement.measurement import Failure
 from autotune.outputs import EARLIER, wording
+from autotune.outputs.energy import least_in_words
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.trials.trial import BUDGET
@@ -54,6 +56,7 @@ def show_search(
             f"A faster program of an earlier search is kept in {shown_path(folder / EARLIER)}/"
         )
     _show_next(console, result, verdict, folder)
+    show_thriftier(console, result, folder)
 
 
 def banner(verdict: Verdict) -> Line:
@@ -155,6 +158,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Passed over": verdict.passed_over,
+        "Least energy": least_in_words(result),
         "Left out": wording.outside(result.profile),
         "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),

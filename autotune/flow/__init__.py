@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from autotune.diagnosis import diagnose
 from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
+from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
@@ -146,6 +147,7 @@ def _on_a_bench(
 ) -> tuple[Result, Emission | None]:
     began = time.monotonic()
     machine = detect(options.device)
+    refuse_unknown(options, machine)
     if machine.device != CPU:
         make_gpu_nodes()
     device = DeviceLock(
@@ -188,6 +190,7 @@ def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
     with context.device.held():
         profiled, baseline = profile_program(context)
     context.device.follow(profiled.seen.device_uuid)
+    refuse_unknown(context.options, profiled.machine, profiled.seen)
     limit = context.options.memory_limit_bytes
     if limit is not None:
         memory = profiled.memory
@@ -225,9 +228,10 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
         sampler=context.options.sampler,
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=context.options.memory_limit_bytes,
+        energy=context.options.energy,
         ending=found.ending,
         rematch=found.rematch,
-        front=front(found.trials),
+        front=front(found.trials, against_speed(context.options)),
     )
 
 

@@ -47,6 +47,7 @@ class Options:
     sampler: str = PROFILE
     patience_seconds: float | None = None
     memory_limit_bytes: int | None = None
+    energy: bool = False
     fresh: bool = False
 
     @classmethod

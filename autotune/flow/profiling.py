@@ -282,6 +282,7 @@ def _as_measurement(
         seen=profiled.seen,
         startup_seconds=ablation.startup_seconds,
         peak_bytes=profiled.memory.peak_bytes,
+        joules_per_sample=profiled.gpu.joules_per_sample if profiled.gpu else None,
         losses=tuple(
             loss for window in (*ablation.warm, *ablation.windows[AS_IS]) for loss in window.losses
         ),

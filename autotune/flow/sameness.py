@@ -87,6 +87,7 @@ def search_key(context: Context, seen: Seen) -> str:
         "allow": options.allow,
         "knobs": sorted((name, values) for name, values in options.knobs.items()),
         "memory_limit": options.memory_limit_bytes,
+        "energy": options.energy,
         "sampler": options.sampler,
         "patience": options.patience_seconds,
         "trials": options.trials,

@@ -13,6 +13,7 @@ from autotune.measurement.memory import beside_bytes, whole_peak
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import stable, throughput
 from autotune.measurement.telemetry import Sampled, sampled
+from autotune.profiling.telemetry import joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
@@ -119,7 +120,12 @@ def _time_once(
     outcome = _measurement(run, seen, warm, timed, cores)
     if isinstance(outcome, Measurement):
         doubts = (*outcome.doubts, *doubts_of_device(device.telemetry))
-        return replace(outcome, doubts=doubts, peak_bytes=whole_peak(timed, beside))
+        return replace(
+            outcome,
+            doubts=doubts,
+            peak_bytes=whole_peak(timed, beside),
+            joules_per_sample=joules_per_sample(device.telemetry, timed),
+        )
     return outcome
 
 

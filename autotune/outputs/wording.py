@@ -44,6 +44,12 @@ def rate(samples_per_second: float | None) -> str:
     return text if text == NOT_MEASURED else f"{text} samples/s"
 
 
+def energy(joules_per_sample: float | None) -> str:
+    """What a sample takes: "2.04 J a sample"."""
+    text = significant(joules_per_sample)
+    return text if text == NOT_MEASURED else f"{text} J a sample"
+
+
 def ratio(value: float | None) -> str:
     """A ratio: "2.31x" with a true multiplication sign; two decimals below 10."""
     return NOT_MEASURED if value is None or not math.isfinite(value) else times(value)

@@ -371,13 +371,32 @@ def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None
 
 
 def test_what_is_said_of_the_search_reaches_it(run: Run, made_up: MadeUpFlow) -> None:
-    flags = ("--sampler", "tpe", "--patience", "20s", "--memory-limit", "8G", "--fresh")
+    flags = ("--sampler", "tpe", "--patience", "20s", "--memory-limit", "8G", "--fresh", "--energy")
 
     assert run("search", "photos.py", *flags).exit_code == 0
 
     options = made_up.options
     assert (options.sampler, options.patience_seconds) == ("tpe", 20.0)
-    assert (options.memory_limit_bytes, options.fresh) == (8 << 30, True)
+    assert (options.memory_limit_bytes, options.fresh, options.energy) == (8 << 30, True, True)
+
+
+def test_what_takes_the_least_energy_is_named_with_the_command_that_has_it(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    facts = builders.search_facts(energy=True)
+    made_up.result = builders.search_result(trials=builders.energies(), search=facts)
+
+    shown = run("search", "photos.py", "--energy").stdout
+
+    said = (
+        "Least energy  trial 5 (num_workers 4, threads 1, persistent_workers on): 1.20 J a sample"
+    )
+    assert said in shown
+    assert shown.splitlines()[-1] == "  autotune run autotune-out/photos --trial 5"
+
+    made_up.result = builders.search_result(search=facts)
+    shown = run("search", "photos.py", "--energy").stdout
+    assert "Least energy  not known of any trial" in shown and "--trial" not in shown
 
 
 @pytest.mark.parametrize(

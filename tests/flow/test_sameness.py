@@ -106,8 +106,9 @@ def test_the_answer_hangs_on_the_data_and_on_what_was_asked_for(project: Path) -
         search_key(context(knobs={"num_workers": (0, 2)}), seen),
         search_key(context(memory_limit_bytes=1), seen),
         search_key(context(sampler="tpe"), seen),
+        search_key(context(energy=True), seen),
     }
-    assert len(keys) == 6
+    assert len(keys) == 7
     assert all(key.startswith(program_key(context())) for key in keys)
 
 

@@ -266,6 +266,17 @@ def test_what_needs_nobody_knows_how_much_meets_no_limit() -> None:
         assert searched.best is not None and searched.best.config == {}
 
 
+def test_the_energy_of_a_trial_is_kept_with_it(tmp_path: Path) -> None:
+    with study(tmp_path / "study.journal") as first:
+        asked = first.ask()
+        assert asked is not None
+        outcome = replace(measured(100.0), joules_per_sample=1.5)
+        first.tell(Trial(number=asked[0], config=asked[1], outcome=outcome, seconds=0.1))
+    with study(tmp_path / "study.journal") as later:
+        (known,) = later.trials
+        assert isinstance(known.outcome, Measurement) and known.outcome.joules_per_sample == 1.5
+
+
 def test_running_out_of_memory_is_a_constraint_too() -> None:
     with study() as searched:
         search(searched, joint, limit=1)

@@ -41,6 +41,7 @@ def facts_of(trial: Trial, constraints: Mapping[str, float]) -> dict[str, Any]:
         "samples_per_second": outcome.samples_per_second,
         "startup_seconds": outcome.startup_seconds,
         "peak_bytes": outcome.peak_bytes,
+        "joules_per_sample": outcome.joules_per_sample,
         "doubts": [doubt.name for doubt in outcome.doubts],
     }
 
@@ -106,6 +107,7 @@ def _measured(value: float, facts: dict[str, Any], seen: Seen) -> Measurement:
         doubts=tuple(
             Doubt(name=name, evidence=_EARLIER, advice="") for name in facts.get("doubts", ())
         ),
+        joules_per_sample=facts.get("joules_per_sample"),
     )
 
 
