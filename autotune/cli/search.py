@@ -131,8 +131,7 @@ def search(
         energy=energy,
         fresh=fresh,
     )
-    beside = storage is not None and out is None
-    _search(target, arguments or (), options, beside=beside, as_json=as_json, quiet=quiet)
+    _search(target, arguments or (), options, named=out is not None, as_json=as_json, quiet=quiet)
 
 
 def _search(
@@ -140,7 +139,7 @@ def _search(
     arguments: Sequence[str],
     options: "flow.Options",
     *,
-    beside: bool,
+    named: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -153,6 +152,7 @@ def _search(
     failed = None
     try:
         with unseen_by_git(), shown as progress:
+            beside = options.storage is not None and not named
             result, folder = _found(target, arguments, options, progress, beside=beside)
     except NotWrittenError as error:
         result, folder, failed = error.result, None, error

@@ -13,7 +13,7 @@ from autotune.measurement.memory import beside_bytes, whole_peak
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import stable, throughput
 from autotune.measurement.telemetry import Sampled, sampled
-from autotune.profiling.telemetry import joules_per_sample
+from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
@@ -118,15 +118,18 @@ def _time_once(
         if end.failure.kind != "ended" or not timed:
             return end.failure
     outcome = _measurement(run, seen, warm, timed, cores)
-    if isinstance(outcome, Measurement):
-        doubts = (*outcome.doubts, *doubts_of_device(device.telemetry))
-        return replace(
-            outcome,
-            doubts=doubts,
-            peak_bytes=whole_peak(timed, beside),
-            joules_per_sample=joules_per_sample(device.telemetry, timed),
-        )
-    return outcome
+    if isinstance(outcome, Failure):
+        return outcome
+    outcome = replace(outcome, peak_bytes=whole_peak(timed, beside))
+    return _with_telemetry(outcome, device.telemetry)
+
+
+def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measurement:
+    return replace(
+        outcome,
+        doubts=(*outcome.doubts, *doubts_of_device(telemetry)),
+        joules_per_sample=joules_per_sample(telemetry, outcome.windows),
+    )
 
 
 def _measurement(

@@ -75,7 +75,7 @@ def prefetch_to_device(program: Program) -> Program:
     around = (at for at in script.ancestors(backward.node))
     node = next((at for at in around if isinstance(at, ast.For | ast.While | Function)), None)
     if not isinstance(node, ast.For):
-        raise backward.refusal("backward does not run in a for loop over a loader", _BY_HAND)
+        raise backward.refusal("backward is not written in a for loop over a loader", _BY_HAND)
     if any(isinstance(at, ast.Call) and last_name(at.func) == _NAME for at in ast.walk(node.iter)):
         return program
     if _NAME in script.own_names():

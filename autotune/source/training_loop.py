@@ -29,7 +29,7 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     script = backward.script
     node = next((at for at in script.ancestors(backward.node) if isinstance(at, _LOOPS)), None)
     if not isinstance(node, ast.For):
-        raise backward.refusal("backward does not run in a for loop over a loader", hand_step)
+        raise backward.refusal("backward is not written in a for loop over a loader", hand_step)
     if backward.statement not in node.body or step.statement not in node.body:
         reason = "backward and the optimizer's step are not both statements of the loop's own body"
         raise backward.refusal(reason, hand_step)
