@@ -84,7 +84,7 @@ def overtime(context: Context, profiled: Profile) -> float | None:
     runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
     starting = runs * profiled.startup_seconds
     measuring = runs * (context.warm_seconds + TRIAL_SECONDS[0])
-    needed = context.spent_seconds - context.device.waited_seconds + starting + measuring
+    needed = context.spent_seconds + starting + measuring
     is_over = starting > measuring and needed > context.options.budget_seconds
     return needed if is_over else None
 

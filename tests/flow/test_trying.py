@@ -149,7 +149,6 @@ def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
     context: Any = SimpleNamespace(
         spent_seconds=30.0,
         warm_seconds=3.6,
-        device=SimpleNamespace(waited_seconds=0.0),
         options=SimpleNamespace(budget_seconds=budget_seconds),
     )
 

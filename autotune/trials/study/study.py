@@ -140,8 +140,8 @@ class Study:
         """Wait until what others are trying is another, one of them having ended or died, where it
         is `awaited`; `seconds` at the most.
         """
-        ends, before = time.monotonic() + seconds, self._of_others()
-        while self.awaited and self._of_others() == before and time.monotonic() < ends:
+        ends, before = time.monotonic() + seconds, self._tried_by_others()
+        while self.awaited and self._tried_by_others() == before and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS)
             with keeping(self._place):
                 self._kept.free_the_dead(self._study)
@@ -211,7 +211,7 @@ class Study:
         """
         waits = any(each.state == TrialState.WAITING for each in self._found)
         if not self._planner.can_propose(self.trials):
-            if {} in self._of_others().values():
+            if {} in self._tried_by_others().values():
                 self.awaited = "another search's first trial"
             elif not waits:
                 self._study.enqueue_trial(dict(self._space.own))
@@ -220,13 +220,13 @@ class Study:
         if waits:
             return False  # what a search that has died was trying
         ended = ending(self._planner, self.trials, self._proposal, self._patience_seconds)
-        if ended and (others := len(self._of_others())):
+        if ended and (others := len(self._tried_by_others())):
             self.awaited = f"{others} trial{'s' * (others > 1)} of other searches"
         else:
             self.ending = ended
         return ended is not None
 
-    def _of_others(self) -> dict[int, Config]:
+    def _tried_by_others(self) -> dict[int, Config]:
         """What others are trying now."""
         return {each: config for each, config in begun(self._found) if each not in self._open}
 
