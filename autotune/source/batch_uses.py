@@ -130,7 +130,7 @@ def _is_harmless(script: Script, value: ast.expr) -> bool:
             return other is node and asks_kind(test)
         case ast.comprehension(iter=source) | ast.For(iter=source):
             return source is node and _has_harmless_elements(script, parent)
-    return False
+    return isinstance(parent, ast.Compare) and isinstance(parent.ops[0], ast.Is | ast.IsNot)
 
 
 def _made_of(script: Script, value: ast.expr) -> tuple[ast.AST, ast.AST]:

@@ -129,7 +129,7 @@ class Script:
         """Offset of a column, in bytes of UTF-8 as the tree counts them."""
         text = self.line_text(line)
         if not text.isascii():
-            column = len(text.encode()[:column].decode())
+            column = len(text.encode()[:column].decode(errors="ignore"))
         return self.line_start(line) + column
 
     def first_line(self, statement: ast.stmt) -> int:

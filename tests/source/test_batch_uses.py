@@ -31,6 +31,11 @@ TAKEN = {
         "batch = {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in batch.items()}",
         "batch",
     ),
+    "copies of what there is": (
+        "batch",
+        "batch = {k: v.to(device) for k, v in batch.items() if v is not None}",
+        "batch",
+    ),
     "copies in a loop": (
         "batch",
         "for k in batch:\n            batch[k] = batch[k].to(device)",
