@@ -48,7 +48,8 @@ def processors(window: Window, *, cores: int) -> tuple[float, float]:
     """Processors that the run used, and those more that it was ready for and was kept from.
 
     What its threads waited for one another's wake-ups (many readers that sleep, a pool of threads)
-    is its own doing: others kept it waiting for no longer than they ran themselves, on any core.
+    is its own doing: others kept it waiting for no longer than they ran themselves, on any core. So
+    is what more threads than there are cores wait for one another.
     """
     if window.seconds <= 0:
         return 0.0, 0.0
@@ -56,7 +57,8 @@ def processors(window: Window, *, cores: int) -> tuple[float, float]:
     waited, stolen = window.delayed_seconds / window.seconds, window.stolen_seconds / window.seconds
     if window.others_seconds is not None:
         others = window.others_seconds / window.seconds
-        stacked = used >= STACKED_USED and cores - used - others >= STACKED_IDLE
+        fit = window.threads <= cores
+        stacked = fit and used >= STACKED_USED and cores - used - others >= STACKED_IDLE
         waited = waited if stacked else min(waited, cores * others)
     return used, waited + stolen
 

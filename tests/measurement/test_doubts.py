@@ -109,6 +109,14 @@ def test_only_what_others_used_was_taken_by_them(own, workers, delayed, others, 
     assert all(why in doubt.evidence for doubt in doubts)
 
 
+@pytest.mark.parametrize(("threads", "others", "expected"), [(2, 0.03, True), (8, 0.03, False)])
+def test_more_threads_than_cores_wait_for_one_another(threads, others, expected):
+    taken = window(own=1.3, delayed=3.0, others_seconds=0.4 * others, threads=threads)
+    assert starved(taken, cores=2) is expected
+    beside = window(own=1.0, delayed=3.0, others_seconds=0.4, threads=threads)
+    assert starved(beside, cores=2)
+
+
 def test_an_empty_window_is_not_starved():
     assert not starved(Window(mode="as_is", steps=0, samples=0, seconds=0.0), cores=2)
 
