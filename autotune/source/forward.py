@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from autotune.source.condition import training_condition
 from autotune.source.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
@@ -77,7 +78,8 @@ def _first_and_holder(
     else:
         pair = _calling_sibling(program, forward_script.function(first), backward)
     if pair is None:
-        reason = "forward does not run in a statement before backward, in the same block"
+        runs_at = f"{Path(forward_script.path).name}:{line}"
+        reason = f"the model runs at {runs_at}, in no statement before backward in the same block"
         raise backward.refusal(reason, hand_step)
     return pair
 

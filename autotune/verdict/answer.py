@@ -8,6 +8,8 @@ from autotune.measurement.ratios import Ratio
 from autotune.verdict.clear import ROUGH, WORTH_MORE_TIME
 from autotune.verdict.parity import Parity
 
+FAR_APART = 1.0  # of the loss: who is that far away does not train what was meant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
@@ -64,9 +66,11 @@ class Verdict:
 
     @property
     def may_be_allowed(self) -> bool:
-        """Whether it trains otherwise, and trains: a loss that is no number is refused anyway."""
-        compared = self.parity and self.parity.max_relative_loss_difference is not None
-        return self.trains_otherwise and bool(compared)
+        """Whether it trains otherwise, and anyone could want that: a loss that is no number is
+        refused anyway.
+        """
+        apart = self.parity.max_relative_loss_difference if self.parity else None
+        return self.trains_otherwise and apart is not None and apart <= FAR_APART
 
     @property
     def is_rough(self) -> bool:

@@ -6,8 +6,6 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from autotune.measurement.benchmark import time_run
-from autotune.measurement.measurement import Measurement
 from autotune.measurement.memory import beside_bytes, whole_peak
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
@@ -28,14 +26,16 @@ def fill(worker):
 
 
 def peak(start: Start, text: str) -> int:
-    outcome = time_run(
-        lambda: start(text.replace("range(50)", "range(50000)")),
-        seconds=0.2,
-        cores=os.cpu_count() or 1,
-        warm_seconds=0.2,
-    )
-    assert isinstance(outcome, Measurement) and outcome.peak_bytes is not None
-    return outcome.peak_bytes
+    run = start(text.replace("range(50)", "range(50000)"))
+    try:
+        run.await_first_step()
+        before = beside_bytes(run.pid, run.seen())
+        timed = [run.window(0.2, steps=1)]
+        found = whole_peak(timed, [before, beside_bytes(run.pid, run.seen())])
+    finally:
+        run.kill()
+    assert found is not None
+    return found
 
 
 def with_workers(text: str, count: int, more: str = "") -> str:
