@@ -61,7 +61,7 @@ class Planner:
         costs: of the program as it is.
         own: its value for every knob.
         candidates: what may be tried, each as its difference from `own`.
-        expected: what each value of a knob should do.
+        expected: what each value of a knob should do, to one phase or to several.
         trial_costs: what trying a configuration takes.
         neighbours: more candidates, near one that turned out fast.
         feeding_ceiling: samples/s of the program as it is with batches always at hand, where known.
@@ -73,7 +73,7 @@ class Planner:
         costs: Costs,
         own: Config,
         candidates: Iterable[Config],
-        expected: Mapping[tuple[str, Value], Expectation],
+        expected: Iterable[tuple[tuple[str, Value], Expectation]],
         *,
         trial_costs: TrialCosts | None = None,
         neighbours: Callable[[Config], Iterable[Config]] = lambda _: (),
@@ -82,7 +82,7 @@ class Planner:
     ) -> None:
         self._costs = costs
         self._own = own
-        self._expected = expected
+        self._expected = tuple(expected)
         self._trial_costs = trial_costs or TrialCosts()
         self._neighbours = neighbours
         self._feeding_ceiling = feeding_ceiling
