@@ -1,26 +1,26 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
+from autotune.flow.context import Context
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
-from autotune.flow.trying import FEWEST_TRIALS, Found
+from autotune.flow.trying import Found
+from autotune.flow.unanswered import why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.losses import LossSeconds
-from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.measurement import Measurement
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
-from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
+from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
-from autotune.trials.trial import DIVERGES, FINAL, Trial
+from autotune.trials.trial import Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
@@ -51,8 +51,6 @@ AGAIN_SHARE = 0.15
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
-# A budget is advised in whole tens of seconds.
-BUDGET_STEP_SECONDS = 10
 
 
 def judge(
@@ -61,11 +59,11 @@ def judge(
     """The verdict on the best of what was `found` in `space`, and its source where it is worth
     handing back.
     """
-    untried = _why_untried(context, profiled, space, found)
+    untried = why_untried(context, profiled, space, found)
     best = _shown(found.best)
     verdict, emission = _judged(context, profiled, best)
     limited = context.options.memory_limit_bytes is not None
-    unknown = untried or _why_unknown(profiled, found.trials, limited=limited)
+    unknown = untried or why_unknown(profiled, found.trials, limited=limited)
     if not best.config and unknown:
         verdict = replace(verdict, outcome="failed", reason=unknown)
     elif not found.tried:
@@ -183,61 +181,6 @@ def _control(
     finally:
         run.kill()
     return losses
-
-
-def _why_untried(context: Context, profiled: Profile, space: Space, found: Found) -> str:
-    """Why no setting was tried where some might have been: the training, others' searches, or the
-    budget, and which one would do.
-    """
-    if found.ending.why == DIVERGES:
-        return found.ending.reason
-    if found.tried or not space.choices or found.ending.why in FINAL:
-        return ""
-    if time.monotonic() < context.deadline:
-        return f"No setting was tried. {found.ending.reason}"
-    trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
-    needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
-    budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
-    return (
-        f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
-        f"tried: starting and profiling the program took {context.spent_seconds:.0f} s. "
-        f"--budget {budget}s would do."
-    )
-
-
-def _why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = False) -> str:
-    """Why nothing can be said where settings were tried: the program ends too soon, or none of them
-    could be measured, or held to a memory limit.
-    """
-    if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
-        return (
-            "The program ends before its speed can be told: let it train longer, with more epochs "
-            "or more data."
-        )
-    tried = [trial.outcome for trial in trials if trial.config]
-    failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
-    measured = [outcome for outcome in tried if isinstance(outcome, Measurement)]
-    disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
-    if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
-        return (
-            f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
-            "memory they need is not known."
-        )
-    if not tried or len(failures) + len(disturbed) < len(tried):
-        return ""
-    if disturbed:
-        return (
-            f"The machine was too busy: of {len(tried)} settings tried none could be measured "
-            "undisturbed."
-        )
-    reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
-    if len(tried) == 1:
-        return f"The one setting tried could not be measured: {reasons}"
-    return f"None of the {len(tried)} settings tried could be measured: {reasons}"
-
-
-def _is_disturbed(measured: Measurement) -> bool:
-    return any(doubt.name == PROCESSORS_TAKEN for doubt in measured.doubts)
 
 
 def _take_turns(

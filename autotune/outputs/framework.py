@@ -53,6 +53,7 @@ _TRANSFORMERS = {
     "pin_memory": "TrainingArguments(dataloader_pin_memory={value})",
     "non_blocking": 'TrainingArguments(accelerator_config={{"non_blocking": {value}}})',
     "precision=bf16": "TrainingArguments(bf16=True)",
+    "precision=bf16 cpu": "TrainingArguments(bf16=True, use_cpu=True)",
     "precision=fp16": "TrainingArguments(fp16=True)",
     "precision=tf32": "TrainingArguments(tf32=True)",
     "channels_last": "model.to(memory_format=torch.channels_last) before the Trainer is built",
@@ -108,7 +109,7 @@ def _in_words(edit: EditOutcome, value: Value, seen: Seen) -> EditOutcome:
     if arguments is None:
         hand_step = _at_the_call(edit, seen.places)
     else:
-        hand_step = _hand_step(arguments, edit.knob, value) or edit.hand_step
+        hand_step = _hand_step(arguments, edit.knob, value, seen.device) or edit.hand_step
     return replace(edit, reason=_shortened(edit.reason), hand_step=_outside(hand_step))
 
 
@@ -127,8 +128,9 @@ def _at_the_call(edit: EditOutcome, places: Places) -> str:
     return f"{caller.path}:{caller.line}: {code}{asked}" if caller else edit.hand_step
 
 
-def _hand_step(arguments: Mapping[str, str], knob: str, value: Value) -> str:
-    template = arguments.get(f"{knob}={value}") or arguments.get(knob, "")
+def _hand_step(arguments: Mapping[str, str], knob: str, value: Value, device: str) -> str:
+    names = (f"{knob}={value} {device}", f"{knob}={value}", knob)
+    template = next((arguments[name] for name in names if name in arguments), "")
     return template.format(value=value)
 
 

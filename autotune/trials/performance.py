@@ -35,6 +35,10 @@ CROWDING = (0.15, 0.15)
 THREADS, THREADS_SD = 0.3, 0.25
 SHORT_STEP_SECONDS, LONG_STEP_SECONDS = 0.003, 0.03
 OPTIMIZER_THREADS = (0.0, 0.2)
+# More threads than cores wait for one another: computing slows down by how many times more there
+# are, to this power (three on two cores of a small program took 1.6 times as long as two, eight
+# three times).
+OVERSUBSCRIBED = (1.0, 0.5)
 # Part of each further core that a thread keeps busy.
 THREAD_BUSY = 0.85
 # A worker's own share of a batch's transport.
@@ -132,6 +136,7 @@ class PerformanceModel:
         )
         self._add("threads", THREADS * min(1.0, max(0.0, long)), THREADS_SD)
         self._add("optimizer threads", *OPTIMIZER_THREADS)
+        self._add("oversubscribed", *OVERSUBSCRIBED)
         self._add("parallel", *PARALLEL)
         self._add("transport", *TRANSPORT_LOG_SECONDS)
         self._add("crowding", *CROWDING)
@@ -199,10 +204,11 @@ class PerformanceModel:
         }
         for phase, place, mask in self._masks:
             logs[phase] = logs[phase] + unknown[place] * mask
-        more = np.log(self._threads / max(1.0, float(self._own.get("threads", 1))))
+        more, over = self._more_threads()
+        slowed = of["oversubscribed"] * over
         training = (
-            costs.compute * np.exp(logs["compute"] - of["threads"] * more)
-            + costs.optimizer * np.exp(logs["optimizer"] - of["optimizer threads"] * more)
+            costs.compute * np.exp(logs["compute"] - of["threads"] * more + slowed)
+            + costs.optimizer * np.exp(logs["optimizer"] - of["optimizer threads"] * more + slowed)
             + costs.copy * np.exp(logs["copy"])
             + costs.other
         )
@@ -215,13 +221,24 @@ class PerformanceModel:
         rates: Array = of["level"] - np.log(np.maximum(seconds, SHORTEST_SECONDS))
         return rates
 
+    def _more_threads(self) -> tuple[Array, Array]:
+        """How many times the program's own threads each candidate has, as far as there are cores,
+        and how many times as many beyond these; in logarithms.
+        """
+        own = max(1.0, float(self._own.get("threads", 1)))
+        cores = self._costs.cores if self._costs.threads_compute else math.inf
+        more = np.log(np.minimum(self._threads, cores) / min(own, cores))
+        over = np.log(np.maximum(1.0, self._threads / cores) / max(1.0, own / cores))
+        return more, over
+
     def _beside(
         self, training: Array, working: Array, waiting: Array, of: Mapping[str, float]
     ) -> Array:
         """Seconds of a sample where workers load beside the training."""
         costs, workers = self._costs, np.maximum(1.0, self._workers)
         transport = math.exp(of["transport"]) / costs.batch
-        computing = self._threads if costs.threads_compute else np.ones_like(workers)
+        fit = np.minimum(self._threads, max(1.0, costs.cores))
+        computing = fit if costs.threads_compute else np.ones_like(workers)
         loading = (working + waiting + SENDING * transport) / workers ** of["parallel"]
         busy = 1 + (computing - 1) * THREAD_BUSY
         processors = (working + transport + training * busy) / costs.cores

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import judging
+from autotune.flow import judging, unanswered
 from autotune.flow.context import Options
 from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
@@ -17,7 +17,7 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.patch import Emission
-from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
 from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
 from autotune.verdict import Delivered
@@ -181,7 +181,7 @@ def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early
     measured = Trial(
         number=1, config={"threads": 1}, outcome=builders.measurement(100.0), seconds=1.0
     )
-    reason = judging._why_unknown(profiled, [measured])
+    reason = unanswered.why_unknown(profiled, [measured])
     assert reason.startswith("The program ends before its speed can be told") is ended_early
 
 
@@ -215,8 +215,24 @@ def test_where_no_setting_could_be_held_to_the_memory_limit_that_is_said() -> No
         builders.trial(1, {"num_workers": 2}, of_unknown_size),
         builders.trial(2, {"num_workers": 4}, Failure(kind="busy", reason="other work")),
     ]
-    reason = judging._why_unknown(builders.profile(), trials, limited=True)
+    reason = unanswered.why_unknown(builders.profile(), trials, limited=True)
     assert reason.startswith("Of 2 settings tried none could be held to the memory limit")
     trials.append(builders.trial(3, {"threads": 1}, 90.0))
-    assert not judging._why_unknown(builders.profile(), trials, limited=True)
-    assert not judging._why_unknown(builders.profile(), trials[:2])
+    assert not unanswered.why_unknown(builders.profile(), trials, limited=True)
+    assert not unanswered.why_unknown(builders.profile(), trials[:2])
+
+
+@pytest.mark.parametrize(("spoilt", "said"), [(1, ""), (2, "only 2"), (3, "only 1"), (4, "none")])
+def test_where_half_of_the_trials_were_spoilt_nothing_is_said_of_a_gain(
+    spoilt: int, said: str
+) -> None:
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="", advice="")
+    outcomes: list[Any] = [builders.measurement(100.0, doubts=(taken,))] * spoilt
+    outcomes += [builders.measurement(90.0)] * (4 - spoilt)
+    outcomes[0] = Failure(kind="busy", reason="other work") if spoilt < 4 else outcomes[0]
+    trials = [
+        builders.trial(number, {"threads": number}, each) for number, each in enumerate(outcomes, 1)
+    ]
+    reason = unanswered.why_unknown(builders.profile(), trials)
+    assert reason.startswith("The machine was too busy: of 4") is bool(said)
+    assert said in reason

@@ -56,7 +56,7 @@ IGNITE_PARTS = (
         ("precision", "bf16", LIGHTNING, 'Trainer(precision="bf16-mixed")'),
         ("cudnn_benchmark", True, LIGHTNING, "Trainer(benchmark=True)"),
         ("num_workers", 4, TRANSFORMERS, "TrainingArguments(dataloader_num_workers=4)"),
-        ("precision", "bf16", TRANSFORMERS, "TrainingArguments(bf16=True)"),
+        ("precision", "bf16", TRANSFORMERS, "TrainingArguments(bf16=True, use_cpu=True)"),
         (
             "non_blocking",
             True,

@@ -54,5 +54,13 @@ def test_what_the_loops_call_does_not_tell_which_of_them_was_seen() -> None:
     assert not_reached({"run.py": TWO_PHASES}, [library, Place(path="run.py", line=6)])
 
 
+def test_trainers_for_other_models_that_nothing_names_are_none_of_the_programs() -> None:
+    step = "    def fit(self):\n        for x in self.feed:\n            loss(x).backward()\n"
+    step += "            self.optimizer.step()\n"
+    text = f"class Plain:\n{step}class Other:\n{step}"
+    assert lines(4, text=text) == []
+    assert lines(4, text=text + "Other().fit()\n") == [9]
+
+
 def test_what_is_no_python_says_nothing() -> None:
     assert lines(1, text="%matplotlib inline") == []

@@ -252,6 +252,15 @@ def test_the_model_agrees_with_the_profile_before_any_trial() -> None:
     assert math.isclose(math.exp(means[0]), 100, rel_tol=0.01)
 
 
+def test_threads_beyond_the_cores_are_expected_to_slow_each_other_down() -> None:
+    own: dict[str, Value] = {"threads": 8}
+    candidates: list[dict[str, Value]] = [{"threads": number} for number in (8, 4, 2, 1)]
+    model = PerformanceModel(replace(COSTS, cores=2), own, candidates, ())
+    rates, _ = model.fit([Measured(place=0, log_rate=math.log(100.0), sd=0.05)])
+    eight, four, two, one = np.exp(rates)
+    assert 1.2 * eight < four and 1.2 * four < two and one < two
+
+
 def test_four_measurements_of_one_setting_are_one_with_half_the_noise() -> None:
     expected = [(("switch", True), Expectation(phase="compute", sd=0.2))]
     model = PerformanceModel(COSTS, {}, [{}, {"switch": True}], expected)

@@ -1,0 +1,75 @@
+"""Why a search has no answer."""
+
+import math
+import time
+from collections.abc import Sequence
+
+from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
+from autotune.flow.trying import FEWEST_TRIALS, Found
+from autotune.measurement.measurement import Failure, Measurement
+from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
+from autotune.trials.space import Space
+from autotune.trials.trial import DIVERGES, FINAL, Trial
+
+# A budget is advised in whole tens of seconds.
+BUDGET_STEP_SECONDS = 10
+# Where other programs spoilt half of the trials, what was left found nothing by chance.
+MOST_SPOILT = 1 / 2
+
+
+def why_untried(context: Context, profiled: Profile, space: Space, found: Found) -> str:
+    """Why no setting was tried where some might have been: the training, others' searches, or the
+    budget, and which one would do.
+    """
+    if found.ending.why == DIVERGES:
+        return found.ending.reason
+    if found.tried or not space.choices or found.ending.why in FINAL:
+        return ""
+    if time.monotonic() < context.deadline:
+        return f"No setting was tried. {found.ending.reason}"
+    trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
+    needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
+    budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
+    return (
+        f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
+        f"tried: starting and profiling the program took {context.spent_seconds:.0f} s. "
+        f"--budget {budget}s would do."
+    )
+
+
+def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = False) -> str:
+    """Why nothing can be said where settings were tried: the program ends too soon, or none of them
+    could be measured, or held to a memory limit.
+    """
+    if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
+        return (
+            "The program ends before its speed can be told: let it train longer, with more epochs "
+            "or more data."
+        )
+    tried = [trial.outcome for trial in trials if trial.config]
+    failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
+    measured = [outcome for outcome in tried if isinstance(outcome, Measurement)]
+    disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
+    if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
+        return (
+            f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
+            "memory they need is not known."
+        )
+    spoilt = len(disturbed) + sum(failure.kind == "busy" for failure in failures)
+    sound = len(tried) - len(failures) - len(disturbed)
+    if tried and (spoilt >= MOST_SPOILT * len(tried) if sound else disturbed):
+        left = f"only {sound}" if sound else "none"
+        return (
+            f"The machine was too busy: of {len(tried)} settings tried {left} could be measured "
+            "undisturbed."
+        )
+    if not tried or sound:
+        return ""
+    reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
+    if len(tried) == 1:
+        return f"The one setting tried could not be measured: {reasons}"
+    return f"None of the {len(tried)} settings tried could be measured: {reasons}"
+
+
+def _is_disturbed(measured: Measurement) -> bool:
+    return any(doubt.name == PROCESSORS_TAKEN for doubt in measured.doubts)
