@@ -19,7 +19,7 @@ def least(result: Result) -> Trial | None:
 
     def admits(trial: Trial) -> bool:
         peak = getattr(trial.outcome, "peak_bytes", None)
-        fits = limit is None or peak is None or peak <= limit
+        fits = limit is None or (not trial.config if peak is None else peak <= limit)
         return fits and space.admits(trial.config) and _is_same_training(trial, verdict)
 
     return least_energy(result.trials, admits)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from autotune.measurement.measurement import Measurement
 from autotune.outputs.document import from_document, to_document
 from autotune.outputs.energy import least, least_in_words
 from autotune.outputs.report import render
@@ -112,6 +113,18 @@ def test_what_was_forbidden_or_trains_otherwise_is_not_what_takes_the_least() ->
         )
     ]
     assert numbers == [5, 3, None, 0, 9]
+
+
+def test_what_may_need_more_than_the_limit_is_not_what_takes_the_least() -> None:
+    unknown = tuple(
+        replace(each, outcome=replace(each.outcome, peak_bytes=None))
+        if isinstance(each.outcome, Measurement)
+        else each
+        for each in builders.energies()
+    )
+    facts = builders.search_facts(energy=True, memory_limit_bytes=builders.GIB)
+    found = least(replace(thrifty(), trials=unknown, search=facts))
+    assert found is not None and found.config == {}
 
 
 @pytest.mark.parametrize(
