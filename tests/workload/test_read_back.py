@@ -38,15 +38,18 @@ READ = {
     "of the class": (GIVEN + "Mix.lam\n", ""),  # it is the object's
     "by its own methods": (GIVEN, ""),
     "by one that is called": (
-        "class Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
-        "`self.lam` (train.py:2)",
+        GIVEN + "class Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
+        "`self.lam` (train.py:6)",
     ),
-    "by one that nobody calls": ("class Mix:\n    def mean(self): return self.lam\n", ""),
+    "by one that nobody calls": (GIVEN + "class Mix:\n    def mean(self): return self.lam\n", ""),
     "by a method of Python's": (
-        "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
+        GIVEN + "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
         "",
     ),
-    "of another class": ("class Net:\n    def mean(self): return self.lam\nmix.mean()\n", ""),
+    "of another class": (
+        GIVEN + "class Net:\n    def mean(self): return self.lam\nmix.mean()\n",
+        "",
+    ),
     "of others": (GIVEN + "args.lam, state.lam, batch.lam, np.lam, optimizer.lam()\n", ""),
     "to be cleared": (GIVEN + "mix.lam.clear()\n", ""),
     "set": (GIVEN + "mix.lam = 1.0\n", ""),
