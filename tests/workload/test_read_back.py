@@ -38,19 +38,16 @@ READ = {
     "of the class": (GIVEN + "Mix.lam\n", ""),  # it is the object's
     "by its own methods": (GIVEN, ""),
     "by one that is called": (
-        "import mixes\n\nclass Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
-        "`self.lam` (train.py:4)",
+        GIVEN + "class Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
+        "`self.lam` (train.py:6)",
     ),
-    "by one that nobody calls": (
-        "import mixes\n\nclass Mix:\n    def mean(self): return self.lam\n",
-        "",
-    ),
+    "by one that nobody calls": (GIVEN + "class Mix:\n    def mean(self): return self.lam\n", ""),
     "by a method of Python's": (
-        "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
+        GIVEN + "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
         "",
     ),
     "of another class": (
-        "import nets\n\nclass Net:\n    def mean(self): return self.lam\nmix.mean()\n",
+        GIVEN + "class Net:\n    def mean(self): return self.lam\nmix.mean()\n",
         "",
     ),
     "of others": (GIVEN + "args.lam, state.lam, batch.lam, np.lam, optimizer.lam()\n", ""),

@@ -1,0 +1,29 @@
+"""The user's functions are told from Python's, a library's and ours."""
+
+import functools
+import random
+
+from torch import nn
+
+from autotune.workload.asked import files_of, of_the_users
+from autotune.workload.delivery import changed
+
+
+def step(model: nn.Module, batch: object) -> object:
+    return model(batch)
+
+
+def test_the_files_of_objects_are_those_of_the_users_code_in_them() -> None:
+    class Own(nn.Linear):
+        def forward(self, x: object) -> object:
+            return x
+
+    assert __file__ in files_of([functools.partial(step, batch=1)])
+    assert __file__ in files_of([Own(1, 1)])
+    others = set(files_of([nn.Linear(1, 1), random.random, changed, None, 1]))
+    assert others == set(files_of([]))  # of the main module
+
+
+def test_classes_modules_and_functions_are_the_users_or_not() -> None:
+    assert of_the_users(step)
+    assert not any(map(of_the_users, (random, random.Random, nn, nn.Linear, changed, 1)))
