@@ -377,3 +377,12 @@ def test_a_cpu_that_waits_a_little_and_computes_mostly_is_held_back_by_computing
     found = [each.bottleneck.value for each in diagnose(one)]
     assert found[0] == first
     assert "data" in found
+
+
+@pytest.mark.parametrize(("device", "said"), [("cpu", True), ("cuda:0", False)])
+def test_more_threads_than_cores_are_named(device: str, said: bool) -> None:
+    machine = builders.machine(device=device, cores=2)
+    one = profile(phases={"forward": 0.9, "other": 0.1}, windows=(), machine=machine)
+    one = replace(one, seen=replace(one.seen, threads=8))
+    headline = next(each.headline for each in diagnose(one) if each.bottleneck == "compute")
+    assert ("by 8 threads on 2 cores" in headline) is said

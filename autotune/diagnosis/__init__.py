@@ -196,8 +196,15 @@ def _compute(profile: Profile) -> Finding:
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
         f"{peak_evidence(profile)}{feeds}",
         max_gain=gain,
-        headline=f"Computes {percent(share)} of each step{in_time}{idle}.",
+        headline=f"Computes {percent(share)} of each step{_crowd(profile)}{in_time}{idle}.",
     )
+
+
+def _crowd(profile: Profile) -> str:
+    """That more threads compute than there are cores, which slow each other down."""
+    threads, cores = profile.seen.threads, profile.machine.cores
+    crowded = profile.machine.device == CPU and threads > cores
+    return f", by {threads} threads on {cores} core{'s' * (cores != 1)}" if crowded else ""
 
 
 def _parameters(profile: Profile) -> int:
