@@ -82,15 +82,21 @@ def build_profile(
 
 def with_lines(profile: Profile, lines: tuple[BusyLine, ...]) -> Profile:
     """`profile` with its busy lines; on a CPU, what runs in methods of its modules beside their
-    forward is forward too.
+    forward is forward too. There is no more of that than no phase accounts for: the looks may have
+    fallen on what the program does between its epochs.
     """
     phases = dict(profile.phases)
-    if profile.machine.device == CPU and "other" in phases:
-        beside = sum(line.share for line in lines if line.phase == "forward")
-        moved = min(beside, phases["other"])
-        phases["forward"] = phases.get("forward", 0.0) + moved
-        phases["other"] -= moved
-    return replace(profile, lines=lines, phases=phases)
+    beside = sum(line.share for line in lines if line.phase == "forward")
+    if profile.machine.device != CPU or "other" not in phases or not beside:
+        return replace(profile, lines=lines)
+    moved = min(beside, phases["other"])
+    phases["forward"] = phases.get("forward", 0.0) + moved
+    phases["other"] -= moved
+    bounded = tuple(
+        replace(line, share=line.share * moved / beside) if line.phase == "forward" else line
+        for line in lines
+    )
+    return replace(profile, lines=bounded, phases=phases)
 
 
 def with_gpu(

@@ -35,3 +35,13 @@ def test_what_is_put_round_calls_of_modules_is_not_tried_where_they_are_a_small_
     }
     assert not isinstance(found[()], Skip)
     assert "methods that are called by themselves" in getattr(found[(line,)], "reason", "")
+
+
+def test_looks_that_fell_between_the_epochs_do_not_say_where_the_model_computes() -> None:
+    line = BusyLine(phase="forward", path="/m.py", line=7, function="sampling", share=0.7)
+    profile = builders.profile(
+        phases={"forward": 0.5, "backward": 0.4, "other": 0.1}, probes={"bf16_speedup": 3.0}
+    )
+    found = with_lines(profile, (line,))
+    assert found.phases["forward"] == pytest.approx(0.6)
+    assert not isinstance(by_name("precision").domain(found), Skip)
