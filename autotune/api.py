@@ -76,6 +76,7 @@ def search(
     sampler: str = "profile",
     patience: str | float | None = None,
     memory_limit: str | int | None = None,
+    energy: bool = False,
     fresh: bool = False,
     progress: bool | None = None,
     listener: Listener | None = None,
@@ -102,8 +103,11 @@ def search(
             "tpe", "gp" or "random".
         patience: how long 1 % of expected gain may take, "15s" or seconds; a twentieth of the
             budget by default.
-        memory_limit: what settings may need at their peak, "8G" or bytes.
-        fresh: search even where `out` holds the answer of the same search.
+        memory_limit: what settings may need at their peak, their workers' included, "8G" or bytes.
+        energy: set energy per sample against speed too, where the GPU reports it; what is handed
+            back is chosen by speed all the same.
+        fresh: begin anew, with no trials, even where the same search was done already; only a fresh
+            search that was interrupted goes on.
         progress: whether to show on stderr how it goes; None shows it on a terminal and in a
             notebook.
         listener: is told how it goes, in the place of the screen.
@@ -125,14 +129,11 @@ def search(
         sampler=sampler,
         patience=patience,
         memory_limit=memory_limit,
+        energy=energy,
         fresh=fresh,
     )
-    return _run(
-        lambda told: flow.search(target, arguments, listener=told, options=options),
-        progress,
-        listener,
-        options,
-    )
+    run = functools.partial(flow.search, target, arguments, options=options)
+    return _run(lambda told: run(listener=told), progress, listener, options)
 
 
 def tune(

@@ -11,6 +11,7 @@ from autotune.errors import UsageError
 from autotune.injection.order import Order, environment
 from autotune.knobs.config import read_settings
 from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.document import read_document
@@ -39,7 +40,9 @@ class Launch:
     warning: str = ""
 
 
-def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> Launch:
+def prepare(
+    out: Path, arguments: Sequence[str] = (), *, launcher: str = "", trial: int | None = None
+) -> Launch:
     """How to start the program that was searched into the folder `out`.
 
     What its source has already is not put in a second time.
@@ -48,16 +51,21 @@ def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> 
         out: the folder; settings that were changed by hand in its `tuned.toml` are taken.
         arguments: of the program; those that it was searched with where there are none.
         launcher: what starts it in Python's place ("torchrun --nproc-per-node 2").
+        trial: the number of the trial whose settings are taken, in place of those found.
 
     Raises:
-        UsageError: there is no result in `out`, its settings cannot be read, or its program is no
-            longer there.
+        UsageError: there is no result in `out`, its settings cannot be read, there is no such
+            trial, or its program is no longer there.
     """
     result = read_document(out / "result.json")
     target = _target(result, arguments)
-    settings = _settings(out, result)
+    applied = target.kind != RECIPE and is_applied(out)
+    if trial is None:
+        settings = _settings(out, result)
+    else:
+        settings = _of_trial(out, result, trial, applied=applied)
     text = _tuned_program(out, result, settings) if target.kind == RECIPE else None
-    written = bool(text) or (target.kind != RECIPE and is_applied(out))
+    written = bool(text) or applied
     injected = _not_written(result, settings) if written else settings
     environ = dict(os.environ)
     if target.module:
@@ -73,7 +81,7 @@ def prepare(out: Path, arguments: Sequence[str] = (), *, launcher: str = "") -> 
     return Launch(
         command=_command(target, text, launcher),
         environment=environ,
-        summary=f"{Path(target.path).name} {_how(result, settings)}",
+        summary=f"{Path(target.path).name} {_how(result, settings, trial)}",
         warning=_warning(target, text)
         if settings and changed and (text or not written)
         else _away(target),
@@ -99,6 +107,21 @@ def _settings(out: Path, result: Result) -> Config:
         return read_settings(out / "tuned.toml")
     verdict = result.verdict
     return verdict.config if verdict is not None and verdict.outcome == "faster" else {}
+
+
+def _of_trial(out: Path, result: Result, number: int, *, applied: bool) -> Config:
+    tried = {trial.number: trial for trial in result.trials}
+    if number not in tried:
+        raise UsageError(f"the search in {out} has no trial {number}", "the report lists them all")
+    trial = tried[number]
+    if isinstance(trial.outcome, Failure):
+        raise UsageError(f"trial {number} failed: {trial.outcome.reason}", "name another one")
+    if applied:
+        raise UsageError(
+            "the source has the patch, whose settings would stay beside the trial's",
+            f"`autotune apply {out} --reverse` takes it out",
+        )
+    return trial.config
 
 
 def _tuned_program(out: Path, result: Result, settings: Config) -> Path | None:
@@ -129,7 +152,9 @@ def _command(target: Target, text: Path | None, launcher: str) -> tuple[str, ...
     return (*start, target.path, *target.arguments)
 
 
-def _how(result: Result, settings: Config) -> str:
+def _how(result: Result, settings: Config, trial: int | None) -> str:
+    if trial is not None:
+        return f"as in trial {trial}: {wording.settings(settings)}"
     if settings:
         return f"with {wording.settings(settings)}"
     if result.verdict is None:

@@ -19,12 +19,18 @@ class Cost:
     """What the search itself cost, and by how much each later start of the tuned program is slower
     (it compiles, it starts workers): `break_even_steps` of training pay for the search and a start,
     None where nothing was gained.
+
+    `earlier_trials` of the `trials`, and `earlier_seconds` of the `seconds`, are what this search
+    has from one that was interrupted or took place beside it. Waiting for another to leave the
+    device is no cost.
     """
 
     seconds: float
     trials: int
     break_even_steps: int | None
     start_seconds: float = 0.0
+    earlier_trials: int = 0
+    earlier_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +69,9 @@ class SearchFacts:
         memory_limit_bytes: what a configuration might need at its peak.
         ending: why it ended.
         rematch: of the two best, where they were too close to tell.
-        front: numbers of the trials than which none is both faster and smaller at its peak.
+        energy: whether energy was to be set against speed too.
+        front: numbers of the trials than which none is as good in speed and in what was to be set
+            against it (memory, where nothing was), and better in one of them.
         answered_at: when a later search was answered with this result; "" for the search itself.
     """
 
@@ -71,6 +79,7 @@ class SearchFacts:
     sampler: str
     patience_seconds: float
     memory_limit_bytes: int | None = None
+    energy: bool = False
     ending: Ending | None = None
     rematch: Rematch | None = None
     front: tuple[int, ...] = ()

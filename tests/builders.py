@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from autotune.diagnosis import Bottleneck, Finding
@@ -320,6 +321,17 @@ def trials() -> tuple[Trial, ...]:
         ({"num_workers": 8, "threads": 1, "channels_last": True}, 344.0),
     ]
     return tuple(trial(number, *each) for number, each in enumerate(tried))
+
+
+def energies() -> tuple[Trial, ...]:
+    """The same search on a device that says what it draws, in most of its trials."""
+    known = {0: 2.3, 1: 1.9, 3: 1.5, 5: 1.2, 7: 1.4, 9: 1.3}
+    return tuple(
+        replace(each, outcome=replace(each.outcome, joules_per_sample=known.get(each.number)))
+        if isinstance(each.outcome, Measurement)
+        else each
+        for each in trials()
+    )
 
 
 def space() -> Space:

@@ -58,6 +58,7 @@ def lent_zygote(zygote: "Zygote", monkeypatch: pytest.MonkeyPatch) -> None:
 def brief(lent_zygote: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search begins with a profile of a second: for tests of what it says, not of its figures."""
     monkeypatch.setattr("autotune.flow.profiling.PROFILE_SECONDS", (1.0, 1.0))
+    monkeypatch.setattr("autotune.flow.profiling.PROFILE_OF_LARGE", 0.0)
     monkeypatch.setattr("autotune.flow.context.WARM_SECONDS", (0.5, 0.5))
 
 
@@ -68,6 +69,7 @@ class Lent:
         self._zygote = zygote
         self._runs: list[ProcessRun] = []
         self.call, self.exit_status = zygote.call, zygote.exit_status
+        self.warm_up = zygote.warm_up
 
     def start(self, job: Any, *, limit_seconds: float) -> "ProcessRun":
         self._runs.append(self._zygote.start(job, limit_seconds=limit_seconds))

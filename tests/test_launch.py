@@ -72,6 +72,27 @@ def test_the_arguments_of_the_search_are_taken_where_none_are_given(script: Path
     assert prepare(out, ["--lr", "0.2"]).command[2:] == ("--lr", "0.2")
 
 
+def test_the_settings_of_a_trial_may_be_taken_instead(script: Path) -> None:
+    out = searched(script, PLAIN, TUNED)
+
+    launch = prepare(out, trial=3)
+    assert told(launch) == {"num_workers": 2, "threads": 1}
+    assert launch.summary == "train.py as in trial 3: num_workers 2, threads 1"
+
+    launch = prepare(out, trial=0)
+    assert told(launch) is None and launch.summary == "train.py as in trial 0: as it is"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(99, "has no trial 99"), (4, "trial 4 failed: No step within 12 s")]
+)
+def test_a_trial_that_is_not_there_or_failed_is_refused(
+    script: Path, number: int, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        prepare(searched(script, PLAIN, TUNED), trial=number)
+
+
 def test_another_command_may_start_it(script: Path) -> None:
     launch = prepare(searched(script, PLAIN, TUNED), launcher="torchrun --nproc-per-node 2")
 
@@ -137,6 +158,18 @@ def test_what_an_applied_patch_has_written_is_not_put_in_again(script: Path) -> 
 
     refused(out, "num_workers")
     assert told(prepare(out)) == {"num_workers": 1}
+
+
+def test_a_trials_settings_are_not_put_beside_those_of_an_applied_patch(script: Path) -> None:
+    out = searched(script, PLAIN, TUNED)
+    tuned = PLAIN.replace("import torch\n", "import torch\ntorch.set_num_threads(1)\n", 1)
+    patch = unified_patch({str(script): PLAIN}, {str(script): tuned}, str(script.parent))
+    (out / "tuned.patch").write_text(patch)
+    script.write_text(tuned)
+
+    with pytest.raises(UsageError, match="the source has the patch") as refusal:
+        prepare(out, trial=3)
+    assert "--reverse" in refusal.value.advice
 
 
 def test_a_result_without_a_program_is_refused(script: Path) -> None:

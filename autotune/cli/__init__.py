@@ -15,7 +15,9 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter shows "?" for it
             stream.reconfigure(errors="replace")
     # Ending politely lets go of every process and scratch file; kill -9 is cleaned up after anyway.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         from autotune.cli.app import app  # takes a moment, in which one may change one's mind
 

@@ -75,6 +75,10 @@ class Progress(Listener):
         if not self._console.is_live:
             self._say((f"{name[:1].upper()}{name[1:]}", "quiet"))
 
+    def note(self, words: str) -> None:
+        """Say what stays on the screen."""
+        self._say(words)
+
     def profiled(self, profile: Profile, diagnosis: tuple[Finding, ...]) -> None:
         """Say what holds the program back, as soon as it is known."""
         shaken = any(profile.doubt(name) for name in SHAKEN)
@@ -106,6 +110,14 @@ class Progress(Listener):
         )
         if not self._quiet:
             self._console.gap()
+
+    def overtime(self, start_seconds: float, least_seconds: float) -> None:
+        """Say how long it will take, where that is more than was given."""
+        self._say(
+            f"Each start of the program takes {wording.duration(start_seconds)}: with the fewest "
+            f"trials that say anything this takes about {wording.duration(least_seconds)}, more "
+            f"than its budget of {wording.duration(self._budget_seconds)}."
+        )
 
     def trial_begins(
         self,

@@ -19,8 +19,19 @@ With = Annotated[
     ),
 ]
 
+Trial = Annotated[
+    int | None,
+    typer.Option(
+        "--trial",
+        metavar="N",
+        help="With the settings of a trial in the report instead, though whether they train the"
+        " same was not looked at.",
+        show_default=False,
+    ),
+]
 
-def run(out: Out, arguments: Arguments = None, launcher: With = "") -> None:
+
+def run(out: Out, arguments: Arguments = None, launcher: With = "", trial: Trial = None) -> None:
     """Run the program with the settings found, its source untouched.
 
     Without ARGS it gets those that it was searched with.
@@ -28,7 +39,7 @@ def run(out: Out, arguments: Arguments = None, launcher: With = "") -> None:
     from autotune.cli.console import Console
     from autotune.launch import prepare
 
-    launch = prepare(out, arguments or (), launcher=launcher)
+    launch = prepare(out, arguments or (), launcher=launcher, trial=trial)
     console = Console(sys.stderr)
     if launch.warning:
         console.say([("autotune: ", "quiet"), (launch.warning, "warn")])

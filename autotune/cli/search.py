@@ -1,6 +1,8 @@
 """`autotune search`: the whole flow, from the profile to the faster program."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +23,8 @@ from autotune.cli.options import (
 
 if TYPE_CHECKING:
     from autotune import flow
+    from autotune.cli.progress import Progress
+    from autotune.result import Result
 
 Trials = Annotated[
     int | None,
@@ -50,8 +54,8 @@ Storage = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="An Optuna storage; searches on any machines share a database's. Default: a journal in"
-        " DIR.",
+        help="An Optuna storage; searches on any machines share a database's, each with its own DIR"
+        " (by default the next that is free: train, train-2). Default: a journal in DIR.",
         show_default=False,
     ),
 ]
@@ -69,11 +73,22 @@ Patience = Annotated[
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="Nothing that needs more memory at its peak: 8G.", show_default=False
+        metavar="SIZE",
+        help="Nothing that needs more memory at its peak, its workers' included, or of which that "
+        "is unknown: 8G.",
+        show_default=False,
+    ),
+]
+Energy = Annotated[
+    bool,
+    typer.Option(
+        "--energy",
+        help="Set energy per sample against speed too, where the GPU reports it. What is handed"
+        " back is the fastest all the same.",
     ),
 ]
 Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Search even where the same search was done already.")
+    bool, typer.Option("--fresh", help="Begin anew, even where the same search was done already.")
 ]
 
 
@@ -92,6 +107,7 @@ def search(
     sampler: Sampler = "profile",
     patience: Patience = None,
     memory_limit: MemoryLimit = None,
+    energy: Energy = False,
     fresh: Fresh = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -112,25 +128,32 @@ def search(
         sampler=sampler,
         patience=patience,
         memory_limit=memory_limit,
+        energy=energy,
         fresh=fresh,
     )
-    _search(target, arguments or (), options, as_json=as_json, quiet=quiet)
+    _search(target, arguments or (), options, named=out is not None, as_json=as_json, quiet=quiet)
 
 
 def _search(
-    target: str, arguments: Sequence[str], options: "flow.Options", *, as_json: bool, quiet: bool
+    target: str,
+    arguments: Sequence[str],
+    options: "flow.Options",
+    *,
+    named: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    from autotune import flow
     from autotune.cli.progress import Progress, console_for, print_document
     from autotune.cli.search_screen import show_search
     from autotune.outputs import NotWrittenError
 
     console = console_for(as_json)
     shown = Progress(console, budget_seconds=options.budget_seconds, quiet=quiet)
-    folder, failed = options.out, None
+    failed = None
     try:
         with unseen_by_git(), shown as progress:
-            result = flow.search(target, arguments, listener=progress, options=options)
+            beside = options.storage is not None and not named
+            result, folder = _found(target, arguments, options, progress, beside=beside)
     except NotWrittenError as error:
         result, folder, failed = error.result, None, error
     if as_json:
@@ -139,3 +162,30 @@ def _search(
         show_search(console, result, folder, brief=quiet)
     if failed is not None:
         raise failed
+
+
+def _found(
+    target: str,
+    arguments: Sequence[str],
+    options: "flow.Options",
+    progress: "Progress",
+    *,
+    beside: bool,
+) -> "tuple[Result, Path | None]":
+    """The result, and the folder that it was written into: where others may share the study, the
+    first `beside` theirs that is free.
+    """
+    from autotune import flow
+    from autotune.outputs.room import TakenError
+
+    first, number = options.out, 1
+    while True:
+        try:
+            found = flow.search(target, arguments, listener=progress, options=options)
+            return found, options.out
+        except TakenError as error:
+            if first is None or not beside:
+                raise
+            number += 1
+            options = replace(options, out=first.with_name(f"{first.name}-{number}"))
+            progress.note(f"{error.message} This search writes into {options.out}.")

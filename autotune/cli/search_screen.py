@@ -5,9 +5,11 @@ from pathlib import Path
 
 from autotune.cli.console import Console, Line, Piece
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
+from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import retyped, shown_path, typed
 from autotune.measurement.measurement import Failure
 from autotune.outputs import EARLIER, wording
+from autotune.outputs.energy import least_in_words
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.trials.trial import BUDGET
@@ -54,6 +56,7 @@ def show_search(
             f"A faster program of an earlier search is kept in {shown_path(folder / EARLIER)}/"
         )
     _show_next(console, result, verdict, folder)
+    show_thriftier(console, result, folder)
 
 
 def banner(verdict: Verdict) -> Line:
@@ -155,6 +158,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Passed over": verdict.passed_over,
+        "Least energy": least_in_words(result),
         "Left out": wording.outside(result.profile),
         "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),
@@ -170,8 +174,9 @@ def _training(parity: Parity) -> str:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
     return (
-        f"the same: over {wording.counted(parity.steps, 'step')} the smoothed losses differ by "
-        f"{wording.percent(parity.max_relative_loss_difference)} at most{band}"
+        f"the same{wording.as_far(parity)}: over {wording.counted(parity.steps, 'step')} the "
+        f"smoothed losses differ by {wording.percent(parity.max_relative_loss_difference)} at most"
+        f"{band}"
         f"{wording.skipped(parity)}"
     )
 
@@ -202,6 +207,7 @@ def _cost(result: Result) -> str:
     if cost is None:
         return ""
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
+    said += f", {cost.earlier_trials} of them made before" if cost.earlier_trials else ""
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
@@ -221,9 +227,10 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
         if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
             command = retyped(result.command)
     elif verdict.trains_otherwise and verdict.suspect:
-        what = f"search on without {verdict.suspect} (or have it all the same: --allow different)"
+        allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed
+        what = f"search on without {verdict.suspect}{allowed}"
         command = retyped(result.command, off=verdict.suspect)
-    elif verdict.trains_otherwise:
+    elif verdict.may_be_allowed:
         what = "look at both losses in the report; to have it all the same, allow it"
         command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):
@@ -269,7 +276,9 @@ def _open_question(result: Result, verdict: Verdict) -> str:
 def _used_its_time(result: Result) -> bool:
     """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
     cost = result.cost
-    return cost is None or cost.seconds > _USED_UP * result.profile.budget_seconds
+    if cost is None:
+        return True
+    return cost.seconds - cost.earlier_seconds > _USED_UP * result.profile.budget_seconds
 
 
 def _more_time(budget_seconds: float) -> str:

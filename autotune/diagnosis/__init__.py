@@ -1,8 +1,6 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
-import math
-from statistics import fmean, stdev
-
+from autotune.diagnosis.data import data
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -22,16 +20,16 @@ from autotune.diagnosis.finding import (
     milliseconds,
     most_gain,
     percent,
-    rate,
     severity,
+    surely,
     times,
 )
-from autotune.diagnosis.host import busiest, own_python, share_outside
+from autotune.diagnosis.host import own_python, share_outside
 from autotune.diagnosis.validation import validation, validation_share
+from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, SYNC
-from autotune.workload.window import AS_IS
 
 __all__ = ["Bottleneck", "Finding", "diagnose"]
 
@@ -48,15 +46,9 @@ TINY_STEP_SECONDS = 0.005
 WORKING_RATE = 5e9
 MOSTLY = 0.5
 
-# A loader that keeps this much of a core busy decodes or transforms; below the other it waits.
-WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
-ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
-
-STANDARD_ERRORS = 2.0  # about 95 %
-UNDISTURBED = 1.1  # what the rest of a step gains at most by not making batches itself
-# Batches that cost nothing gain so many times what not waiting for them gains: the workers that
-# make them have slowed the rest of a step.
-CROWDED = 1.5
+# On a CPU loading and computing share the processors: what computes so many times as long as it
+# waits is held back by computing.
+MOSTLY_COMPUTES = 4.0
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 GIB = 1 << 30
@@ -65,12 +57,21 @@ GIB = 1 << 30
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
-        *(validation, _data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
+        *(validation, data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
-    found.sort(key=lambda each: (RANKS[each.severity], -_weight(profile, each.bottleneck)))
+    found.sort(key=lambda each: (_rank(profile, each), -_weight(profile, each.bottleneck)))
     return tuple(found)
+
+
+def _rank(profile: Profile, finding: Finding) -> int:
+    waits = finding.bottleneck is Bottleneck.DATA and finding.severity == "warning"
+    if waits and profile.machine.device == CPU:
+        computing = _weight(profile, Bottleneck.COMPUTE)
+        if computing > MOSTLY_COMPUTES * _weight(profile, Bottleneck.DATA):
+            return RANKS["info"]
+    return RANKS[finding.severity]
 
 
 def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
@@ -94,42 +95,9 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
     return sum(profile.phases.get(name, 0.0) for name in names)
 
 
-def _data(profile: Profile) -> Finding | None:
-    grade = severity(_surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
-    if not grade:
-        return None
-    share = profile.phases["data"]
-    gain, beyond = _gain_of_loading(profile, share)
-    loader = profile.seen.loader
-    crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
-    slowed = ", and workers take processors from the rest" if crowded else ""
-    return Finding(
-        bottleneck=Bottleneck.DATA,
-        severity=grade if gain >= NO_GAIN else "info",
-        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile), beyond))),
-        max_gain=gain,
-        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}{slowed}; "
-        f"loading faster {can_gain(gain)}.",
-    )
-
-
-def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
-    """The most that loading faster gains, and why that is less than its ceiling where it is: what
-    a loader in the training process takes is all that it can give back.
-    """
-    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
-    loader, most = profile.seen.loader, UNDISTURBED * most_gain(share)
-    if loader is None or loader.num_workers or loader.threaded or gain <= most:
-        return gain, ""
-    return most, (
-        f"With batches always at hand it ran {times(gain)} as fast: not all of that is the "
-        "loader's to give back."
-    )
-
-
 def _copy(profile: Profile) -> Finding | None:
     exposed = exposed_copies(profile)
-    grade = severity(max(_surely(profile, "copy"), exposed), WAIT_WARNING, WAIT_CRITICAL)
+    grade = severity(max(surely(profile, "copy"), exposed), WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
     seen, share = profile.seen, max(profile.phases.get("copy", 0.0), exposed)
@@ -176,7 +144,7 @@ def _overhead(profile: Profile) -> Finding | None:
         return None
     # Every weight multiplies and adds at least once a sample, forward and twice backward.
     least_rate = 6 * _parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
-    if profile.machine.device == "cpu" and least_rate > WORKING_RATE * profile.machine.cores:
+    if profile.machine.device == CPU and least_rate > WORKING_RATE * profile.machine.cores:
         return None
     step = milliseconds(profile.step_seconds)
     return Finding(
@@ -241,47 +209,3 @@ def _parameters(profile: Profile) -> int:
 
 def _cores(profile: Profile) -> str:
     return f"{profile.processors_used:.1f} of {profile.machine.cores} cores are busy"
-
-
-def _surely(profile: Profile, phase: str) -> float:
-    """The lower end of the phase's share, by how much it differs between windows."""
-    shares = [
-        window.phases.get(phase, 0.0) / window.seconds
-        for window in profile.windows
-        if window.mode == AS_IS and window.seconds > 0
-    ]
-    share = profile.phases.get(phase, 0.0)
-    loader = profile.seen.loader
-    if len(shares) < 2 or (loader and loader.threaded):  # windows do not see what it waits for
-        return share
-    return min(share, fmean(shares) - STANDARD_ERRORS * stdev(shares) / math.sqrt(len(shares)))
-
-
-def _loader_at_work(profile: Profile) -> str:
-    """What the loader does while the model waits: work, or wait itself."""
-    busy, cores = profile.data_processor_share, profile.machine.cores
-    if profile.seen.loader and profile.seen.loader.threaded:
-        return "A thread of the program's own draws them, and does not keep up."
-    if busy is None:
-        return "What the loader does meanwhile was not measured."
-    workers = profile.seen.loader.num_workers if profile.seen.loader else 0
-    who = f"The loader, with {workers or 'no'} worker{'' if workers == 1 else 's'},"
-    if busy >= ALL_CORES * cores and workers:
-        return f"{who} keeps all {cores} cores busy."
-    if busy >= WORKING_SHARE:
-        return f"{who} keeps {busy:.1f} of {cores} cores busy: it decodes or transforms."
-    if busy < WAITING_SHARE:
-        return f"{who} uses {busy:.2f} of a core: it waits for slow reads."
-    return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
-
-
-def _rates(profile: Profile) -> str:
-    """What loader and model can do, each without the other."""
-    named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
-    parts = [
-        f"{does} {rate(ceiling.samples_per_second)} samples/s"
-        for name, does in named
-        if (ceiling := profile.ceiling(name)) and ceiling.samples_per_second is not None
-    ]
-    text = ", ".join(parts)
-    return f"{text[0].upper()}{text[1:]}." if text else ""

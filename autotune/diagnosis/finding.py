@@ -1,9 +1,14 @@
 """What a bottleneck is, and how it is said."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean, stdev
 
-from autotune.profiling.profile import Ceiling
+from autotune.profiling.profile import Ceiling, Profile
+from autotune.workload.window import AS_IS
+
+STANDARD_ERRORS = 2.0  # about 95 %
 
 # A ceiling this close to the program as it is says that the class of changes gains nothing.
 NO_GAIN = 1.05
@@ -79,3 +84,17 @@ def percent(share: float) -> str:
 def milliseconds(seconds: float) -> str:
     """A time, in milliseconds."""
     return f"{1000 * seconds:.3g} ms"
+
+
+def surely(profile: Profile, phase: str) -> float:
+    """The lower end of the phase's share, by how much it differs between windows."""
+    shares = [
+        window.phases.get(phase, 0.0) / window.seconds
+        for window in profile.windows
+        if window.mode == AS_IS and window.seconds > 0
+    ]
+    share = profile.phases.get(phase, 0.0)
+    loader = profile.seen.loader
+    if len(shares) < 2 or (loader and loader.threaded):  # windows do not see what it waits for
+        return share
+    return min(share, fmean(shares) - STANDARD_ERRORS * stdev(shares) / math.sqrt(len(shares)))

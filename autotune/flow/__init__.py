@@ -7,16 +7,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from autotune.diagnosis import diagnose
 from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
+from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, diverges, try_configs
+from autotune.flow.trying import Found, diverges, open_study, overtime, try_configs
 from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
@@ -98,10 +100,14 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     if not diverges(baseline):
         space = vet(context, profiled, space)
         context.listener.unwritable(unwritable(context, profiled, space))
+        if space.choices and (needed := overtime(context, profiled)):
+            context.listener.overtime(profiled.startup_seconds, needed)
         context.listener.space(space)
-    found = try_configs(context, profiled, space, baseline)
-    with context.device.held():
-        verdict, emission = judge(context, profiled, space, found)
+    with open_study(context, profiled, space, baseline) as study:
+        found = try_configs(context, profiled, space, baseline, study)
+        with context.device.held():
+            verdict, emission = judge(context, profiled, space, found)
+        study.conclude()
     result = replace(
         _result(context, profiled),
         space=space,
@@ -141,15 +147,17 @@ def _on_a_bench(
 ) -> tuple[Result, Emission | None]:
     began = time.monotonic()
     machine = detect(options.device)
+    refuse_unknown(options, machine)
     if machine.device != CPU:
         make_gpu_nodes()
-    limit = options.seconds(START_SHARE, START_SECONDS)
-    with Workbench(
-        target,
-        seed=options.seed,
-        first_start_limit_seconds=limit,
-        hides_gpus=options.device == CPU,
-    ) as bench:
+    device = DeviceLock(
+        machine.device,
+        waiting=lambda: listener.stage("waiting for another search to leave the device"),
+    )
+    with ExitStack() as open_bench:
+        with device.held():  # to load torch takes a core for seconds
+            bench = open_bench.enter_context(_bench(target, options))
+            bench.warm_up()
         context = Context(
             target=target,
             options=options,
@@ -157,13 +165,18 @@ def _on_a_bench(
             machine=machine,
             bench=bench,
             began=began,
-            device=DeviceLock(
-                machine.device,
-                needed=is_shared(options.storage),
-                waiting=lambda: listener.stage("waiting for another search to leave the device"),
-            ),
+            device=device,
         )
         return stages(context)
+
+
+def _bench(target: Target, options: Options) -> Workbench:
+    return Workbench(
+        target,
+        seed=options.seed,
+        first_start_limit_seconds=options.seconds(START_SHARE, START_SECONDS),
+        hides_gpus=options.device == CPU,
+    )
 
 
 def _reach(storage: str) -> None:
@@ -177,6 +190,7 @@ def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
     with context.device.held():
         profiled, baseline = profile_program(context)
     context.device.follow(profiled.seen.device_uuid)
+    refuse_unknown(context.options, profiled.machine, profiled.seen)
     limit = context.options.memory_limit_bytes
     if limit is not None:
         memory = profiled.memory
@@ -189,7 +203,7 @@ def _diagnosed(context: Context) -> tuple[Profile, Measurement]:
 
 def _result(context: Context, profiled: Profile) -> Result:
     target = context.target
-    ran = datetime.now(UTC).timestamp() - context.spent_seconds
+    ran = datetime.now(UTC).timestamp() - (time.monotonic() - context.began)
     return Result(
         target=TargetFacts(
             kind=target.kind,
@@ -214,14 +228,16 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
         sampler=context.options.sampler,
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=context.options.memory_limit_bytes,
+        energy=context.options.energy,
         ending=found.ending,
         rematch=found.rematch,
-        front=front(found.trials),
+        front=front(found.trials, against_speed(context.options)),
     )
 
 
 def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -> Cost:
-    seconds = context.spent_seconds
+    earlier_seconds = sum(trial.seconds for trial in found.earlier)
+    seconds = context.spent_seconds + earlier_seconds
     steps, start_seconds = None, 0.0
     pace = verdict.baseline_samples_per_second
     if verdict.outcome == "faster" and verdict.speedup and pace:
@@ -231,7 +247,9 @@ def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -
         steps = round((seconds + start_seconds) / saved) if saved > 0 else None
     return Cost(
         seconds=seconds,
-        trials=found.own_trials,
+        trials=len(found.trials),
         break_even_steps=steps,
         start_seconds=start_seconds,
+        earlier_trials=len(found.earlier),
+        earlier_seconds=earlier_seconds,
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from autotune.errors import UsageError
 from autotune.flow.context import Context
-from autotune.flow.sameness import search_key, study_key
+from autotune.flow.sameness import program_key, search_key
 from autotune.measurement.process import RunEnded
 from autotune.outputs.document import read_document
 from autotune.result import Result
@@ -36,15 +36,6 @@ def kept_answer(context: Context) -> Result | None:
         return None
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return replace(kept, search=replace(kept.search, answered_at=now))
-
-
-def trials_key(context: Context) -> str:
-    """Names the trials that go on: a fresh search after one that was over begins with none, and
-    goes on with its own where it is interrupted.
-    """
-    kept = _kept(context) if context.options.fresh else None
-    loop = f"-loop-{context.bench.passed_loops}" if context.bench.passed_loops else ""
-    return f"{study_key(context)}{loop}{f'-after-{kept.started_at}' if kept else ''}"
 
 
 def _seen(context: Context) -> Seen | None:
@@ -80,5 +71,5 @@ def _kept(context: Context) -> Result | None:
     needed = ["tuned.toml"] * (verdict.outcome == "faster") + ["tuned.patch"] * bool(kept.patch)
     is_whole = all((options.out / name).exists() for name in needed)
     enough = kept.profile.budget_seconds >= options.budget_seconds
-    same = search.key.startswith(f"{study_key(context)}-")
+    same = search.key.startswith(f"{program_key(context)}-")
     return kept if is_final and is_whole and enough and same else None

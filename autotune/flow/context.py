@@ -20,6 +20,7 @@ from autotune.workload.target import Target
 # How the budget is shared: the profile at most so much, and so much kept back for judging what was
 # found. Each share has a floor and a ceiling in seconds.
 PROFILE_SHARE, PROFILE_SECONDS = 0.12, (4.0, 20.0)
+PROFILE_OF_LARGE = 1 / 15  # the share of a budget that is larger than most
 # The first step may be waited for longer: a program may load its data for minutes.
 START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
 # A first epoch that fills a cache of files is gone through once, if it takes no longer.
@@ -46,6 +47,7 @@ class Options:
     sampler: str = PROFILE
     patience_seconds: float | None = None
     memory_limit_bytes: int | None = None
+    energy: bool = False
     fresh: bool = False
 
     @classmethod
@@ -125,4 +127,4 @@ class Context:
     @property
     def spent_seconds(self) -> float:
         """What the flow has cost so far."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.began - self.device.waited_seconds

@@ -20,7 +20,7 @@ from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.trials.space import Space
-from autotune.trials.trial import DIVERGES, Trial
+from autotune.trials.trial import DIVERGES, FINAL, Trial
 from autotune.verdict import (
     BASELINE,
     DELIVERED,
@@ -31,7 +31,7 @@ from autotune.verdict import (
 )
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
-from autotune.verdict.parity import NUDGE, may_be_chance
+from autotune.verdict.parity import NUDGE, first_difference, may_be_chance
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -41,8 +41,8 @@ STEPS_PER_TURN = 2.5
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
 # How long the controls may take for as many, where the losses part: what the contestants needed for
-# theirs within the budget is mostly far less. And how many there are where samples are read with
-# other random numbers: these take a training now here, now there.
+# theirs within the budget is mostly far less. And how many there are where random numbers are
+# others: these take a training now here, now there.
 CONTROL_SECONDS = 0.5, (30.0, 600.0)
 STREAMS = 3
 READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
@@ -64,14 +64,19 @@ def judge(
     untried = _why_untried(context, profiled, space, found)
     best = _shown(found.best)
     verdict, emission = _judged(context, profiled, best)
-    if not best.config and (reason := untried or _why_unknown(profiled, found.trials)):
-        verdict = replace(verdict, outcome="failed", reason=reason)
+    limited = context.options.memory_limit_bytes is not None
+    unknown = untried or _why_unknown(profiled, found.trials, limited=limited)
+    if not best.config and unknown:
+        verdict = replace(verdict, outcome="failed", reason=unknown)
+    elif not found.tried:
+        unworthy = "No setting promises enough for a trial."
+        verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)
     if not verdict.trains_otherwise:
         return verdict, emission
     left_seconds = context.deadline - time.monotonic()
-    other = next_best(best, found.trials, profiled.seen)
+    other = next_best(best, found, space, profiled.seen)
     if other and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
-        again, its_emission = _judged(context, profiled, other)
+        again, its_emission = _judged(context, profiled, _shown(other))
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
             return replace(again, passed_over=said), its_emission
@@ -101,7 +106,8 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
     verdict = decided()
     if (steps := _steps_that_part(verdict)) > 0:
         exact = promised(turns, best.config) is Semantics.IDENTICAL
-        turns.controls = _controls(context, best.config, steps, nudge=0.0 if exact else NUDGE)
+        own = turns.losses.get(BASELINE, ())[:steps]
+        turns.controls = _controls(context, best.config, own, nudge=0.0 if exact else NUDGE)
         verdict = decided()
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
@@ -143,19 +149,24 @@ def _steps_that_part(verdict: Verdict) -> int:
     return max((each.steps for each in parted), default=0)
 
 
-def _controls(context: Context, config: Config, steps: int, *, nudge: float) -> list[list[float]]:
-    """Losses of the program as it is, its weights moved by a share `nudge`, and its samples read
-    with other random numbers where `config` has other workers read them, or the same ones go on.
+def _controls(
+    context: Context, config: Config, own: Sequence[float], *, nudge: float
+) -> list[list[float]]:
+    """As many losses as its `own` of the program as it is, its weights moved by a share `nudge`,
+    and its samples read with other random numbers where `config` has other workers read them, or
+    the same ones go on. Several runs there, and where the program has other losses in each.
 
     Where the same numbers are promised, it is only run again: it may have others in each run.
     """
     context.listener.stage("looking how far chance alone takes the training")
     ends = time.monotonic() + context.seconds(*CONTROL_SECONDS)
-    if not READ_OTHERWISE & config.keys():
-        return [_control(context, steps, ends, nudge=nudge)]
+    otherwise = bool(READ_OTHERWISE & config.keys())
     found: list[list[float]] = []
     while len(found) < STREAMS and time.monotonic() < ends:
-        found.append(_control(context, steps, ends, nudge=nudge, stream=len(found) + 1))
+        stream = len(found) + 1 if otherwise else 0
+        found.append(_control(context, len(own), ends, nudge=nudge, stream=stream))
+        if not otherwise and first_difference(own, found[0]) is None:
+            break
     return found
 
 
@@ -175,13 +186,15 @@ def _control(
 
 
 def _why_untried(context: Context, profiled: Profile, space: Space, found: Found) -> str:
-    """Why no setting was tried where there were some: the training, or the budget, and which one
-    would do.
+    """Why no setting was tried where some might have been: the training, others' searches, or the
+    budget, and which one would do.
     """
     if found.ending.why == DIVERGES:
         return found.ending.reason
-    if len(found.trials) > 1 or not space.choices or time.monotonic() < context.deadline:
+    if found.tried or not space.choices or found.ending.why in FINAL:
         return ""
+    if time.monotonic() < context.deadline:
+        return f"No setting was tried. {found.ending.reason}"
     trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
     needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
@@ -192,9 +205,9 @@ def _why_untried(context: Context, profiled: Profile, space: Space, found: Found
     )
 
 
-def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
+def _why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = False) -> str:
     """Why nothing can be said where settings were tried: the program ends too soon, or none of them
-    could be measured.
+    could be measured, or held to a memory limit.
     """
     if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
         return (
@@ -203,7 +216,13 @@ def _why_unknown(profiled: Profile, trials: Sequence[Trial]) -> str:
         )
     tried = [trial.outcome for trial in trials if trial.config]
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
-    disturbed = [each for each in tried if isinstance(each, Measurement) and _is_disturbed(each)]
+    measured = [outcome for outcome in tried if isinstance(outcome, Measurement)]
+    disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
+    if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
+        return (
+            f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
+            "memory they need is not known."
+        )
     if not tried or len(failures) + len(disturbed) < len(tried):
         return ""
     if disturbed:

@@ -2,12 +2,13 @@
 that is likeliest to make it so.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.flow.emitting import without
+from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Measurement
+from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.workload.seen import Seen
@@ -25,21 +26,22 @@ def suspect(config: Config) -> str:
     return next((name for name in PARTING if name in config), "")
 
 
-def next_best(best: Trial, trials: Sequence[Trial], seen: Seen) -> Trial | None:
-    """The fastest of `trials` without what makes `best` suspect, where it was faster than the
-    program as it is; else `best` without that, though it was not tried. None where nothing is left.
+def next_best(best: Trial, found: Found, space: Space, seen: Seen) -> Trial | None:
+    """What is most likely fastest of what was `found` without what makes `best` suspect, where it
+    was faster than the program as it is; else `best` without that, though it was not tried. None
+    where nothing is left.
     """
     name = suspect(best.config)
     if not name:
         return None
-    own = max((_speed(trial) for trial in trials if not trial.config), default=0.0)
-    others = (trial for trial in trials if trial.config and name not in trial.config)
-    fastest = max(others, key=_speed, default=None)
-    if fastest and _speed(fastest) > MINIMUM_GAIN * own:
-        return fastest
+    own = max((_speed(trial) for trial in found.trials if not trial.config), default=0.0)
+    others = (trial for trial in found.ranked if trial.config and name not in trial.config)
+    likeliest = next(others, None)
+    if likeliest and _speed(likeliest) > MINIMUM_GAIN * own:
+        return likeliest
     rest = without(best.config, name, seen)
-    tried = any(trial.config == rest for trial in trials)
-    return None if tried or not rest else replace(best, config=rest)
+    tried = any(trial.config == rest for trial in found.trials)
+    return None if tried or not rest or not space.admits(rest) else replace(best, config=rest)
 
 
 def _speed(trial: Trial) -> float:

@@ -10,6 +10,7 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import (
     FILL_SECONDS,
     FILL_SHARE,
+    PROFILE_OF_LARGE,
     PROFILE_SECONDS,
     PROFILE_SHARE,
     Context,
@@ -23,6 +24,7 @@ from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
 from autotune.measurement.filling import doubts_of_cache, doubts_of_memory
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.memory import most
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
@@ -78,6 +80,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         probes=_probes(context, ablation),
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
+        beside_bytes=most(ablation.beside),
     )
     if trains_on_gpu(ablation.seen):
         looks = _look(context, ablation)
@@ -93,8 +96,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *_doubts_of_program(context.target, ablation),
     )
-    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu)
-    profiled = with_lines(profiled, ablation.lines)
+    profiled = with_lines(replace(profiled, doubts=doubts, idle_gpu=idle_gpu), ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 
@@ -127,9 +129,10 @@ def _ablate(context: Context) -> Ablation:
 
 
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
+    of_large = PROFILE_OF_LARGE * context.options.budget_seconds
     return ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),
-        seconds=context.seconds(PROFILE_SHARE, PROFILE_SECONDS),
+        seconds=max(context.seconds(PROFILE_SHARE, PROFILE_SECONDS), of_large),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,
@@ -279,6 +282,7 @@ def _as_measurement(
         seen=profiled.seen,
         startup_seconds=ablation.startup_seconds,
         peak_bytes=profiled.memory.peak_bytes,
+        joules_per_sample=profiled.gpu.joules_per_sample if profiled.gpu else None,
         losses=tuple(
             loss for window in (*ablation.warm, *ablation.windows[AS_IS]) for loss in window.losses
         ),

@@ -7,15 +7,16 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from autotune.flow.context import Context
+from autotune.knobs import read_all
 from autotune.workload.imported import imported_files, tree_of
-from autotune.workload.seen import Seen, SeenLoader, SeenOptimizer
+from autotune.workload.seen import Seen
 from autotune.workload.target import Target
 
 # A file that an argument or the program's text names counts by its text, unless it is data rather
@@ -30,48 +31,80 @@ _OF_LOADER = (
     *("persistent_workers", "pin_memory", "shuffle", "drop_last"),
 )
 _OF_OPTIMIZER = ("name", "parameters", "fused", "foreach")
+# What torch, the libraries that compute for it, and the allocators read, which no program need name
+# (the documentation of each; GNU's and Intel's OpenMP, glibc's malloc).
+OF_LIBRARIES = (
+    *("ATEN_CPU_CAPABILITY", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_BLAS_PREFER_CUBLASLT"),
+    *("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_MAX_AUTOTUNE"),
+    *("TORCHINDUCTOR_FREEZING", "TORCHINDUCTOR_CPP_WRAPPER", "PYTORCH_JIT"),
+    *("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
+    *("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"),
+    *("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_CUDNN_V8_API_DISABLED"),
+    *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "OMP_DYNAMIC"),
+    *("OMP_SCHEDULE", "OMP_THREAD_LIMIT", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT"),
+    *("KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_HW_SUBSET", "KMP_LIBRARY"),
+    *("MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_THREADING_LAYER", "MKL_ENABLE_INSTRUCTIONS"),
+    *("MKL_CBWR", "MKL_DEBUG_CPU_TYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"),
+    *("ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"),
+    *("OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "NUMEXPR_NUM_THREADS"),
+    *("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_CONF", "MALLOC_ARENA_MAX"),
+    *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "PYTHONMALLOC"),
+)
 # Variables of a shell, and of one job among many, that say nothing about the program.
 _PASSING = re.compile(
     r"_|PWD|OLDPWD|SHLVL|HOSTNAME|MASTER_\w+|\w*JOB_?ID|(SLURM|PBS|LSB)_\w+|(LOCAL_)?RANK"
 )
 
 
-def study_key(context: Context) -> str:
-    """The same program, arguments, machine and versions: trials that can be compared."""
+def program_key(context: Context) -> str:
+    """The same program, arguments, machine, versions and libraries' variables, as far as can be
+    told without running it.
+    """
     target, machine = context.target, context.machine
     facts = {
         "sources": _sources(target),
         "arguments": [_argument(target, each) for each in target.arguments],
         "machine": [machine.device, machine.device_name, machine.cores],
         "versions": machine.versions,
+        "variables": {name: os.environ[name] for name in OF_LIBRARIES if name in os.environ},
         "seed": context.options.seed,
     }
     return f"{target.name}-{_digest(facts)}"
 
 
+def study_key(context: Context, seen: Seen) -> str:
+    """The same program on the same data and with the same own settings: trials, which are kept as
+    what differs from those, that can be compared.
+    """
+    loop = f"-loop-{seen.passed_loops}" if seen.passed_loops else ""
+    return f"{program_key(context)}{loop}-{_digest(_training(seen) | {'own': read_all(seen)})}"
+
+
 def search_key(context: Context, seen: Seen) -> str:
     """The same trials, data and wishes: a search that would give the same answer again."""
     options = context.options
-    facts = {
-        "batch": seen.batch,
-        "models": [[each.name, each.parameters, each.dtype] for each in seen.models],
-        "optimizer": _own_settings(seen.optimizer, _OF_OPTIMIZER),
-        "threads": seen.threads,
-        "loader": _own_settings(seen.loader, _OF_LOADER),
-        "autocast": seen.autocast,
+    facts = _training(seen) | {
         "allow": options.allow,
         "knobs": sorted((name, values) for name, values in options.knobs.items()),
         "memory_limit": options.memory_limit_bytes,
+        "energy": options.energy,
         "sampler": options.sampler,
         "patience": options.patience_seconds,
         "trials": options.trials,
     }
-    return f"{study_key(context)}-{_digest(facts)}"
+    return f"{program_key(context)}-{_digest(facts)}"
 
 
-def _own_settings(seen: SeenLoader | SeenOptimizer | None, names: Iterable[str]) -> list[Any]:
-    """What the program chose itself: two steps are enough to see it."""
-    return [getattr(seen, name, None) for name in names]
+def _training(seen: Seen) -> dict[str, Any]:
+    """The data, and what the program chose itself, as far as two steps show it."""
+    return {
+        "batch": seen.batch,
+        "models": [[each.name, each.parameters, each.dtype] for each in seen.models],
+        "optimizer": [getattr(seen.optimizer, name, None) for name in _OF_OPTIMIZER],
+        "threads": seen.threads,
+        "loader": [getattr(seen.loader, name, None) for name in _OF_LOADER],
+        "autocast": seen.autocast,
+    }
 
 
 def _digest(facts: dict[str, Any]) -> str:

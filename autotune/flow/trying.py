@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune.flow.answered import trials_key
-from autotune.flow.context import Context
+from autotune.flow.context import TRIAL_SECONDS, Context
 from autotune.flow.rematch import settle
+from autotune.flow.sameness import study_key
 from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.statistics import throughput
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
 from autotune.trials.space import Space
@@ -37,21 +37,36 @@ FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging, as may all of
 # which none could be measured.
 FEWEST_TRIALS = 3
+# Judging starts the program as it is, the best settings, and what is handed back for a look at it.
+STARTS_OF_JUDGING = 3
 # A program may have some losses that are no numbers; one that has more than this share diverges.
 MOST_NOT_FINITE = 0.5
+
+_OF_UNKNOWN_SIZE = Doubt(
+    name="peak memory unknown",
+    evidence="How much memory it needs is not known: it is not handed back where that is limited.",
+    advice="To have it all the same, search without the limit.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What trying gave: the trials, how many of them this search made itself, the one to judge, and
-    why there are no more of them.
+    """What trying gave: the trials, those of them that this search did not make itself, the one to
+    judge, and why there are no more of them; `ranked` are those that may be handed back, the one
+    that is most likely fastest first.
     """
 
     trials: tuple[Trial, ...]
-    own_trials: int
     best: Trial
     ending: Ending
+    ranked: tuple[Trial, ...] = ()
     rematch: Rematch | None = None
+    earlier: tuple[Trial, ...] = ()
+
+    @property
+    def tried(self) -> bool:
+        """Whether there is any trial of a setting."""
+        return any(trial.config for trial in self.trials)
 
     def start_seconds(self, config: Config) -> float:
         """By how much `config`, or else the best, starts slower than what started fastest."""
@@ -62,36 +77,56 @@ class Found:
         return best.startup_seconds - min(starts) if isinstance(best, Measurement) else 0.0
 
 
-def try_configs(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> Found:
-    """Trials until the plan, the patience, their number or the budget's share is used up; then the
-    two best in turns, where they are too close to tell.
+def overtime(context: Context, profiled: Profile) -> float | None:
+    """What the whole search takes at the least, the program as it is being measured already; None
+    where that is within the budget, or not for its slow starts.
     """
+    runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
+    starting = runs * profiled.startup_seconds
+    measuring = runs * (context.warm_seconds + TRIAL_SECONDS[0])
+    needed = context.spent_seconds + starting + measuring
+    is_over = starting > measuring and needed > context.options.budget_seconds
+    return needed if is_over else None
+
+
+def open_study(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> "Study":
+    """The trials of this program so far, of which there may be none."""
     from autotune.trials.study import Study  # it needs Optuna
 
     options = context.options
-    as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
-    with Study(
+    return Study(
         space,
         profiled,
-        key=trials_key(context),
+        key=study_key(context, profiled.seen),
         storage=_storage(context),
+        fresh=options.fresh,
         sampler=options.sampler,
         seed=options.seed,
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=options.memory_limit_bytes,
         baseline=baseline,
         trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
-    ) as study:
-        _tell_of_earlier(context, study)
-        ending = _try_all(context, profiled, space, baseline, study)
-        best, rematch = settle(context, profiled, study.ranked)
-        return Found(
-            trials=tuple(study.trials) or (as_it_is,),
-            own_trials=study.told if study.trials else 1,
-            best=_to_judge(context, best or as_it_is, study.ranked),
-            ending=ending,
-            rematch=rematch,
-        )
+    )
+
+
+def try_configs(
+    context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
+) -> Found:
+    """Trials until the plan, the patience, their number or the budget's share is used up; then the
+    two best in turns, where they are too close to tell.
+    """
+    as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
+    _tell_of_earlier(context, study)
+    ending = _try_all(context, profiled, space, baseline, study)
+    best, rematch = settle(context, profiled, study.ranked)
+    return Found(
+        trials=tuple(study.trials) or (as_it_is,),
+        best=_to_judge(context, best or as_it_is, study.ranked),
+        ending=ending,
+        ranked=tuple(each.trial for each in study.ranked),
+        rematch=rematch,
+        earlier=tuple(study.of_others),
+    )
 
 
 def _tell_of_earlier(context: Context, study: "Study") -> None:
@@ -121,13 +156,18 @@ def _to_judge(context: Context, best: Trial, ranked: Sequence[Ranked]) -> Trial:
 def _try_all(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending:
-    ending = None
+    ending, told = None, ""
     if diverges(baseline):
         reason = "The training as it is diverges: until that is mended nothing compares with it."
         ending = Ending(why=DIVERGES, reason=reason)
     while space.choices and ending is None:
         with context.device.held():  # asked once it is free: by then others may have found more
             ending = _try_next(context, profiled, space, baseline, study)
+        if study.awaited and study.awaited != told:
+            context.listener.stage(f"waiting for {study.awaited}")
+        told = study.awaited
+        ends = context.trials_deadline if study.trials else context.deadline
+        study.await_others(ends - time.monotonic())
     reason = "There was nothing to search: every knob was left out."
     return ending or Ending(why=NOTHING, reason=reason)
 
@@ -143,15 +183,17 @@ def diverges(baseline: Measurement) -> bool:
 def _try_next(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending | None:
-    """One more trial; why there is none, where there is none."""
+    """One more trial; why there is none, where there is none, and that is known."""
     began, ends = time.monotonic(), context.trials_deadline
     most = context.options.trials or sys.maxsize
     if len(study.trials) > most:
         return Ending(
             why=TRIALS, reason=f"There were to be {most} trial{'s' * (most > 1)} at most."
         )
-    if began > context.deadline or (began > ends and _are_enough(study.trials)):
-        reason = f"The trials' part of the budget is used up.{study.too_dear}"
+    enough = study.trials if study.awaited else _are_enough(study.trials)
+    if began > context.deadline or (began > ends and enough):
+        gone = f"was used up before {study.awaited} ended" if study.awaited else "is used up"
+        reason = f"The trials' part of the budget {gone}.{study.too_dear}"
         return Ending(why=BUDGET, reason=reason)
     asked = study.ask(seconds_left=context.deadline - began)
     if asked is None:
@@ -163,7 +205,9 @@ def _try_next(
     else:
         outcome = _as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
-        unknown = tuple(space.doubts[name] for name in config if name in space.doubts)
+        unknown = [space.doubts[name] for name in config if name in space.doubts]
+        if config and context.options.memory_limit_bytes and outcome.peak_bytes is None:
+            unknown.append(_OF_UNKNOWN_SIZE)
         outcome = replace(outcome, doubts=(*outcome.doubts, *unknown))
     seconds = time.monotonic() - began
     trial = Trial(number=number, config=config, outcome=outcome, seconds=seconds)

@@ -83,8 +83,10 @@ class MicroBatches(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         if int(value) <= 1:
             return ()
-        shared = seen.loader is not None and seen.loader.shared_place
-        return (Accumulate(steps=int(value), shared=shared),)
+        if seen.loader is None:
+            return (Accumulate(steps=int(value)),)
+        shared, drop_last = seen.loader.shared_place, seen.loader.drop_last
+        return (Accumulate(steps=int(value), shared=shared, drop_last=drop_last),)
 
 
 def _worth_trying(profile: Profile, size: int) -> tuple[int, ...]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from autotune.measurement.benchmark import (
     ATTEMPTS_ON_A_BUSY_MACHINE,
     WARM_LIMIT_SECONDS,
-    fetched_ahead,
     warm_up,
 )
+from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled, grown
 from autotune.measurement.measurement import Failure
+from autotune.measurement.memory import beside_bytes
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled
 from autotune.profiling.telemetry import Telemetry
@@ -45,7 +46,8 @@ class Ablation:
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `filled` the cache that its first epoch
-    made; `kept` names what its dataset kept ever more of in memory.
+    made; `kept` names what its dataset kept ever more of in memory, and `beside` what processes
+    that it has started needed of it, at several moments.
     """
 
     seen: Seen
@@ -58,6 +60,7 @@ class Ablation:
     lines: tuple[BusyLine, ...] = ()
     filled: Filled | None = None
     kept: tuple[str, ...] = ()
+    beside: list[int | None] = field(default_factory=list)
 
 
 def ablate(
@@ -133,6 +136,7 @@ def _begin(run: ProcessRun, warm_seconds: float, fill: Fill | None = None) -> Ab
     """Warm the first run up. What a program that ends meanwhile gave is its time as it is."""
     run.await_first_step()
     ablation = Ablation(seen=run.seen(), warm=[], startup_seconds=run.startup_seconds)
+    ablation.beside.append(beside_bytes(run.pid, ablation.seen))
     ahead = fetched_ahead(ablation.seen)
     try:
         warm_up(run, ablation.warm, drain_batches=ahead, limit_seconds=warm_seconds)
@@ -159,6 +163,7 @@ def _time_undisturbed(
                     _time(ablation, run, mode, seconds)
             finally:
                 ablation.telemetry = device.telemetry
+            ablation.beside.append(beside_bytes(run.pid, ablation.seen))
             samples = sum(window.samples for window in ablation.windows[AS_IS])
             ablation.kept = grown(before, _remembered(ablation, run), samples)
         else:

@@ -52,7 +52,8 @@ class Apart(Round):
             self._enter(name, self._contestants[name])
             if name not in self._runs:
                 return None
-            window = self._timed(name, self._runs[name], TURNS_APART * self._lengths[name], turn)
+            length = self._lengths[name].alone(TURNS_APART)
+            window = self._timed(name, self._runs[name], length, turn)
             self._look_again(name, self._runs[name])
             self._complete_losses()
         except RunEnded as end:

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 
+from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.memory import beside_bytes, whole_peak
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import stable, throughput
 from autotune.measurement.telemetry import Sampled, sampled
+from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
 
@@ -41,12 +44,6 @@ def warm_up(
             drained and stable(windows, least_steps=max(1, drain_batches))
         ):
             return
-
-
-def fetched_ahead(seen: Seen) -> int:
-    """Batches that the loader's workers hold ready, which a window must not mistake for speed."""
-    loader = seen.loader
-    return loader.num_workers * (loader.prefetch_factor or 2) if loader else 0
 
 
 def time_run(
@@ -98,9 +95,11 @@ def _time_once(
     warm: list[Window] = []
     timed: list[Window] = []
     warmed, device = False, Sampled()
+    beside: list[int | None] = []
     try:
         run.await_first_step()
         seen = run.seen()
+        beside.append(beside_bytes(run.pid, seen))
         warm_up(run, warm, drain_batches=fetched_ahead(seen), limit_seconds=warm_seconds)
         warmed, seen = True, run.seen()
         ends, burst = time.monotonic() + seconds, fetched_ahead(seen)
@@ -110,6 +109,7 @@ def _time_once(
                     break
                 timed.append(run.window(seconds / TIMED_WINDOWS, steps=1))
         seen = run.seen()  # by now it may have begun another epoch
+        beside.append(beside_bytes(run.pid, seen))
     except RunEnded as end:
         timed += [end.window] if end.window else []
         if not warmed:  # all that it ran is what there is
@@ -118,10 +118,18 @@ def _time_once(
         if end.failure.kind != "ended" or not timed:
             return end.failure
     outcome = _measurement(run, seen, warm, timed, cores)
-    if isinstance(outcome, Measurement):
-        doubts = (*outcome.doubts, *doubts_of_device(device.telemetry))
-        return replace(outcome, doubts=doubts)
-    return outcome
+    if isinstance(outcome, Failure):
+        return outcome
+    outcome = replace(outcome, peak_bytes=whole_peak(timed, beside))
+    return _with_telemetry(outcome, device.telemetry)
+
+
+def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measurement:
+    return replace(
+        outcome,
+        doubts=(*outcome.doubts, *doubts_of_device(telemetry)),
+        joules_per_sample=joules_per_sample(telemetry, outcome.windows),
+    )
 
 
 def _measurement(
@@ -138,7 +146,7 @@ def _measurement(
         windows=tuple(timed),
         seen=seen,
         startup_seconds=run.startup_seconds,
-        peak_bytes=max((window.peak_bytes or 0 for window in timed), default=0) or None,
+        peak_bytes=None,
         losses=tuple(chain.from_iterable(window.losses for window in (*warm, *timed))),
         doubts=doubts_of(timed, cores=cores),
     )

@@ -1,14 +1,15 @@
-"""One at a time on a device of this host, for searches that share a study."""
+"""One at a time on a device of this host: two that are timed side by side are both timed wrong."""
 
 import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from autotune import nvml
 from autotune.machine import CPU
+from autotune.measurement.sandbox.environment import MEASURED
 
 # The same for every user and session of the host, wherever their temporary files go.
 _FOLDER = Path("/tmp")  # noqa: S108  # the lock has no content, and only its owner may replace it
@@ -19,14 +20,12 @@ class DeviceLock:
 
     Args:
         device: "cpu" or "cuda"; of several GPUs, the first that this process may use.
-        needed: whether others may want the device too; else it is held without asking.
         waiting: is called once where it must be waited for.
     """
 
-    def __init__(self, device: str, *, needed: bool, waiting: Callable[[], None]) -> None:
+    def __init__(self, device: str, *, waiting: Callable[[], None]) -> None:
         self._device = device
         self._uuid = ""
-        self._needed = needed
         self._waiting = waiting
         self.waited_seconds = 0.0
 
@@ -36,18 +35,19 @@ class DeviceLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Have the device to oneself."""
-        if not self._needed:
+        """Have the device to oneself, as far as files can be locked here.
+
+        A program that searches itself, while it is measured, has the device already.
+        """
+        with ExitStack() as until:
+            with suppress(OSError):
+                if MEASURED not in os.environ:
+                    lock = self._opened()
+                    until.callback(os.close, lock)
+                    began = time.monotonic()
+                    self._take(lock)
+                    self.waited_seconds += time.monotonic() - began
             yield
-            return
-        lock = self._opened()
-        try:
-            began = time.monotonic()
-            self._take(lock)
-            self.waited_seconds += time.monotonic() - began
-            yield
-        finally:
-            os.close(lock)
 
     def _take(self, lock: int) -> None:
         try:

@@ -28,7 +28,7 @@ STARVED_SHARE = 1 / 4
 STARVED_SHARE_WITH_WORKERS = 1 / 3
 
 UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
-COLD_CACHE_RISE = 1.3  # last third over first third; steady windows scatter by about 5 %
+SPED_UP = 1.3  # last third over first third; steady windows scatter by about 5 %
 FEWEST_STEPS = 10
 BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same of single steps)
 FEWEST_BURSTS = 10
@@ -48,7 +48,8 @@ def processors(window: Window, *, cores: int) -> tuple[float, float]:
     """Processors that the run used, and those more that it was ready for and was kept from.
 
     What its threads waited for one another's wake-ups (many readers that sleep, a pool of threads)
-    is its own doing: others kept it waiting for no longer than they ran themselves, on any core.
+    is its own doing: others kept it waiting for no longer than they ran themselves, on any core. So
+    is what more threads than there are cores wait for one another.
     """
     if window.seconds <= 0:
         return 0.0, 0.0
@@ -56,7 +57,8 @@ def processors(window: Window, *, cores: int) -> tuple[float, float]:
     waited, stolen = window.delayed_seconds / window.seconds, window.stolen_seconds / window.seconds
     if window.others_seconds is not None:
         others = window.others_seconds / window.seconds
-        stacked = used >= STACKED_USED and cores - used - others >= STACKED_IDLE
+        fit = window.threads <= cores
+        stacked = fit and used >= STACKED_USED and cores - used - others >= STACKED_IDLE
         waited = waited if stacked else min(waited, cores * others)
     return used, waited + stolen
 
@@ -84,7 +86,7 @@ def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
     sound = [window for window in windows if not starved(window, cores=cores)]
     found = [_processors_taken(windows, cores)]
     if sound or not windows:
-        found += [_too_few_steps(sound), _cold_cache(sound), _stepwise(sound)]
+        found += [_too_few_steps(sound), _sped_up(sound), _stepwise(sound)]
     if not any(found):
         found.append(_unstable(sound))
     return tuple(doubt for doubt in found if doubt is not None)
@@ -159,20 +161,20 @@ def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:
     )
 
 
-def _cold_cache(windows: Sequence[Window]) -> Doubt | None:
+def _sped_up(windows: Sequence[Window]) -> Doubt | None:
     third = len(windows) // 3
     if third == 0:
         return None
     first, last = (
         rate([timed(window) for window in part]) for part in (windows[:third], windows[-third:])
     )
-    if first <= 0 or last < COLD_CACHE_RISE * first:
+    if first <= 0 or last < SPED_UP * first:
         return None
     return Doubt(
-        name="cold cache",
+        name="sped up",
         evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read for "
-        "the first time.",
-        advice="Measure again, now that the files are in memory, or with a larger budget.",
+        "the first time, or other programs end.",
+        advice="Measure again, or with a larger budget.",
     )
 
 

@@ -1,5 +1,6 @@
 """How a run came to its end, as a Failure in words."""
 
+import re
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from autotune.measurement.measurement import Failure
 from autotune.workload.conversation import Ended
 
+# A warning of Python's, with the line of code that it shows.
+_WARNING = re.compile(r"^.*:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 # What is added where nothing was seen to train, and the program has started processes.
 NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
 # A process that trains has spent more than this by the time it has imported torch.
@@ -26,8 +29,9 @@ def has_children(pid: int) -> bool:
 
 def last_line(output: str) -> str:
     """The last line that is not empty, shortened; "" where there is none. One that is not ended yet
-    is the last only where it is the first, too.
+    is the last only where it is the first, too. Warnings, and the code that they show, are none.
     """
+    output = _WARNING.sub("", output)
     whole = output[: output.rfind("\n") + 1].strip()
     return (whole or output.strip()).rpartition("\n")[2].rpartition("\r")[2].strip()[:_QUOTED]
 

@@ -97,7 +97,7 @@ class Zygote:
             run.kill()
 
     def _fork(self, job: Any, limit_seconds: float) -> ProcessRun:
-        self._await_warm()
+        self.warm_up()
         self._runs = [run for run in self._runs if not run.await_end()]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         output = tempfile.TemporaryFile()  # noqa: SIM115 - the run's, which closes it
@@ -122,7 +122,12 @@ class Zygote:
             self._take(self._receive())
         return self._exits.get(pid)
 
-    def _await_warm(self) -> None:
+    def warm_up(self) -> None:
+        """Wait until it has loaded torch.
+
+        Raises:
+            MeasurementError: that takes too long.
+        """
         if self._warm:
             return
         if not self._line.poll(_WARM_UP_LIMIT_SECONDS):

@@ -4,7 +4,7 @@ be another training.
 
 from collections.abc import Sequence
 
-from autotune.knobs.knob import Value
+from autotune.knobs.knob import Config, Value
 from autotune.measurement.process import NotPossible, RunEnded
 from autotune.measurement.vetting import Start, Vetted
 from autotune.workload.window import GRADIENTS
@@ -16,7 +16,10 @@ _IN_TURNS = (
     "some weights have no gradient in some steps: a gradient of zeros still moves them, by "
     "momentum or weight decay, and none does not"
 )
+_HELD = "the program holds on to its gradients itself: freed, it would go on with dead ones"
 _NOT_SEEN = "whether every weight has a gradient in every step could not be seen"
+# As it is, what holds a gradient holds the one that the next step fills again.
+_LOOKS: tuple[tuple[Config, str], ...] = (({}, _HELD), ({"set_to_none": True}, _IN_TURNS))
 
 
 def vet_freed_gradients(
@@ -30,8 +33,8 @@ def vet_freed_gradients(
 ) -> Vetted:
     """Both `values`, freed gradients and zeros, where they are the same training; else its `own`.
 
-    They are where each weight has a gradient from its first one on in every step of its optimizer:
-    before that neither is there.
+    They are where each weight has a gradient from its first one on in every step of its optimizer
+    (before that neither is there), and where nothing but the weights holds them.
 
     Args:
         start: starts the program with settings.
@@ -45,19 +48,20 @@ def vet_freed_gradients(
     if steps < FEWEST_STEPS:
         reason = f"{_NOT_SEEN} in the time that the budget has for it: a larger --budget has more"
     else:
-        reason = _refusal(start, steps, seconds)
+        found = (_refusal(start, config, why, steps, seconds) for config, why in _LOOKS)
+        reason = next(filter(None, found), "")
     return Vetted(values=(own,) if reason else tuple(values), reason=reason)
 
 
-def _refusal(start: Start, steps: int, seconds: float) -> str:
-    run = start({"set_to_none": True})
+def _refusal(start: Start, config: Config, why_not: str, steps: int, seconds: float) -> str:
+    run = start(config)
     try:
-        lost = run.watch(GRADIENTS, steps=steps, seconds=seconds).found
+        wrong = run.watch(GRADIENTS, steps=steps, seconds=seconds).found
     except (NotPossible, RunEnded) as why:
         reason = why.failure.reason if isinstance(why, RunEnded) else str(why)
         return f"{_NOT_SEEN}: {reason}"
     finally:
         run.kill()
-    if lost is None:
+    if wrong is None:
         return f"{_NOT_SEEN}: no optimizer was seen to step"
-    return _IN_TURNS if lost else ""
+    return why_not if wrong else ""

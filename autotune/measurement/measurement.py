@@ -13,7 +13,7 @@ OUR_FAULT = "autotune itself failed in the program"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A timed run: samples per second over its windows, with a 95 % interval and all that it was
-    computed from.
+    computed from. `joules_per_sample` is of the GPU's board, None where that is not known.
     """
 
     samples_per_second: float
@@ -24,6 +24,7 @@ class Measurement:
     peak_bytes: int | None
     losses: tuple[float, ...]
     doubts: tuple[Doubt, ...] = ()
+    joules_per_sample: float | None = None
 
     @property
     def is_shaken(self) -> bool:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from autotune.measurement.benchmark import (
     WARM_WINDOW_SECONDS,
     WARM_WINDOW_STEPS,
-    fetched_ahead,
     warm_up,
 )
 from autotune.measurement.bursts import (
+    Length,
     begun_epochs,
-    bursts_seconds,
+    fetched_ahead,
+    length_of_turns,
     may_begin_its_second_epoch,
 )
 from autotune.measurement.doubts import doubts_of_device
@@ -23,7 +24,7 @@ from autotune.measurement.ratios import (
     MOST_TURNS_PER_PROCESS,
     are_enough_turns,
 )
-from autotune.measurement.statistics import timed
+from autotune.measurement.statistics import STEADY_WINDOWS, timed
 from autotune.measurement.telemetry import sampled
 from autotune.profiling.gpu import retries_within
 from autotune.workload.window import AS_IS, Window, as_one
@@ -31,7 +32,6 @@ from autotune.workload.window import AS_IS, Window, as_one
 if TYPE_CHECKING:
     from autotune.measurement.turns import Turns
 
-TURN_STEPS = 2
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 # Where one ended while it warmed up, the time of so many warm-ups is another's for as many steps.
 MOST_WARM_UPS = 10
@@ -69,7 +69,7 @@ class Round:
         self._may_be_only = may_be_only
         self._runs: dict[str, ProcessRun] = {}
         self._warm: dict[str, list[Window]] = {}
-        self._lengths: dict[str, float] = {}
+        self._lengths: dict[str, Length] = {}
         self._warmed = self._entering_seconds = 0.0
         self._contestants: Mapping[str, Start] = {}
         self._out: set[str] = set()
@@ -143,7 +143,8 @@ class Round:
             ahead = fetched_ahead(run.seen())
             warm_up(run, warm, drain_batches=ahead, limit_seconds=self._warm_seconds)
             seen = run.seen()
-            self._lengths[name] = max(self._turn_seconds, bursts_seconds(seen, warm[-1]))
+            recent = as_one(warm[-STEADY_WINDOWS:])
+            self._lengths[name] = length_of_turns(seen, recent, self._turn_seconds)
             self._turns.seen.setdefault(name, seen)
         except RunEnded as end:
             self._leave(name, end, while_entering=True)
@@ -180,6 +181,7 @@ class Round:
         for name in names if turn % 2 == 0 else names[::-1]:
             run = self._runs[name]
             try:
+                self._leave_out(name, run, self._lengths[name].free_steps)
                 taken[name] = self._timed(name, run, self._lengths[name], turn)
                 if may_begin_its_second_epoch(self._turns.seen[name]):
                     self._look_again(name, run)
@@ -192,7 +194,14 @@ class Round:
         self._count(taken)
         return True
 
-    def _timed(self, name: str, run: ProcessRun, seconds: float, turn: int) -> Window:
+    def _leave_out(self, name: str, run: ProcessRun, steps: int) -> None:
+        """Train on what was read while it was stopped: untimed, but part of all that it ran."""
+        if steps:
+            window = run.window(0.0, steps=steps)
+            self._warm[name].append(window)
+            self._keep_losses(name, [window])
+
+    def _timed(self, name: str, run: ProcessRun, length: Length, turn: int) -> Window:
         """A window of one of them, after which it is paused: what its workers read ahead between
         two windows would cost it nothing.
 
@@ -201,7 +210,7 @@ class Round:
             NotTogether: it made do with the memory that others left it, which takes time.
         """
         with sampled(self._turns.seen[name], run.pid) as device:
-            window = run.window(seconds, steps=TURN_STEPS)
+            window = run.window(length.least_seconds, steps=length.steps)
             run.pause()
         before = self._turns.windows[name][-1] or self._warm[name]
         if len(self._runs) > 1 and retries_within([window], before):

@@ -92,6 +92,15 @@ def trains_on_gpu(seen: Seen) -> bool:
     return seen.device == "cuda"
 
 
+def reports_energy(seen: Seen) -> bool:
+    """Whether what trains has its parameters on a GPU that says what it draws."""
+    if not trains_on_gpu(seen):
+        return False
+    with open_device(seen.device_uuid) as device:
+        said = device.read(time.monotonic()) if device else Reading(seconds=0.0)
+        return said.energy_joules is not None or said.power_watts is not None
+
+
 def count_others(processes: Mapping[int, bool] | None, run_pid: int) -> int | None:
     """How many of `processes` computed, and are neither the run's nor this process's, nor were
     started by it.

@@ -99,6 +99,10 @@ class Workbench:
         """How the user's files are protected, in a sentence."""
         return self._sandbox.description
 
+    def warm_up(self) -> None:
+        """Wait until runs can be started at once."""
+        self._zygote.warm_up()
+
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """`function(*arguments)` in a fresh process, with torch at hand."""
         return self._zygote.call(function, *arguments)
@@ -238,7 +242,7 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     try:
         yield

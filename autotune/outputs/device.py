@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from autotune.outputs.wording import NOT_MEASURED, counted, percent, significant
+from autotune.outputs.wording import NOT_MEASURED, counted, energy, percent, significant
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import COPY, DATA, LAUNCH, OTHER, SYNC
@@ -40,7 +40,6 @@ def device_rows(gpu: GpuProfile) -> dict[str, str]:
 def _told(telemetry: Telemetry, joules_per_sample: float | None) -> dict[str, str]:
     """What the driver says."""
     counters = telemetry.activity
-    energy = joules_per_sample
     resident = telemetry.resident_share
     return {
         "Utilisation by NVML": _UNKNOWN
@@ -59,7 +58,7 @@ def _told(telemetry: Telemetry, joules_per_sample: float | None) -> dict[str, st
         "Power": _UNKNOWN
         if telemetry.power_watts is None
         else f"{significant(telemetry.power_watts)} W"
-        + ("" if energy is None else f", {significant(energy)} J a sample"),
+        + ("" if joules_per_sample is None else f", {energy(joules_per_sample)}"),
         "Clocks": _clocks(telemetry),
         "PCIe": _link(telemetry),
         "Other processes": _UNKNOWN

@@ -16,10 +16,12 @@ from autotune.outputs import wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
+from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import turns_interval
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
 from autotune.result import Result
+from autotune.trials.front import ENERGY
 from autotune.verdict import Verdict
 from autotune.workload.window import PHASES
 
@@ -70,6 +72,8 @@ def render(result: Result) -> str:
         memory=_memory(result.profile.memory),
         device=device_rows(result.profile.gpu) if result.profile.gpu else {},
         trials=trial_chart(result.trials) if result.trials else None,
+        energies=any(getattr(each.outcome, ENERGY, None) is not None for each in result.trials),
+        least_energy=least_in_words(result),
         losses=loss_chart(parity) if parity else None,
         contestants=_CONTESTANTS,
         output_characters=_OUTPUT_CHARACTERS,
@@ -215,6 +219,7 @@ def _environment() -> Environment:
         rate=wording.rate,
         ratio=wording.ratio,
         settings=wording.settings,
+        as_far=wording.as_far,
         skipped=wording.skipped,
         share=wording.percent,
         significant=wording.significant,

@@ -9,6 +9,11 @@ from pathlib import Path
 from autotune.errors import UsageError
 from autotune.outputs.writing import cannot_write
 
+
+class TakenError(UsageError):
+    """Another process is writing into the folder."""
+
+
 # What a result with its report takes, several times over.
 _ROOM_BYTES = 4 << 20
 _LOCKS = Path("/proc/locks")
@@ -20,7 +25,8 @@ def room(folder: Path) -> Iterator[None]:
     oneself; one that was made and stays empty goes again.
 
     Raises:
-        UsageError: they cannot, or another process is at it.
+        TakenError: another process is at it.
+        UsageError: they cannot.
     """
     made = not folder.exists()
     ensure_room(folder)
@@ -67,7 +73,7 @@ def _take(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise UsageError(
+        raise TakenError(
             f"{_holder(handle)} is writing into {folder} at this moment.",
             "Wait until it has ended, or name another folder with --out.",
         ) from None

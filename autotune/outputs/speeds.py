@@ -22,14 +22,15 @@ def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
 
 def handed_back(result: Result) -> tuple[float, Interval] | None:
     """Samples per second, with their interval, of the faster program: of the emitted one where it
-    was timed, else with its settings; None where none was found, or its turns are too few.
+    was timed and is handed back, else with its settings; None where none was found, or its turns
+    are too few.
     """
     verdict = result.verdict
     if verdict is None or verdict.outcome != "faster":
         return None
     delivered = verdict.delivered
     name, speed = TUNED, verdict.tuned_samples_per_second
-    if delivered is not None and delivered.speedup is not None:
+    if result.patch and delivered is not None and delivered.speedup is not None:
         name, speed = DELIVERED, delivered.samples_per_second
     interval = turns_interval(verdict.turns.get(name, ()))
     return (speed, interval) if speed and interval else None

@@ -15,6 +15,7 @@ NOT_MEASURED = "not measured"
 _NO_GAIN = 1.005
 # What takes less of a run than this, or is over sooner, need not be said.
 _NOTABLE_SHARE, _NOTABLE_SECONDS = 0.05, 10.0
+_NOISY = 0.25  # of the loss: a band as wide as this hides differences that people would see
 _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
@@ -41,6 +42,12 @@ def rate(samples_per_second: float | None) -> str:
     """A throughput: "412 samples/s"."""
     text = significant(samples_per_second)
     return text if text == NOT_MEASURED else f"{text} samples/s"
+
+
+def energy(joules_per_sample: float | None) -> str:
+    """What a sample takes: "2.04 J a sample"."""
+    text = significant(joules_per_sample)
+    return text if text == NOT_MEASURED else f"{text} J a sample"
 
 
 def ratio(value: float | None) -> str:
@@ -120,6 +127,12 @@ def settings(config: Mapping[str, Value]) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A count with its noun: "1 trial", "24 trials"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def as_far(parity: Parity) -> str:
+    """The reservation with which losses are called the same, where their noise hides much."""
+    noisy = parity.band is not None and parity.band > _NOISY
+    return ", as far as losses with so much noise can tell" if noisy else ""
 
 
 def skipped(parity: Parity) -> str:

@@ -36,6 +36,7 @@ def build_profile(
     probes: Mapping[str, float],
     budget_seconds: float,
     ended_early: bool,
+    beside_bytes: int | None = 0,
 ) -> Profile:
     """The profile of a run that was timed as it is, and in what other modes it could be.
 
@@ -49,10 +50,10 @@ def build_profile(
         probes: what short calculations on the device said, by name.
         budget_seconds: the time that all of it may take.
         ended_early: the program came to its own end while it was profiled.
+        beside_bytes: what processes that it has started needed of main memory; None is unknown.
     """
     as_is = windows[AS_IS]
-    seconds = sum(window.seconds for window in as_is)
-    steps = sum(window.steps for window in as_is)
+    steps, seconds = sum(each.steps for each in as_is), sum(each.seconds for each in as_is)
     ceilings = _ceilings(windows, reasons, rate := _rate(as_is))
     phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != "cpu")
     validation = sum(window.validation_seconds for window in as_is)
@@ -66,7 +67,7 @@ def build_profile(
         phases=phases,
         not_measured=missing,
         ceilings=ceilings,
-        memory=_memory(machine, seen, as_is),
+        memory=_memory(machine, seen, as_is, beside_bytes),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
         processors_used=_per_second(sum(window.cpu_seconds for window in as_is), whole),
         validation_share=_per_second(validation, whole),
@@ -220,12 +221,16 @@ def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> 
     return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
 
 
-def _memory(machine: Machine, seen: Seen, windows: Sequence[Window]) -> Memory:
+def _memory(
+    machine: Machine, seen: Seen, windows: Sequence[Window], beside_bytes: int | None
+) -> Memory:
     parameters = sum(model.parameter_bytes for model in seen.models)
     optimizer = seen.optimizer.state_bytes if seen.optimizer else 0
     peak = max(
         (window.peak_bytes for window in windows if window.peak_bytes is not None), default=None
     )
+    if peak is not None:
+        peak = None if beside_bytes is None else peak + beside_bytes
     activations = None
     if (
         machine.device != CPU and peak is not None

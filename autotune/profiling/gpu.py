@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from autotune.machine import Machine
 from autotune.profiling.peaks import peak_of, precision_of
-from autotune.profiling.telemetry import Telemetry
+from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.profiling.trace import DATA, Trace
 from autotune.workload.seen import Seen
 from autotune.workload.window import Allocator, SavedBlock, Window
@@ -56,7 +56,7 @@ class GpuProfile:
             "tf32", "bf16" or "fp16".
         flops_per_sample: counted floating point operations of products and convolutions.
         mfu: those a second, as a share of the device's peak in `precision`.
-        joules_per_sample: energy of the board, all of it.
+        joules_per_sample: energy of the board, all of it; unknown where others computed on it too.
         telemetry: what the device said of itself meanwhile.
         trace: of a few steps that were not timed.
         syncs: lines that wait for the device, the most frequent first.
@@ -112,12 +112,11 @@ def build_gpu(
     if most is None:
         missing["peak"] = f"no published peak of {machine.device_name} in {precision} is known here"
     states = [window.allocator for window in windows if window.allocator]
-    power = telemetry.power_watts if telemetry else None
     found = GpuProfile(
         precision=precision,
         flops_per_sample=flops,
         mfu=flops * samples / seconds / most if flops and most and seconds else None,
-        joules_per_sample=power * seconds / samples if power is not None and samples else None,
+        joules_per_sample=joules_per_sample(telemetry, windows),
         telemetry=telemetry,
         trace=looks.trace,
         syncs=looks.syncs,

@@ -48,7 +48,8 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes at the peak, by what holds them; None is "not measured".
+    """Bytes at the peak, by what holds them; None is "not measured". Of a program on a CPU the peak
+    is its own process's and what those that it has started need beside it.
 
     Gradients and activations are each counted where there are most of them, which need not be at
     the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,

@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from autotune.nvml import Activity, Reading
+from autotune.workload.window import Window
+
+# A counter of energy goes forward every 20 to 100 ms (PETSc's manual, PetscLogGpuEnergyMeter): over
+# less than this its ends are more than a tenth.
+LEAST_ENERGY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +84,26 @@ def sum_up(
     )
 
 
+def joules_per_sample(telemetry: Telemetry | None, windows: Sequence[Window]) -> float | None:
+    """What the board used for each sample that was trained on in `windows`, during which
+    `telemetry` was taken.
+
+    None is unknown: the device does not say, was read too briefly, or worked for others too.
+    """
+    samples = sum(window.samples for window in windows)
+    if telemetry is None or not telemetry.power_watts or not samples:
+        return None
+    if telemetry.seconds < LEAST_ENERGY_SECONDS or telemetry.other_processes:
+        return None
+    return telemetry.power_watts * sum(window.seconds for window in windows) / samples
+
+
 def _spent(readings: Sequence[Reading]) -> float | None:
-    """Energy from the first reading to the last; one that went down was counted anew."""
+    """Energy from the first reading to the last; one that went down was counted anew, and one that
+    stands still does not count.
+    """
     known = [each.energy_joules for each in readings if each.energy_joules is not None]
-    if len(known) < 2 or len(known) < len(readings) or known[-1] < known[0]:
+    if len(known) < 2 or len(known) < len(readings) or known[-1] <= known[0]:
         return None
     return known[-1] - known[0]
 

@@ -7,18 +7,24 @@ the micro-batches of it.
 """
 
 import ast
+from collections.abc import Sequence
 
 from autotune.source.edits import Accumulate
+from autotune.source.exits import put_off
 from autotune.source.insertions import at_top, under
-from autotune.source.keywords import given_value, may_hide, operand, set_argument
+from autotune.source.keywords import given_value, operand, set_argument
 from autotune.source.lengths import counts_batches
 from autotune.source.loader import LOADER
+from autotune.source.loop import TrainingLoop
 from autotune.source.loss import is_summed
 from autotune.source.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.scaler import is_scaled
-from autotune.source.training_loop import TrainingLoop, training_loop
+from autotune.source.spreads import holder_of, may_hide
+from autotune.source.training_loop import training_loop
+
+_NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
 
 
 def accumulate(program: Program, edit: Accumulate) -> Program:
@@ -27,11 +33,7 @@ def accumulate(program: Program, edit: Accumulate) -> Program:
     Raises:
         Refusal: the loop or the loader is not in the usual form.
     """
-    steps = edit.steps
-    hand_step = (
-        f"divide the DataLoader's batch_size by {steps}, run (loss / {steps}).backward(), and call "
-        f"optimizer.step() and optimizer.zero_grad() after every {steps} batches"
-    )
+    steps, hand_step = edit.steps, _by_hand(edit)
     if _accumulates_already(program, steps, hand_step):
         return program
     loop = training_loop(program, hand_step)
@@ -43,10 +45,31 @@ def accumulate(program: Program, edit: Accumulate) -> Program:
         raise call.refusal("this line builds other loaders as well", hand_step)
     _check_meaning(program, loop, call, hand_step)
     batch_size = _divided(call, steps, hand_step)
-    changes = _loop_changes(loop, steps, _drops_last(call, hand_step))
+    drops_last = _drops_last(call, hand_step)
+    if edit.drop_last not in (None, drops_last):
+        raise call.refusal("the loader was seen to treat its last batch otherwise", hand_step)
+    changes = _loop_changes(loop, steps, drops_last)
     program = program.changed(changes)
     call = loader_call(program, hand_step)
     return program.changed(set_argument(call, "batch_size", batch_size, LOADER, hand_step))
+
+
+def _by_hand(edit: Accumulate) -> str:
+    """What a person would write: the lines that are written here, with names of their own."""
+    steps, (index, *names) = edit.steps, _NAMES
+    top = [f"if {index} >= len(loader) // {steps} * {steps}: break"]
+    weight, ready = f"/ {steps}", f"if ({index} + 1) % {steps} == 0:"
+    if not edit.drop_last:
+        top = _weighing("loader", index, steps, names)
+        weight, ready = f"* {names[-1]}", f"{ready[:-1]} or {index} + 1 == len(loader):"
+    lines = [
+        *top,
+        f"(loss {weight}).backward()",
+        ready,
+        "    what clips gradients, optimizer.step(), scheduler.step() and optimizer.zero_grad()",
+    ]
+    divided = f"divide the DataLoader's batch_size by {steps}"
+    return "\n    ".join([f"{divided}; for {index}, batch in enumerate(loader):", *lines])
 
 
 def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
@@ -92,9 +115,8 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
     if sampler is not None and not (isinstance(sampler, ast.Constant) and sampler.value is None):
         raise call.refusal("the loader's batches come from a batch_sampler", hand_step)
     if size is None:
-        hidden = [keyword.value for keyword in call.node.keywords if keyword.arg is None]
-        if len(hidden) == 1 and isinstance(hidden[0], ast.Name):
-            return f'{hidden[0].id}["batch_size"] // {steps}'
+        if holder := holder_of(call, "batch_size"):
+            return f'{holder}["batch_size"] // {steps}'
         raise call.refusal("it cannot be told which batch size the loader is given", hand_step)
     if not isinstance(size, ast.Constant):
         return f"{operand(call.script, size)} // {steps}"
@@ -115,7 +137,8 @@ def _drops_last(call: Call, hand_step: str) -> bool:
 
 def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Change]:
     script = loop.script
-    index = loop.index or script.free_name("micro_step")
+    index, *names = map(script.free_name, _NAMES)
+    index = loop.index or index
     changes = [] if loop.index else _counted(loop, index)
     loader = script.code(loop.loader)
     ready = f"({index} + 1) % {steps} == 0"
@@ -127,24 +150,26 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
         weight = f"/ {steps}"
     else:
         ready += f" or {index} + 1 == len({loader})"
-        share = script.free_name("share")
-        top = _weighing(loop, index, steps, share)
-        weight = f"* {share}"
+        top = [
+            f"# {steps} micro-batches make one step, each weighed by its share of their samples.",
+            *_weighing(loader, index, steps, names),
+        ]
+        weight = f"* {names[-1]}"
     changes.append(at_top(script, loop.node, top))
     for clear in loop.clears:
         changes += under(script, clear, clear, f"if {index} % {steps} == 0:")
     changes += _weighed(loop.backward, weight)
     for run in loop.runs:
         changes += under(script, run[0], run[-1], f"if {ready}:")
-    return changes
+    return [*changes, *put_off(loop, ready)]
 
 
-def _weighing(loop: TrainingLoop, index: str, steps: int, share: str) -> list[str]:
-    """Lines that give `share` its value: this micro-batch's samples over those of its group."""
-    script, loader = loop.script, loop.script.code(loop.loader)
-    size, left, group = map(script.free_name, ("micro_size", "samples_left", "group_size"))
+def _weighing(loader: str, index: str, steps: int, names: Sequence[str]) -> list[str]:
+    """Lines that give the last of `names` its value: this micro-batch's samples over those of its
+    group.
+    """
+    size, left, group, share = names
     return [
-        f"# {steps} micro-batches make one step, each weighed by its share of their samples.",
         f"{size} = {loader}.batch_size",
         f"{left} = len({loader}.sampler) - {size} * {index}",
         f"{group} = min({size} * {steps}, {left} + {size} * ({index} % {steps}))",

@@ -10,7 +10,7 @@ from autotune.source.keywords import Signature, drop_argument, given_value, repl
 from autotune.source.outputs import model_calls, outputs_in_float32
 from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Program
-from autotune.source.scaler import with_scaler
+from autotune.source.scaler import scaler_by_hand, with_scaler
 from autotune.source.script import last_name
 
 _DEFAULTS = {"enabled": "True", "cache_enabled": "None"}
@@ -28,7 +28,9 @@ def autocast(program: Program, edit: Autocast) -> Program:
         Refusal: they do not stand together in one block before backward, or a scaler has no place.
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
-    hand_step = f"{header} round forward and loss, up to this backward"
+    hand_step = f"{header} round forward and loss, up to backward"
+    if edit.scaled:
+        hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
     if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
         program = outputs_in_float32(program)
@@ -37,7 +39,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
         program = program.changed(_wrapped(span, header))
     else:
         program = _adapted(program, edit, hand_step)
-    return with_scaler(program, edit.device_type) if edit.scaled else program
+    return with_scaler(program, edit.device_type, hand_step) if edit.scaled else program
 
 
 def _keeps_outputs(program: Program) -> bool:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from autotune.source.keywords import operand
+from autotune.source.keywords import ATOMS
 from autotune.source.loss import BACKWARDS, GATHERING
 from autotune.source.places import Call
 from autotune.source.reach import calls_in
@@ -30,11 +30,11 @@ def training_condition(
     Raises:
         Refusal: it may come out otherwise when it is asked a second time.
     """
-    given = _given_code(before)
+    given = given_code(before)
     every = [
         part for test, holds in _tests(backward, holder, before) for part in _conjuncts(test, holds)
     ]
-    parts = [part for part in every if not _code_in(part[0]) & given]
+    parts = [part for part in every if not code_in(part[0]) & given]
     for value, _ in parts:
         if any(last_name(call.func) not in _ASKING for call in calls_in(value)):
             reason = f"backward runs only by {backward.script.code(value)}, which may come out "
@@ -111,19 +111,19 @@ def _conjuncts(test: ast.expr, holds: bool) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def _written(script: Script, value: ast.expr, holds: bool) -> str:
+    code = ast.unparse(value) if value.end_lineno != value.lineno else script.code(value)
     if not holds:
-        return f"not {operand(script, value)}"
-    code = script.code(value)
+        return f"not {code}" if isinstance(value, ATOMS) else f"not ({code})"
     return f"({code})" if isinstance(value, _LOOSE) else code
 
 
-def _code_in(test: ast.expr) -> set[str]:
+def code_in(test: ast.expr) -> set[str]:
     """The code of the variables and attributes in `test`."""
     read = (at for at in ast.walk(test) if isinstance(at, ast.Name | ast.Attribute))
     return set(map(ast.unparse, read))
 
 
-def _given_code(statements: list[ast.stmt]) -> set[str]:
+def given_code(statements: list[ast.stmt]) -> set[str]:
     """The code of the variables and attributes that `statements` give a value, or add to."""
     found: set[str] = set()
     for node in (node for statement in statements for node in ast.walk(statement)):
@@ -133,5 +133,6 @@ def _given_code(statements: list[ast.stmt]) -> set[str]:
             case ast.Subscript(value=value, ctx=ast.Store()):
                 found.add(ast.unparse(value))
             case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in GATHERING:
-                found.add(ast.unparse(value))
+                if node.args or node.keywords:  # none of `scaler.update()`
+                    found.add(ast.unparse(value))
     return found

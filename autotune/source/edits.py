@@ -1,6 +1,6 @@
 """What a knob asks of the user's source: edits, each said without knowing the source."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,13 @@ class Accumulate:
     The loader's batch size is divided by `steps`, each micro-batch's loss counts by its share of
     the batch's samples, and the optimizer steps and clears its gradients after every `steps`
     micro-batches and at the end of an epoch's incomplete group. `shared` says that the line which
-    builds the loader was seen to build others too.
+    builds the loader was seen to build others too, `drop_last` whether the loader was seen to drop
+    its last batch (None where it was not seen).
     """
 
     steps: int
     shared: bool = False
+    drop_last: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +117,13 @@ Edit = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One line of a file, as seen at run time: an absolute path and a line counted from 1."""
+    """One line of a file, as seen at run time: an absolute path and a line counted from 1; with a
+    `column`, in bytes from 0, where the call that was seen begins on it.
+    """
 
     path: str
     line: int
+    column: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

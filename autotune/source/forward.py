@@ -1,7 +1,9 @@
 """Which statements compute the loss: from the one that runs forward to the last before backward."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from autotune.source.condition import training_condition
 from autotune.source.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
@@ -76,7 +78,8 @@ def _first_and_holder(
     else:
         pair = _calling_sibling(program, forward_script.function(first), backward)
     if pair is None:
-        reason = "forward does not run in a statement before backward, in the same block"
+        runs_at = f"{Path(forward_script.path).name}:{line}"
+        reason = f"the model runs at {runs_at}, in no statement before backward in the same block"
         raise backward.refusal(reason, hand_step)
     return pair
 
@@ -120,32 +123,6 @@ def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> in
 def is_zero_grad(statement: ast.stmt) -> bool:
     """Whether `statement` is `something.zero_grad(...)`."""
     return isinstance(statement, ast.Expr) and is_method(statement.value, "zero_grad")
-
-
-def _only_clears(statement: ast.stmt) -> bool:
-    """Whether `statement` is that, under an `if` or not."""
-    if isinstance(statement, ast.If):
-        return all(map(_only_clears, (*statement.body, *statement.orelse)))
-    return is_zero_grad(statement)
-
-
-def _only_reads(statement: ast.stmt, losses: set[str]) -> bool:
-    """Whether `statement` is a call, not of a loss's own method, that has of `losses` no more than
-    their values: `history.append(loss.item())`.
-    """
-    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
-        return False
-    call = statement.value
-    taken = {
-        read.func.value
-        for read in calls_in(call)
-        if read is not call
-        and isinstance(read.func, ast.Attribute)
-        and read.func.attr in _VALUES
-        and isinstance(read.func.value, ast.Name)
-    }
-    named = (at for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in losses)
-    return set(named) <= taken
 
 
 def backwards_in_loop(backward: Call) -> list[ast.Call]:
@@ -244,13 +221,54 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
     """Refuse where `holder`, which holds backward, computes more of the loss on the way to it."""
     script = backward.script
     inner = script.statements_to(backward.node)
+    losses = set(_parts_of_loss(backward))
     for statement in inner[: inner.index(holder)]:
         block = script.block(statement)
         before = block[: block.index(statement)]
-        losses = names_in(receiver_of(backward))
-        if not all(_only_clears(at) or _only_reads(at, losses) for at in before):
+        if not all(_leaves_alone(script, at, losses) for at in before):
             raise backward.refusal("the loss is computed on in the block of backward", hand_step)
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)
     if any(last_name(call.func) not in _REDUCING for call in calls_in(receiver_of(backward))):
         raise backward.refusal("the loss is computed in the statement of backward", hand_step)
+
+
+def _parts_of_loss(backward: Call) -> Iterator[str]:
+    """The code of the variables and attributes that backward is called on ("self.loss", without
+    "self").
+    """
+    script = backward.script
+    for node in ast.walk(receiver_of(backward)):
+        if isinstance(node, ast.Name | ast.Attribute) and last_name(node) not in script.imports:
+            whole = not isinstance(next(script.ancestors(node)), ast.Attribute)
+            if (whole or _has_method_called(script, node)) and not _is_called(script, node):
+                yield ast.unparse(node)
+
+
+def _leaves_alone(script: Script, statement: ast.stmt, losses: set[str]) -> bool:
+    """Whether `statement` gives none of the `losses` another value, and has of them no more than
+    their values: `history.append(loss.item())`. What has one as an attribute may give it another.
+    """
+    owners = {code.partition(".")[0] for code in losses if "." in code}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in losses:
+            above = next(script.ancestors(node))
+            taken = isinstance(above, ast.Attribute) and above.attr in _VALUES
+            if not (taken and _has_method_called(script, node)):
+                return False
+        elif isinstance(node, ast.Name) and node.id in owners:
+            part = isinstance(next(script.ancestors(node)), ast.Attribute)
+            if not part or _has_method_called(script, node):
+                return False
+    return True
+
+
+def _has_method_called(script: Script, node: ast.AST) -> bool:
+    """Whether a method of `node` is called there."""
+    above = next(script.ancestors(node))
+    return isinstance(above, ast.Attribute) and _is_called(script, above)
+
+
+def _is_called(script: Script, node: ast.AST) -> bool:
+    above = next(script.ancestors(node))
+    return isinstance(above, ast.Call) and above.func is node

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune.source.places import Call
 from autotune.source.program import Change, minimal_change
-from autotune.source.script import Script, last_name, meaning, parse
+from autotune.source.script import Script, meaning, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,8 @@ class Signature:
 
 
 _LINE_LENGTH = 100  # the longest line that an added argument may make
-_ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
+# What no operator beside it tears apart.
+ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant | ast.Dict
 
 
 def given_value(call: Call, name: str, signature: Signature) -> ast.expr | None:
@@ -38,8 +39,8 @@ def given_value(call: Call, name: str, signature: Signature) -> ast.expr | None:
             raise call.refusal(f"starred arguments may hold {name}", f"{name} of this call")
         if position < len(call.node.args):
             return call.node.args[position]
-    for spread in _spreads(call):
-        display = _display(call.script, spread)
+    for spread in spreads_of(call):
+        display = display_of(call.script, spread)
         if display and (value := _entry(display, name)):
             return value
     return None
@@ -57,7 +58,7 @@ def set_argument(
     value = given_value(call, name, signature)
     if value is not None:
         return replaced(script, value, code)
-    spreads = _spreads(call)
+    spreads = spreads_of(call)
     if len(spreads) > 1:
         raise call.refusal(f"several **arguments may hold {name}", hand_step)
     default = signature.defaults.get(name) == code
@@ -104,16 +105,27 @@ def expression(code: str) -> ast.expr:
 
 
 def operand(script: Script, value: ast.expr) -> str:
-    """The code of `value`, in parentheses where an operator beside it could tear it apart."""
+    """The code of `value`, in parentheses where an operator beside it, or the end of a line in it,
+    could tear it apart.
+    """
     code = script.code(value)
-    return code if isinstance(value, _ATOMS) else f"({code})"
+    return code if isinstance(value, ATOMS) and _is_whole(code) else f"({code})"
 
 
-def _spreads(call: Call) -> list[ast.expr]:
+def _is_whole(code: str) -> bool:
+    """Whether `code` is an expression without brackets round it, whatever lines it goes over."""
+    try:
+        return len(parse(code).body) == 1
+    except SyntaxError:
+        return False
+
+
+def spreads_of(call: Call) -> list[ast.expr]:
+    """The `**` arguments of `call`."""
     return [keyword.value for keyword in call.node.keywords if keyword.arg is None]
 
 
-def _display(script: Script, spread: ast.expr) -> ast.Dict | None:
+def display_of(script: Script, spread: ast.expr) -> ast.Dict | None:
     """The dict display that `spread` is, or that its name was given where nothing else uses it."""
     if isinstance(spread, ast.Dict):
         return spread
@@ -161,7 +173,7 @@ def _entry(display: ast.Dict, name: str) -> ast.expr | None:
 def _set_in_spread(
     script: Script, spread: ast.expr, name: str, code: str, default: bool
 ) -> list[Change]:
-    display = _display(script, spread)
+    display = display_of(script, spread)
     if display is None:
         text = f'{{**{operand(script, spread)}, "{name}": {code}}}'
         start, end = script.start(spread), script.end(spread)
@@ -173,17 +185,3 @@ def _set_in_spread(
     old = script.code(display)
     new = add_entry(old, name, code, script.newline)
     return minimal_change(script.path, script.start(display), old, new)
-
-
-def may_hide(call: Call, name: str) -> bool:
-    """Whether `**` arguments of `call` may hold `name`: not if made where no word is said of it."""
-    script = call.script
-    hidden = [spread for spread in _spreads(call) if _display(script, spread) is None]
-    made = [value for spread in hidden for value in script.binds(last_name(spread)) or [spread]]
-    if not hidden or all(isinstance(at, ast.Dict) or _is_dict_call(at) for at in made):
-        return bool(hidden) and name in script.text
-    return True
-
-
-def _is_dict_call(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) == "dict"

@@ -4,13 +4,14 @@ import ast
 import re
 
 from autotune.source.counters import SAYING
+from autotune.source.iteration import WRAPPERS
+from autotune.source.loop import TrainingLoop
 from autotune.source.loss import names_in
 from autotune.source.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
-from autotune.source.training_loop import WRAPPERS, TrainingLoop
 
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")

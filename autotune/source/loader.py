@@ -4,18 +4,18 @@ import ast
 from dataclasses import dataclass, replace
 
 from autotune.source.edits import LoaderArgument
+from autotune.source.iteration import WRAPPERS
 from autotune.source.keywords import (
     Signature,
     drop_argument,
     given_value,
-    may_hide,
     operand,
     set_argument,
 )
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Function, Script, last_name
-from autotune.source.training_loop import WRAPPERS
+from autotune.source.spreads import may_hide
 
 # As in torch 2.6 to 2.13.
 LOADER = Signature(

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Collection
 from dataclasses import replace
 
+from autotune.source.called import called_models
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.keywords import operand
@@ -85,7 +86,7 @@ def _model(program: Program, edit: ModelStatement, call: Call, hand_step: str) -
         Refusal: it cannot be named, or is another than the one that `edit` is for.
     """
     script = call.script
-    called = {each.callee for each in program.places.outputs if each.path == script.path}
+    called = called_models(program, script)
     model = model_of(call, called)
     if model is None:
         reason = "the optimizer is not given the parameters of one model that can be named"

@@ -4,7 +4,13 @@ import ast
 
 from autotune.source.edits import OptimizerArgument
 from autotune.source.insertions import before
-from autotune.source.keywords import Signature, drop_argument, given_value, set_argument
+from autotune.source.keywords import (
+    Signature,
+    drop_argument,
+    given_value,
+    operand,
+    set_argument,
+)
 from autotune.source.loss import receiver_of
 from autotune.source.places import OPTIMIZERS, Call, optimizer_call, step_call
 from autotune.source.program import Change, Program, Refusal
@@ -13,6 +19,7 @@ from autotune.source.script import Function, is_method, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
+_BY_HAND = "{}={} among the arguments of the optimizer"
 
 
 def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
@@ -21,12 +28,17 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     Raises:
         Refusal: what one of them is built with now cannot be told, or which class it is.
     """
-    built = program
-    for index in range(_count(program)):
-        built = _one_optimizer_argument(built, edit, index)
+    built = _built(program, edit)
     if built is program or (edit.name, edit.code) != ("fused", "True"):
         return built
-    return built.changed([change for call in _loads(built) for change in _fused(call)])
+    told = (change for call in _loads(program) for change in _told(program, call))
+    return _built(program.changed(told), edit)
+
+
+def _built(program: Program, edit: OptimizerArgument) -> Program:
+    for index in range(_count(program)):
+        program = _one_optimizer_argument(program, edit, index)
+    return program
 
 
 def _count(program: Program) -> int:
@@ -34,7 +46,7 @@ def _count(program: Program) -> int:
 
 
 def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
-    hand_step = f"{edit.name}={edit.code} among the arguments of the optimizer"
+    hand_step = _BY_HAND.format(edit.name, edit.code)
     call = optimizer_call(program, hand_step, index)
     if not _is_of_one_class(call):
         reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
@@ -115,20 +127,32 @@ def _names(program: Program) -> set[str]:
     return {*names, last_name((step.node.args or [receiver_of(step)])[0])} - {""}
 
 
-def _fused(load: Call) -> list[Change]:
+def _told(program: Program, load: Call) -> list[Change]:
     """What tells the groups of a checkpoint that they are fused, before `load` takes them over: its
     counts of steps go to the GPU then.
 
     Raises:
-        Refusal: there is no room for it, or the checkpoint has no name there.
+        Refusal: there is no room for it.
     """
     script, state, statement = load.script, load.node.args[0], load.statement
     named = isinstance(state, ast.Name | ast.Attribute | ast.Subscript) and not any(calls_in(state))
-    alone = isinstance(statement, ast.Expr) and script.owns_its_lines(statement)
-    code = f'{script.code(state) if named else "state"}["param_groups"]'
-    if not (named and alone):
-        hand_step = f"before it: for group in {code}: group.{_FUSED}"
-        raise load.refusal("a checkpoint of before says that its optimizer is not fused", hand_step)
+    name = script.code(state) if named else script.free_name("state", "optimizer_state")
+    given = [] if named else [f"{name} = {operand(script, state)}"]
     group = script.free_name("group", "param_group")
-    header = f"for {group} in {code}:"
-    return [before(script, statement, [header, f"    {group}.{_FUSED}"])]
+    lines = [*given, f'for {group} in {name}["param_groups"]:', f"    {group}.{_FUSED}"]
+    simple = isinstance(statement, ast.Expr | ast.Assign) and statement.value is load.node
+    if not (simple and script.owns_its_lines(statement)):
+        raise _no_room(program, load, [*lines, *([] if named else [f"load_state_dict({name})"])])
+    start, end = script.start(state), script.end(state)
+    handed = Change(path=script.path, start=start, end=end, text=name)
+    return [before(script, statement, lines), *([] if named else [handed])]
+
+
+def _no_room(program: Program, load: Call, lines: list[str]) -> Refusal:
+    """The refusal to write `lines` before `load`, which has both halves of the hand step."""
+    built = optimizer_call(program, "")
+    code = "\n".join(lines)
+    return built.refusal(
+        "a checkpoint of before says that its optimizer is not fused",
+        f"{_BY_HAND.format('fused', True)}\nbefore {load.script.path}:{load.node.lineno}: {code}",
+    )

@@ -3,11 +3,12 @@
 import ast
 import itertools
 
+from autotune.source.iteration import WRAPPERS
+from autotune.source.loop import TrainingLoop
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import argument_code, calls_in
 from autotune.source.script import Function, Script, last_name
-from autotune.source.training_loop import WRAPPERS, TrainingLoop
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
 
@@ -62,35 +63,13 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     )
     if function is None or name not in parameters:
         return ""
-    owner = next(loop.script.ancestors(function), None)
-    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
-    is_method = isinstance(owner, ast.ClassDef) and not static
     given = {
-        _given(at, function, name, is_method=is_method)
+        argument_code(at, loop.script, function, name)
         for script in program.scripts.values()
         for at in ast.walk(script.tree)
         if isinstance(at, ast.Call) and last_name(at.func) == function.name
     }
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
-
-
-def _given(
-    call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str, *, is_method: bool
-) -> str:
-    """What `call` of `function` gives for its parameter `name`, all of a call that does not tell;
-    "" of one that gives nothing for it, as `model.train()` beside a function `train`.
-    """
-    if any(isinstance(at, ast.Starred) for at in call.args):
-        return ast.unparse(call)
-    for keyword in call.keywords:
-        if keyword.arg in (name, None):
-            return ast.unparse(keyword.value if keyword.arg else call)
-    places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
-    index = places.index(name) - is_method if name in places else len(call.args)
-    if is_method and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
-    told = call.args[index] if 0 <= index < len(call.args) else None
-    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 
 
 def _bound_beside(call: Call, name: str) -> list[ast.expr]:

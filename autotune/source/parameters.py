@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from autotune.source.loss import given_names, names_in
+from autotune.source.loss import given_names, names_in, stored_names
 from autotune.source.places import Call
 
 _PARAMETERS = ("parameters", "named_parameters")
@@ -25,7 +25,10 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     script = optimizer.script
     sources = [first[0], *_leading_to(optimizer, first[0])]
     owners = [owner for source in sources for owner in _owners(source)]
-    looped = {name for at in sources if isinstance(at, ast.For) for name in names_in(at.target)}
+    around = set(script.ancestors(optimizer.node))
+    above = [at for source in sources for at in script.ancestors(source) if at not in around]
+    loops = [at for at in above if isinstance(at, ast.For)]
+    looped = {name for at in (*sources, *loops) for name in _looped(at)}
     outermost = [at for at in owners if not (isinstance(at, ast.Name) and at.id in looped)]
     different = {script.meaning(owner): owner for owner in outermost}
     if whole := _whole(list(different.values()), called):
@@ -36,11 +39,20 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     return one[0] if one and _is_named(one[0]) else None
 
 
+def _looped(source: ast.AST) -> set[str]:
+    """The variables that `source`, a loop or what has comprehensions, gives elements one by one."""
+    parts = (part for own in _own_parts(source) for part in ast.walk(own))
+    loops = [source, *parts] if isinstance(source, ast.For) else parts
+    kinds = ast.For | ast.comprehension
+    return set[str]().union(*(stored_names(at.target) for at in loops if isinstance(at, kinds)))
+
+
 def _only_called_in(sources: Sequence[ast.AST], called: Collection[str]) -> ast.expr | None:
     """The one of the `called` that `sources` ask for its parameters in a way of their own
     (`model.groups(lr)`, `set_weight_decay(model, ...)`).
     """
-    read = [at for source in sources for part in _own_parts(source) for at in ast.walk(part)]
+    told = [at for at in sources if not (isinstance(at, ast.stmt) and given_names(at) & {*called})]
+    read = [at for source in told for part in _own_parts(source) for at in ast.walk(part)]
     parts = [at for at in read if isinstance(at, ast.Name | ast.Attribute)]
     known = {ast.unparse(at): at for at in parts if ast.unparse(at) in called}
     known.pop("self", None)
@@ -66,7 +78,9 @@ def _holders(part: ast.expr) -> Iterator[ast.expr]:
 
 
 def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
-    """The statements before `optimizer`, in its function, that `given` comes from."""
+    """The statements before `optimizer`, in its function, that `given` comes from; a loop leads to
+    what stands in it alone.
+    """
     script = optimizer.script
     function = script.function(optimizer.node)
     earlier = [
@@ -82,11 +96,15 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
         if isinstance(at, ast.For) and any(_owners(at))
         for name in names_in(at.target)
     }
-    needed = _leads(given, looped)
     found: list[ast.stmt] = []
-    while more := [at for at in earlier if at not in found and given_names(at) & needed]:
+    waiting: list[ast.expr | ast.stmt] = [given]
+    while waiting:
+        reader = waiting.pop()
+        needed, around = _leads(reader, looped), set(script.ancestors(reader))
+        leading = [at for at in earlier if not isinstance(at, ast.For) or at in around]
+        more = [at for at in leading if at not in found and given_names(at) & needed]
         found += more
-        needed = needed.union(*(_leads(at, looped) for at in more))
+        waiting += more
     return found
 
 
@@ -94,9 +112,28 @@ def _leads(source: ast.AST, looped: Collection[str]) -> set[str]:
     """The variables that `source` reads, but for those that it takes parameters of: of these those
     that are `looped` over modules.
     """
-    read = {name for part in _own_parts(source) for name in names_in(part)}
+    read = set[str]().union(*map(_read, _own_parts(source)))
     owners = {name for owner in _owners(source) for name in names_in(owner)}
     return read - (owners - set(looped))
+
+
+def _read(node: ast.AST) -> set[str]:
+    """The variables of `node`, without those that comprehensions and lambdas in it have of their
+    own.
+    """
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.Lambda(args=taken):
+            own, outside = {at.arg for at in ast.walk(taken) if isinstance(at, ast.arg)}, set[str]()
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            loops = node.generators
+            own = set[str]().union(*(stored_names(each.target) for each in loops))
+            outside = _read(loops[0].iter)  # is reckoned before there are any
+        case _:
+            own, outside = set(), set()
+    inside = set[str]().union(*map(_read, ast.iter_child_nodes(node)))
+    return (inside - own) | outside
 
 
 def _own_parts(source: ast.AST) -> list[ast.AST]:

@@ -59,7 +59,8 @@ def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> C
     Raises:
         Refusal: there is not exactly one at its place.
     """
-    script, line = program.at(program.places.loader, "the training DataLoader", hand_step)
+    place = program.places.loader
+    script, line = program.at(place, "the training DataLoader", hand_step)
 
     def named(call: ast.Call) -> bool:
         return script.qualified(call.func).rpartition(".")[2] == name
@@ -68,7 +69,8 @@ def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> C
         return last_name(call.func).endswith("Loader") or is_method(call, "__init__")
 
     missing = f"no call of {name} under that name stands on this line"
-    return _only(script, line, "DataLoader(...)", hand_step, named, kin, missing=missing)
+    found = _found(script, line, place, named, kin)
+    return _only(script, line, "DataLoader(...)", hand_step, found, missing)
 
 
 def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
@@ -90,9 +92,8 @@ def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         return any(is_method(value, "parameters") for value in given)
 
-    return _only(
-        script, line, "call that builds the optimizer", hand_step, named, of_torch, of_parameters
-    )
+    found = _found(script, line, place, named, of_torch, of_parameters)
+    return _only(script, line, "call that builds the optimizer", hand_step, found)
 
 
 def backward_call(program: Program, hand_step: str) -> Call:
@@ -163,7 +164,8 @@ def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
 
 def _method_call(program: Program, place: Place | None, name: str, hand_step: str) -> Call:
     script, line = program.at(place, f"{name}()", hand_step)
-    return _only(script, line, f".{name}(...)", hand_step, lambda call: is_method(call, name))
+    found = _found(script, line, place, lambda call: is_method(call, name))
+    return _only(script, line, f".{name}(...)", hand_step, found)
 
 
 def _own_statement(call: Call, hand_step: str) -> Call:
@@ -186,22 +188,27 @@ def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) ->
     return [at for at, extent in zip(found, extents, strict=True) if extent == min(extents)]
 
 
-def _only(
-    script: Script,
-    line: int,
-    what: str,
-    hand_step: str,
-    *tests: Callable[[ast.Call], bool],
-    missing: str = "",
-) -> Call:
-    """The one call on `line` that passes the first of `tests` that any call passes; `missing` says
-    that none does.
+def _found(
+    script: Script, line: int, place: Place | None, *tests: Callable[[ast.Call], bool]
+) -> list[ast.Call]:
+    """The calls on `line` that pass the first of `tests` that any passes; of several the one that
+    begins at the column of `place`, if one does.
     """
     for accepts in tests:
-        found = _calls_at(script, line, accepts)
-        if len(found) == 1:
-            return Call(script=script, node=found[0], what=what)
-        if found:
-            raise refusal(script, line, f"this line has more than one {what}", hand_step)
-    reason = missing or f"there is no {what} on this line"
+        if found := _calls_at(script, line, accepts):
+            column = place.column if place else None
+            exact = [at for at in found if (at.lineno, at.col_offset) == (line, column)]
+            return exact or found
+    return []
+
+
+def _only(
+    script: Script, line: int, what: str, hand_step: str, found: list[ast.Call], missing: str = ""
+) -> Call:
+    """The one call that is `found` on `line`; `missing` says that there is none."""
+    if len(found) == 1:
+        return Call(script=script, node=found[0], what=what)
+    reason = f"this line has more than one {what}"
+    if not found:
+        reason = missing or f"there is no {what} on this line"
     raise refusal(script, line, reason, hand_step)

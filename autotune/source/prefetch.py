@@ -2,13 +2,15 @@
 
 import ast
 import itertools
+from collections.abc import Iterator
 
+from autotune.source.batch_uses import asks_kind, kept_on_the_host
+from autotune.source.condition import code_in, given_code
 from autotune.source.insertions import defined_after_imports, imports_added, snippet
-from autotune.source.loss import stored_names
+from autotune.source.iteration import loader_of
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, Script, is_method, last_name
-from autotune.source.training_loop import enumerate_of, loader_of
 
 _NAME = "CopiedAhead"
 _BY_HAND = (
@@ -16,8 +18,6 @@ _BY_HAND = (
     "with torch.cuda.stream(side): x = x.to(device, non_blocking=True); before that one is used, "
     "torch.cuda.current_stream().wait_stream(side); x.record_stream(torch.cuda.current_stream())"
 )
-# What a loop may do with a batch wherever that lies.
-_HARMLESS = ("to", "cuda", "size", "shape", "ndim", "dim", "dtype", "items", "values", "keys")
 _CLASS = f'''
 class {_NAME}:
     """A loader's batches on the device, the next one copied meanwhile on a stream of its own."""
@@ -75,14 +75,14 @@ def prefetch_to_device(program: Program) -> Program:
     around = (at for at in script.ancestors(backward.node))
     node = next((at for at in around if isinstance(at, ast.For | ast.While | Function)), None)
     if not isinstance(node, ast.For):
-        raise backward.refusal("backward does not run in a for loop over a loader", _BY_HAND)
+        raise backward.refusal("backward is not written in a for loop over a loader", _BY_HAND)
     if any(isinstance(at, ast.Call) and last_name(at.func) == _NAME for at in ast.walk(node.iter)):
         return program
     if _NAME in script.own_names():
         raise backward.refusal(f"the file uses the name {_NAME} for something else", _BY_HAND)
-    loader = loader_of(script, node, node.iter, _BY_HAND)
+    loader = loader_of(script, node, node.iter, _BY_HAND, built=True)
     device = _device(program, backward, node, loader)
-    if name := _kept_on_the_host(script, node):
+    if name := kept_on_the_host(script, node):
         raise backward.refusal(f"the loop may use {name} on the host as well", _BY_HAND)
     made = snippet(script, _CLASS)
     start, end = script.start(loader), script.end(loader)
@@ -102,75 +102,56 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
         Refusal: the loop itself copies none, or names the device anew for each batch.
     """
     script = backward.script
+    for call in _copies(program, script, loop):
+        only = _only_if(call, loop, loader)
+        named = [each.value for each in call.node.keywords if each.arg == "device"]
+        target = next(iter([*call.node.args, *named]), None)
+        if target is None and is_method(call.node, "cuda"):
+            return f'"cuda"{only}'
+        if target is not None and _is_known(script, target, loop, loader):
+            return f"{script.code(target)}{only}"
+    raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)
+
+
+def _copies(program: Program, script: Script, loop: ast.For) -> Iterator[Call]:
+    """The copies to a device that were seen in `loop`."""
     for place in program.places.copies:
         try:
             copies = copy_calls(program, place, "")
         except Refusal:
             continue
         for call in copies:
-            if call.script is not script or loop not in script.ancestors(call.node):
-                continue
-            inside = itertools.takewhile(lambda at: at is not loop, script.ancestors(call.node))
-            if condition := next((at for at in inside if isinstance(at, ast.If | ast.IfExp)), None):
-                reason = f"the loop copies its batches only if {script.code(condition.test)}"
-                raise call.refusal(reason, _BY_HAND)
-            named = [each.value for each in call.node.keywords if each.arg == "device"]
-            target = next(iter([*call.node.args, *named]), None)
-            if target is None and is_method(call.node, "cuda"):
-                return '"cuda"'
-            if target is not None and _is_known(script, target, loop, loader):
-                return script.code(target)
-    raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)
+            if call.script is script and loop in script.ancestors(call.node):
+                yield call
 
 
-def _kept_on_the_host(script: Script, loop: ast.For) -> str:
-    """A variable of the batch that the loop does more with than copy it or ask for its size,
-    before it gives that name to something else.
+def _only_if(call: Call, loop: ast.For, loader: ast.expr) -> str:
+    """What makes a device one where the loop does copy to it: ` if use_cuda else "cpu"`; nothing
+    where it always does, or all that are tensors.
+
+    Raises:
+        Refusal: whether it does cannot be told before the loop.
     """
-    parts, unpacked = _parts_of_batch(script, loop)
-    names = [
-        node
-        for at in loop.body
-        for node in ast.walk(at)
-        if isinstance(node, ast.Name) and node.id in parts
+    script = call.script
+    inside = itertools.takewhile(lambda at: at is not loop, script.ancestors(call.node))
+    conditions = [
+        at for at in inside if isinstance(at, ast.If | ast.IfExp) and not asks_kind(at.test)
     ]
-    anew: dict[str, int] = {}  # the end of the first statement that gives the name to another value
-    for node in names:
-        statement = script.statement(node)
-        if isinstance(node.ctx, ast.Store) and statement not in unpacked:
-            end = script.end(statement)
-            anew[node.id] = min(anew.get(node.id, end), end)
-    for node in names:
-        early = script.end(node) <= anew.get(node.id, script.end(node))
-        if early and isinstance(node.ctx, ast.Load) and script.statement(node) not in unpacked:
-            above = [at for at in script.ancestors(node) if not isinstance(at, ast.Subscript)]
-            copied = isinstance(above[0], ast.Attribute) and above[0].attr in _HARMLESS
-            sized = isinstance(above[0], ast.Call) and last_name(above[0].func) == "len"
-            if not (copied or sized):
-                return node.id
-    return ""
+    for at in conditions:
+        copied = isinstance(at, ast.If) and script.statement(call.node) in at.body
+        if len(conditions) > 1 or not copied or not _is_fixed(script, at.test, loop, loader):
+            reason = f"the loop copies its batches only if {script.code(at.test)}"
+            raise call.refusal(reason, _BY_HAND)
+    return "".join(f' if {script.code(at.test)} else "cpu"' for at in conditions)
 
 
-def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.Assign]]:
-    """The names of the batch and of its parts, and the statements that only unpack it."""
-    batch = loop.target
-    if isinstance(batch, ast.Tuple) and enumerate_of(script, loop, loop.iter):
-        batch = batch.elts[-1]
-    names, unpacked = stored_names(batch), list[ast.Assign]()
-    for statement in (at for at in loop.body if isinstance(at, ast.Assign)):
-        value = statement.value
-        values = value.elts if isinstance(value, ast.Tuple) else [value]
-        if all(_whole(each) in names for each in values):
-            unpacked.append(statement)
-            names |= set().union(*map(stored_names, statement.targets))
-    return names, unpacked
-
-
-def _whole(value: ast.expr) -> str:
-    """The variable that `value` is, or is an element of, "" where it is neither."""
-    while isinstance(value, ast.Subscript):
-        value = value.value
-    return value.id if isinstance(value, ast.Name) else ""
+def _is_fixed(script: Script, test: ast.expr, loop: ast.For, loader: ast.expr) -> bool:
+    """Whether `test` comes out the same throughout the loop and where `loader` stands."""
+    calls = (at for at in ast.walk(test) if isinstance(at, ast.Call))
+    known = all(script.qualified(at.func) == "torch.cuda.is_available" for at in calls)
+    names = [at.id for at in ast.walk(test) if isinstance(at, ast.Name)]
+    early = all(_is_given_before(script, name, loop, loader) for name in names)
+    return known and early and not code_in(test) & given_code(loop.body)
 
 
 def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr) -> bool:
@@ -180,13 +161,18 @@ def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr)
     names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
     if not isinstance(target, ast.Name | ast.Attribute) or not names:
         return False
+    return _is_given_before(script, names[0], loop, loader)
+
+
+def _is_given_before(script: Script, name: str, loop: ast.For, loader: ast.expr) -> bool:
+    """Whether `name` has its value before the loop and where `loader` stands."""
     function = script.function(loop)
     given = [
         node
         for node in ast.walk(script.tree)
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Store)
-        and node.id == names[0]
+        and node.id == name
         and script.function(node) is function
     ]
     in_loop = any(loop in script.ancestors(node) for node in given)

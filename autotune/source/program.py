@@ -116,9 +116,15 @@ def _moved_places(
         script = old[place.path]
         line = script.line_text(place.line)
         offset = script.line_start(place.line) + len(line) - len(line.lstrip())
+        if place.column is not None:
+            offset = script.offset(place.line, place.column)
         after = _moved_offset(script.text, offset, changes[place.path])
         text = new[place.path].text[:after]
-        return replace(place, line=1 + len(_LINE_END.findall(text)))
+        number = 1 + len(_LINE_END.findall(text))
+        if place.column is None:
+            return replace(place, line=number)
+        column = len(text[new[place.path].line_start(number) :].encode())
+        return replace(place, line=number, column=column)
 
     values: dict[str, Place | tuple[Place, ...] | None] = {}
     for field in fields(places):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from autotune.source.program import Program
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, Script, last_name
 
 _RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an object of it
 
@@ -12,6 +12,31 @@ _RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in `node`, itself included."""
     return (at for at in ast.walk(node) if isinstance(at, ast.Call))
+
+
+def argument_code(call: ast.Call, script: Script, function: Function, name: str) -> str:
+    """What `call` of `function`, which `script` defines, gives for its parameter `name`; all of a
+    call that does not tell, "" of one that gives nothing for it, as `model.train()` beside a
+    function `train`.
+    """
+    if any(isinstance(at, ast.Starred) for at in call.args):
+        return ast.unparse(call)
+    for keyword in call.keywords:
+        if keyword.arg in (name, None):
+            return ast.unparse(keyword.value if keyword.arg else call)
+    places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
+    bound = _is_bound(script, function)
+    index = places.index(name) - bound if name in places else len(call.args)
+    if bound and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
+    told = call.args[index] if 0 <= index < len(call.args) else None
+    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
+
+
+def _is_bound(script: Script, function: Function) -> bool:
+    """Whether `function` is a method, given its object or class first."""
+    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
+    return isinstance(next(script.ancestors(function), None), ast.ClassDef) and not static
 
 
 def callers(program: Program, name: str) -> set[str]:

@@ -65,9 +65,7 @@ def rewrite(
             _check_workers(edit, outcomes, places)
             changed = _edited(program, edit)
         except Refusal as refusal:
-            shown = _refusal(original, edit) or refusal
-            status, reason = "refused", shown.reason
-            hand_step = shown.hand_step or by_hand(edit, places, original.main)
+            status, reason, hand_step = "refused", *_shown(original, edit, refusal)
         else:
             same = _texts(changed) == _texts(program)
             status, reason = ("already", "the source says so already")
@@ -99,6 +97,23 @@ def by_hand(edit: Edit, places: Places, main: str) -> str:
     return ""
 
 
+def _shown(original: Program, edit: Edit, refusal: Refusal) -> tuple[str, str]:
+    """The reason and the hand step, in lines of the `original` program, where `edit` meets with
+    `refusal` in the changed one.
+    """
+    try:
+        _edited(original, edit)
+    except Refusal as alone:
+        refusal, hand_step = alone, alone.hand_step
+    else:
+        hand_step = refusal.hand_step if isinstance(refusal, _NoWorkers) else ""
+    return refusal.reason, hand_step or by_hand(edit, original.places, original.main)
+
+
+class _NoWorkers(Refusal):
+    """What needs workers is refused for theirs, with a hand step in lines of the original."""
+
+
 def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome], places: Places) -> None:
     """Refuse what DataLoader takes only with workers where the workers were refused."""
     if isinstance(edit, LoaderArgument) and edit.name in NEEDS_WORKERS:
@@ -107,7 +122,7 @@ def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome], places: Places) 
                 outcome.edit.name == "num_workers"
             )
             if of_workers and outcome.status == "refused":
-                raise Refusal(outcome.reason, f"{by_hand(edit, places, '')}, with the workers")
+                raise _NoWorkers(outcome.reason, f"{by_hand(edit, places, '')}, with the workers")
 
 
 def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
@@ -119,15 +134,6 @@ def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
         except SyntaxError as error:
             broken[path] = f"{error.msg} (line {error.lineno})"
     return Program(scripts=scripts, main=main, places=places, broken=broken)
-
-
-def _refusal(program: Program, edit: Edit) -> Refusal | None:
-    """Why `program` does not take `edit` alone, None where it does."""
-    try:
-        _edited(program, edit)
-    except Refusal as refusal:
-        return refusal
-    return None
 
 
 def _texts(program: Program) -> dict[str, str]:

@@ -12,7 +12,7 @@ from autotune.source.script import Function, is_method, last_name
 # What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
 _BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
-_NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, instead of ending here"
+_NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
 # What is handed gradients while backward makes them.
 _HOOKS = frozenset(
     {
@@ -32,21 +32,28 @@ CLIPS = (
 # fmt: on
 
 
-def with_scaler(program: Program, device_type: str) -> Program:
+def scaler_by_hand(program: Program, device_type: str) -> str:
+    """What a person would write for `with_scaler`."""
+    if any(_may_be_off(script.tree) for script in program.scripts.values()):
+        return _SWITCH_ON
+    return (
+        f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
+        "scaler.scale(loss).backward(); before gradients are clipped scaler.unscale_(optimizer); "
+        "scaler.step(optimizer); scaler.update()"
+    )
+
+
+def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
     """`program` with a `torch.amp.GradScaler` between its backward and its optimizer's step.
 
     Raises:
         Refusal: it has a scaler that does other things, or its step is not beside backward.
     """
-    hand_step = (
-        f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
-        "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
-    )
     backward, step = backward_and_step(program, hand_step)
     scripts = program.scripts.values()
     if is_scaled(backward) and step.node.args:
         if any(_may_be_off(script.tree) for script in scripts):
-            raise backward.refusal("the program switches its own GradScaler off", _SWITCH_ON)
+            raise backward.refusal("the program switches its own GradScaler off", hand_step)
         return program
     if any("GradScaler" in script.text for script in scripts):
         raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
@@ -81,7 +88,7 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
         raise hook.refusal(reason, f"{hand_step}; divide by scaler.get_scale() in this hook")
     if fatal := fatal_check(program, backward, step):
         reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
-        raise refusal(script, fatal.lineno, reason, _NOT_FATAL)
+        raise refusal(script, fatal.lineno, reason, f"{hand_step}; {_NOT_FATAL}")
 
 
 def _hook(program: Program) -> Call | None:

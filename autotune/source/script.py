@@ -113,23 +113,23 @@ class Script:
 
     def start(self, node: ast.expr | ast.stmt) -> int:
         """Offset at which `node` begins."""
-        return self._offset(node.lineno, node.col_offset)
+        return self.offset(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         """Offset just after `node`."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return self._offset(node.end_lineno, node.end_col_offset)
+        return self.offset(node.end_lineno, node.end_col_offset)
 
     def code(self, node: ast.expr | ast.stmt) -> str:
         """The text of `node`, without the parentheses round it."""
         return self.text[self.start(node) : self.end(node)]
 
-    def _offset(self, line: int, column: int) -> int:
-        # The tree counts columns in bytes of UTF-8.
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a column, in bytes of UTF-8 as the tree counts them."""
         text = self.line_text(line)
         if not text.isascii():
-            column = len(text.encode()[:column].decode())
+            column = len(text.encode()[:column].decode(errors="ignore"))
         return self.line_start(line) + column
 
     def first_line(self, statement: ast.stmt) -> int:

@@ -41,7 +41,7 @@ def planner_for(
         costs_of(profile),
         {**space.fixed, **space.own},
         _drawn(space),
-        dict(_expectations(space, profile)),
+        _expectations(space, profile),
         trial_costs=costs_of_trials(space, profile, trial_seconds),
         neighbours=neighbours,
         feeding_ceiling=ceiling.samples_per_second if ceiling else None,

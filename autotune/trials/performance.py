@@ -11,7 +11,7 @@ Laplace's approximation; MacKay, Information Theory, Inference and Learning Algo
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from autotune.knobs.knob import Expectation, Value
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 # What is known of a loop before any trial, as mean and standard deviation. Shares of phases are
 # wrong by 10 %. Workers do not quite add up. A batch that comes from a worker costs its transport,
@@ -89,7 +90,8 @@ class PerformanceModel:
         costs: of the program as it is.
         own: its own settings.
         candidates: whole configurations, a value for each knob.
-        expected: what a knob's value should do to its phase, relative to the program's own value.
+        expected: what a knob's value should do to a phase, or to several, relative to the
+            program's own value.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class PerformanceModel:
         costs: Costs,
         own: Mapping[str, Value],
         candidates: Sequence[Mapping[str, Value]],
-        expected: Mapping[tuple[str, Value], Expectation],
+        expected: Iterable[tuple[tuple[str, Value], Expectation]],
     ) -> None:
         self._costs = costs
         self._own = own
@@ -111,11 +113,11 @@ class PerformanceModel:
         self._masks = [
             (
                 expectation.phase,
-                self._add(f"{name}={value}", expectation.log_mean, expectation.sd),
-                np.array([each.get(name) == value for each in candidates], dtype=np.float64),
+                self._add(f"{setting} {expectation.phase}", expectation.log_mean, expectation.sd),
+                np.array([each.get(setting[0]) == setting[1] for each in candidates], dtype=float),
             )
-            for (name, value), expectation in expected.items()
-            if name not in STRUCTURE
+            for setting, expectation in expected
+            if setting[0] not in STRUCTURE
         ]
 
     def _structure(self) -> None:
@@ -141,24 +143,26 @@ class PerformanceModel:
         return self._unknown[name]
 
     def fit(self, measured: Sequence[Measured]) -> tuple[Array, Array]:
-        """Expected log rate of every candidate, and its standard deviation, given `measured`."""
-        places = [each.place for each in measured]
-        rates = np.array([each.log_rate for each in measured])
-        noise = np.array([each.sd for each in measured]) ** 2
+        """Expected log rate of every candidate, and its standard deviation, given `measured`.
+
+        What was measured several times is the better known for it, but what the model's form gets
+        wrong of it stays the same.
+        """
+        places, rates, noise = _pooled(measured)
         weights = 1 / (noise + MISFIT**2)
         unknown = self._fitted(places, rates, weights)
         means, slopes = self._slopes(unknown)
         covariance = np.linalg.inv(self._curvature(slopes[places], weights))
-        variances = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
-        variances = np.maximum(0.0, variances) + MISFIT**2
-        # What was timed is known itself, beyond what it taught of the others.
-        for place, rate, scatter in zip(places, rates, noise, strict=True):
-            known = variances[place] / (variances[place] + scatter)
-            means[place] += known * (rate - means[place])
-            variances[place] *= 1 - known
+        variances = np.maximum(0.0, np.einsum("ij,jk,ik->i", slopes, covariance, slopes))
+        # Of what was measured beside the model's expectation, this share is no noise.
+        own = MISFIT**2 / (MISFIT**2 + noise)
+        means[places] += own * (rates - means[places])
+        known = own * noise + (1 - own) ** 2 * variances[places]
+        variances += MISFIT**2
+        variances[places] = known
         return means, np.sqrt(variances)
 
-    def _fitted(self, places: Sequence[int], rates: Array, weights: Array) -> Array:
+    def _fitted(self, places: Places, rates: Array, weights: Array) -> Array:
         prior, mean = self._curvature(np.empty((0, len(self._mean))), np.empty(0)), self._mean
         unknown = np.array(mean)
         for _ in range(FITTING_STEPS):
@@ -195,7 +199,7 @@ class PerformanceModel:
         }
         for phase, place, mask in self._masks:
             logs[phase] = logs[phase] + unknown[place] * mask
-        more = np.log(self._threads / float(self._own.get("threads", 1)))
+        more = np.log(self._threads / max(1.0, float(self._own.get("threads", 1))))
         training = (
             costs.compute * np.exp(logs["compute"] - of["threads"] * more)
             + costs.optimizer * np.exp(logs["optimizer"] - of["optimizer threads"] * more)
@@ -240,6 +244,17 @@ def expected_improvement(means: Array, scatters: Array, best: float) -> Array:
     density = np.exp(-(scaled**2) / 2) / math.sqrt(2 * math.pi)
     improvement: Array = scatters * (scaled * below + density)
     return improvement
+
+
+def _pooled(measured: Sequence[Measured]) -> tuple[Places, Array, Array]:
+    """The candidates measured, by place: their mean log rates, and the variances of those."""
+    places = np.array(sorted({each.place for each in measured}), dtype=np.intp)
+    precisions, rates = np.zeros(len(places)), np.zeros(len(places))
+    for each in measured:
+        place = np.searchsorted(places, each.place)
+        precisions[place] += each.sd**-2
+        rates[place] += each.sd**-2 * each.log_rate
+    return places, rates / precisions, 1 / precisions
 
 
 def _column(candidates: Sequence[Mapping[str, Value]], name: str, default: Value) -> Array:

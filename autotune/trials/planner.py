@@ -61,7 +61,7 @@ class Planner:
         costs: of the program as it is.
         own: its value for every knob.
         candidates: what may be tried, each as its difference from `own`.
-        expected: what each value of a knob should do.
+        expected: what each value of a knob should do, to one phase or to several.
         trial_costs: what trying a configuration takes.
         neighbours: more candidates, near one that turned out fast.
         feeding_ceiling: samples/s of the program as it is with batches always at hand, where known.
@@ -73,7 +73,7 @@ class Planner:
         costs: Costs,
         own: Config,
         candidates: Iterable[Config],
-        expected: Mapping[tuple[str, Value], Expectation],
+        expected: Iterable[tuple[tuple[str, Value], Expectation]],
         *,
         trial_costs: TrialCosts | None = None,
         neighbours: Callable[[Config], Iterable[Config]] = lambda _: (),
@@ -82,7 +82,7 @@ class Planner:
     ) -> None:
         self._costs = costs
         self._own = own
-        self._expected = expected
+        self._expected = tuple(expected)
         self._trial_costs = trial_costs or TrialCosts()
         self._neighbours = neighbours
         self._feeding_ceiling = feeding_ceiling
@@ -154,11 +154,15 @@ class Planner:
         return sorted(found, key=lambda each: -each.mean)
 
     def fits(self, trial: Trial) -> bool:
-        """Whether a trial was measured and kept below the memory limit."""
+        """Whether a trial was measured and kept below the memory limit. One whose peak is unknown
+        may not have, unless it is the program as it is, which needs what it needs.
+        """
         if not isinstance(trial.outcome, Measurement):
             return False
         limit, peak = self._memory_limit_bytes, trial.outcome.peak_bytes
-        return limit is None or peak is None or peak <= limit
+        if limit is None or peak is None:
+            return limit is None or not trial.config
+        return peak <= limit
 
     def too_dear(self, trials: Sequence[Trial]) -> dict[str, float]:
         """Knobs of which nothing was tried although it might have been, for the seconds that it

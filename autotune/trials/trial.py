@@ -6,9 +6,9 @@ from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
 
 # Why a search ends: what is left to gain is not worth its time, nothing can gain more, everything
-# was tried, the time for trials or their number is used up, there was nothing to search, or the
-# program as it is trains on nothing that could be compared.
-PATIENCE, CEILING, EXHAUSTED = "patience", "ceiling", "exhausted"
+# was tried, the sampler gives only what was, the time for trials or their number is used up, there
+# was nothing to search, or the program as it is trains on nothing that could be compared.
+PATIENCE, CEILING, EXHAUSTED, REPEATED = "patience", "ceiling", "exhausted", "repeated"
 BUDGET, TRIALS, NOTHING, DIVERGES = "budget", "trials", "nothing", "diverges"
 # Those of them after which the same search again would end at the same place.
 FINAL = frozenset({PATIENCE, CEILING, EXHAUSTED, NOTHING})

@@ -8,6 +8,8 @@ from autotune.measurement.ratios import Ratio
 from autotune.verdict.clear import ROUGH, WORTH_MORE_TIME
 from autotune.verdict.parity import Parity
 
+FAR_APART = 1.0  # of the loss: who is that far away does not train what was meant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
@@ -59,10 +61,16 @@ class Verdict:
     def trains_otherwise(self) -> bool:
         """Whether there is a gain that is not handed back, since it is another training."""
         faster = self.speedup is not None and self.speedup.low > 1
-        parity = self.parity
-        other = parity is not None and parity.same_training is False
-        compared = parity is not None and parity.max_relative_loss_difference is not None
-        return self.outcome == "no_gain" and faster and other and compared
+        other = self.parity is not None and self.parity.same_training is False
+        return self.outcome == "no_gain" and faster and other
+
+    @property
+    def may_be_allowed(self) -> bool:
+        """Whether it trains otherwise, and anyone could want that: a loss that is no number is
+        refused anyway.
+        """
+        apart = self.parity.max_relative_loss_difference if self.parity else None
+        return self.trains_otherwise and apart is not None and apart <= FAR_APART
 
     @property
     def is_rough(self) -> bool:

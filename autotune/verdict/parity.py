@@ -160,8 +160,8 @@ def _kept(
     """`semantics`; where the losses of a program are others in each run, none after those is the
     same.
     """
-    step = _first_difference(first, second) or 0
-    other = any(_first_difference(first[:step], control) is not None for control in controls)
+    step = first_difference(first, second) or 0
+    other = any(first_difference(first[:step], control) is not None for control in controls)
     return Semantics.EQUIVALENT if other and semantics is Semantics.IDENTICAL else semantics
 
 
@@ -174,7 +174,7 @@ def _why_untold(
 ) -> str:
     """Why it cannot be told that it is another training, by what else the controls say; or ""."""
     if reason.startswith(_STEP):
-        step = _first_difference(first, second) or 0
+        step = first_difference(first, second) or 0
         return "" if any(len(control) >= step for control in controls) else _UNSEEN
     if not reason.startswith(_PART) or _scatter_ratio(first, second) is not None:
         return ""
@@ -200,7 +200,7 @@ def _judge(
     largest: float,
     band: float,
 ) -> tuple[bool, str]:
-    if semantics is Semantics.IDENTICAL and (step := _first_difference(first, second)) is not None:
+    if semantics is Semantics.IDENTICAL and (step := first_difference(first, second)) is not None:
         return (
             False,
             f"{_STEP}{step} has another loss, where the settings promise the same numbers.",
@@ -216,7 +216,7 @@ def _judge(
     return True, ""
 
 
-def _first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
+def first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
     """The first of the first steps, counted from 1, whose losses are not the same number; of those
     that both have.
     """

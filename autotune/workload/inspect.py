@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset
 
 from autotune.workload.blocks import from_an_end, repeated_blocks
 from autotune.workload.recomputing import is_checkpointed
@@ -109,7 +109,17 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
         changing=getattr(loader, CHANGING, False),
         epochs=getattr(loader, TOLD, (0, None))[0],
         reseeded=seeds_alike(loader.worker_init_fn),
+        reads_at_once=_reads_at_once(loader),
     )
+
+
+def _reads_at_once(loader: "DataLoader[Any]") -> bool:
+    """Whether what a worker reads in one call may be a batch: a stream is mostly read in chunks."""
+    dataset = loader.dataset
+    while isinstance(dataset, Subset):  # has the method, and asks its dataset for it
+        dataset = dataset.dataset
+    of_samples = loader.batch_sampler is not None and not isinstance(dataset, IterableDataset)
+    return not of_samples or hasattr(type(dataset), "__getitems__")
 
 
 def plain_state(dataset: object) -> list[tuple[str, object]]:

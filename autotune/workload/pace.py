@@ -76,7 +76,7 @@ class Pace:
         self._losses: list[torch.Tensor | float] = []
         self._loss: torch.Tensor | float | None = None
         self._overflows: list[tuple[torch.Tensor, ...]] = []
-        self._processor = Processor()
+        self._processor = Processor(torch.get_num_threads)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
         self.wants_loss = True

@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from types import FrameType
 
@@ -43,10 +44,14 @@ def _constructs(frame: FrameType, built: object) -> bool:
 def calling_place(*, building: object = None) -> Place | None:
     """The innermost line on the stack that belongs neither to torch nor to autotune.
 
-    With `building`, an object under construction, its classes' own lines are passed over as well.
+    With `building`, an object under construction, its classes' own lines are passed over as well,
+    and the column of the call that builds it is told too.
     """
     frame = _caller(building)
-    return _place(frame) if frame else None
+    if frame is None or building is None:
+        return _place(frame) if frame else None
+    first, _, column, _ = _positions(frame)
+    return replace(_place(frame), column=column if first == frame.f_lineno else None)
 
 
 def calling_expression() -> tuple[Place, str] | None:
@@ -88,11 +93,16 @@ def _place(frame: FrameType) -> Place:
     )
 
 
+def _positions(frame: FrameType) -> tuple[int | None, int | None, int | None, int | None]:
+    """First and last line, and first and last column, of what `frame` is at."""
+    everywhere = frame.f_code.co_positions()
+    return next(islice(everywhere, frame.f_lasti // 2, None), (None, None, None, None))
+
+
 def _callee(frame: FrameType) -> str:
     """What the call on which `frame` waits is a call of; "" where its source does not show it."""
     code = frame.f_code
-    now = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
-    first, last, begin, end = now
+    first, last, begin, end = _positions(frame)
     if first is None or last is None or begin is None or end is None:
         return ""
     lines = [linecache.getline(code.co_filename, line).encode() for line in range(first, last + 1)]

@@ -4,6 +4,7 @@ it.
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,14 +19,19 @@ class Spent(TypedDict):
     delayed_seconds: float
     stolen_seconds: float
     others_seconds: float | None
+    threads: int
 
 
 class Processor:
     """Processor time spent and waited for since it was last asked, by this process and those that
     it has started: workers of any loader, living or gone.
+
+    Args:
+        threads: says how many of them compute.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Callable[[], int]) -> None:
+        self._threads = threads
         self._own, self._children = time.process_time(), _children_seconds()
         self._delayed = _delayed_seconds()
         self._busy, self._stolen = _busy_and_stolen_seconds()
@@ -43,6 +49,7 @@ class Processor:
             "worker_cpu_seconds": of_workers,
             "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
             "others_seconds": max(0.0, of_all - of_run) if busy else None,
+            "threads": self._threads(),
         }
         self._own, self._delayed, self._children = own, delayed, children
         self._busy, self._stolen = busy, stolen

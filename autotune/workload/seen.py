@@ -48,6 +48,7 @@ class SeenLoader:
     changing: bool = False  # numbers or texts in its dataset changed from one epoch to the next
     epochs: int = 0  # of it that were begun, as far as that was looked at
     reseeded: bool = False  # its workers are seeded alike in every epoch, by its worker_init_fn
+    reads_at_once: bool = False  # its dataset gives batches, or more, in one call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ def test_nothing_is_a_ratio_to_what_a_machine_that_stood_still_gave(
 
 def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.StringIO) -> None:
     doubt = Doubt(name="unstable", evidence="Its windows ran at 9 to 20.", advice="Stop others.")
-    cold = Doubt(name="cold cache", evidence="It sped up.", advice="Measure again.")
+    cold = Doubt(name="sped up", evidence="It sped up.", advice="Measure again.")
     with Progress(Console(shown)) as progress:
         for number, doubts in ((1, (doubt,)), (2, (doubt, cold))):
             doubted = builders.measurement(100.0, doubts=doubts)
@@ -86,7 +86,7 @@ def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.Strin
     lines = shown.getvalue().splitlines()
     assert lines[3:] == [
         "(unstable) Its windows ran at 9 to 20. Stop others.",
-        "(cold cache) It sped up. Measure again.",
+        "(sped up) It sped up. Measure again.",
     ]
 
 
@@ -116,6 +116,18 @@ def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) 
     assert said == (
         "precision bf16, compile cannot be written into the source (there are two): only "
         "`autotune run` can give it."
+    )
+
+
+def test_a_budget_too_small_for_its_starts_is_said_before_the_trials(shown: io.StringIO) -> None:
+    progress = Progress(Console(shown), budget_seconds=90)
+
+    progress.overtime(25.0, 215.0)
+
+    said = " ".join(shown.getvalue().split())
+    assert said == (
+        "Each start of the program takes 25 s: with the fewest trials that say anything this "
+        "takes about 3.6 min, more than its budget of 90 s."
     )
 
 

@@ -1,15 +1,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autotune import flow
 from autotune.errors import UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
-from autotune.result import Cost
+from autotune.outputs.room import TakenError
+from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from tests import builders
@@ -30,6 +33,19 @@ def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) ->
     said = "its GradScaler left out 3 steps (overflow)"
     assert said in " ".join(run("search", "photos.py").stdout.split())
     assert said in render(made_up.result)
+
+
+@pytest.mark.parametrize(("band", "reserved"), [(0.05, False), (0.6, True)])
+def test_losses_that_scatter_much_are_called_the_same_with_a_reservation(
+    run: Run, made_up: MadeUpFlow, band: float, reserved: bool
+) -> None:
+    verdict = builders.verdict(parity=builders.parity(band=band))
+    made_up.result = builders.search_result(verdict=verdict)
+    said = ", as far as losses with so much noise can tell"
+    assert (f"the same{said}: over" in " ".join(run("search", "photos.py").stdout.split())) is (
+        reserved
+    )
+    assert (f"Yes{said}. Over" in render(made_up.result)) is reserved
 
 
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
@@ -109,6 +125,24 @@ def test_more_time_is_not_asked_for_where_time_was_left(run: Run, made_up: MadeU
 
     assert lines[-2].startswith("Next: time it again on a quieter machine, a gain of up to 1.20×")
     assert lines[-1] == "  autotune search photos.py --budget 60s -- --epochs 3"
+
+
+def test_what_an_interrupted_search_took_is_no_time_of_this_one(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    cost = Cost(
+        seconds=120.0, trials=3, break_even_steps=None, earlier_trials=2, earlier_seconds=100.0
+    )
+    made_up.result = builders.no_gain_result(verdict=verdict, cost=cost)
+
+    said = run("search", "photos.py").stdout
+    lines = said.splitlines()
+
+    assert "2 min for 3 trials, 2 of them made before" in said
+    assert lines[-2].startswith("Next: time it again on a quieter machine")
 
 
 def test_a_gain_that_may_be_chance_is_not_called_nothing(run: Run, made_up: MadeUpFlow) -> None:
@@ -337,13 +371,32 @@ def test_a_kept_answer_says_how_old_it_is(run: Run, made_up: MadeUpFlow) -> None
 
 
 def test_what_is_said_of_the_search_reaches_it(run: Run, made_up: MadeUpFlow) -> None:
-    flags = ("--sampler", "tpe", "--patience", "20s", "--memory-limit", "8G", "--fresh")
+    flags = ("--sampler", "tpe", "--patience", "20s", "--memory-limit", "8G", "--fresh", "--energy")
 
     assert run("search", "photos.py", *flags).exit_code == 0
 
     options = made_up.options
     assert (options.sampler, options.patience_seconds) == ("tpe", 20.0)
-    assert (options.memory_limit_bytes, options.fresh) == (8 << 30, True)
+    assert (options.memory_limit_bytes, options.fresh, options.energy) == (8 << 30, True, True)
+
+
+def test_what_takes_the_least_energy_is_named_with_the_command_that_has_it(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    facts = builders.search_facts(energy=True)
+    made_up.result = builders.search_result(trials=builders.energies(), search=facts)
+
+    shown = run("search", "photos.py", "--energy").stdout
+
+    said = (
+        "Least energy  trial 5 (num_workers 4, threads 1, persistent_workers on): 1.20 J a sample"
+    )
+    assert said in shown
+    assert shown.splitlines()[-1] == "  autotune run autotune-out/photos --trial 5"
+
+    made_up.result = builders.search_result(search=facts)
+    shown = run("search", "photos.py", "--energy").stdout
+    assert "Least energy  not known of any trial" in shown and "--trial" not in shown
 
 
 @pytest.mark.parametrize(
@@ -361,3 +414,27 @@ def test_what_a_search_cannot_take_is_refused(
 
     assert answer.exit_code == 2
     assert said in answer.stderr
+
+
+@pytest.mark.parametrize("storage", ["postgresql://db/tuning", "common.journal"])
+def test_searches_that_share_a_study_write_beside_one_another(
+    run: Run, made_up: MadeUpFlow, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    outs: list[Path | None] = []
+
+    def search(*words: Any, options: flow.Options, **others: Any) -> Result:
+        outs.append(options.out)
+        if options.out in (Path("autotune-out/train"), Path("autotune-out/train-2")):
+            raise TakenError(f"Process 7 is writing into {options.out} at this moment.")
+        return made_up.run(*words, options=options, **others)
+
+    monkeypatch.setattr(flow, "search", search)
+    shown = " ".join(run("search", "train.py", "--storage", storage).stdout.split())
+    assert [each.name for each in outs if each] == ["train", "train-2", "train-3"]
+    assert "autotune-out/train-2 at this moment. This search writes into autotune-out/train-3." in (
+        shown
+    )
+    assert "Written to autotune-out/train-3/" in shown
+    for flags in (("--out", "autotune-out/train", "--storage", storage), ()):
+        answer = run("search", "train.py", *flags)
+        assert (answer.exit_code, "at this moment" in answer.stderr) == (2, True)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -120,3 +121,13 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     assert session.lines()[-2].endswith("Interrupted; the same command goes on where it stopped.")
     assert CURSOR_BACK in session.shown
     assert "Traceback" not in session.shown
+
+
+def test_a_search_whose_terminal_is_gone_lets_go_of_what_it_has(tmp_path: Path) -> None:
+    with searching(tmp_path, 80, "--", "--for-ever") as session:
+        session.read_until("trial 10")
+        session.process.send_signal(signal.SIGHUP)
+        code = session.read_to_the_end()
+
+    assert code == 128 + signal.SIGHUP
+    assert CURSOR_BACK in session.shown

@@ -52,6 +52,7 @@ BRIEFLY = """\
 from autotune.cli import main
 from autotune.flow import context, profiling
 profiling.PROFILE_SECONDS, context.WARM_SECONDS = (1.0, 1.0), (0.5, 0.5)
+profiling.PROFILE_OF_LARGE = 0.0
 main()
 """
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from autotune.flow import Options
-from autotune.flow.answered import kept_answer, trials_key
-from autotune.flow.sameness import search_key, study_key
+from autotune.flow.answered import kept_answer
+from autotune.flow.sameness import search_key
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import RunEnded
@@ -87,18 +87,8 @@ def test_a_smaller_budget_has_its_answer_too_and_a_larger_one_searches_on(kept: 
     assert answer(kept, budget_seconds=300.0) is None
 
 
-def test_a_fresh_search_is_not_answered_and_begins_with_no_trials(kept: Kept) -> None:
+def test_a_fresh_search_is_not_answered(kept: Kept) -> None:
     assert answer(kept, fresh=True) is None
-    again, fresh = kept.context(), kept.context(fresh=True)
-    assert trials_key(again) == study_key(again)
-    assert trials_key(fresh) not in ("", study_key(fresh))
-    assert trials_key(fresh) == trials_key(kept.context(fresh=True))  # interrupted, it goes on
-
-
-def test_a_fresh_search_after_one_that_was_cut_off_goes_on(kept: Kept) -> None:
-    kept.write(why=BUDGET)
-    fresh = kept.context(fresh=True)
-    assert trials_key(fresh) == study_key(fresh)
 
 
 def test_where_a_gain_is_not_excluded_the_same_command_measures_again(kept: Kept) -> None:

@@ -1,6 +1,7 @@
 """Losses that part are held against how far chance alone takes the training."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from autotune.flow import judging
 from autotune.flow.context import Options
+from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
@@ -17,11 +19,12 @@ from autotune.measurement.ratios import Ratio
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
-from autotune.trials.trial import Trial
+from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
 from autotune.verdict import Delivered
 from autotune.verdict.parity import NUDGE
 from autotune.workload.window import AS_IS, Window
 from tests import builders
+from tests.trials.test_study import SPACE
 
 
 def window(*losses: float) -> Window:
@@ -29,10 +32,13 @@ def window(*losses: float) -> Window:
 
 
 def controls(
-    *windows: Window, end: Window | None = None, config: Config | None = None
+    *windows: Window,
+    end: Window | None = None,
+    config: Config | None = None,
+    own: Sequence[float] = (3.0, 2.0, 1.0),
 ) -> list[list[float]]:
-    """Losses of controls that each run for these windows and then end; the streams that they read
-    from are appended.
+    """Losses of controls that each run for these windows and then end, held against the `own` of
+    the program; the streams that they read from are appended.
     """
     streams: list[float] = []
 
@@ -44,7 +50,7 @@ def controls(
     context: Any = SimpleNamespace(
         listener=Listener(), bench=SimpleNamespace(start=start), seconds=Options().seconds
     )
-    found = judging._controls(context, config or {"threads": 1}, 3, nudge=NUDGE)
+    found = judging._controls(context, config or {"threads": 1}, own, nudge=NUDGE)
     return [*found, streams]
 
 
@@ -76,6 +82,11 @@ def test_where_other_workers_read_several_controls_read_with_other_random_number
     assert found == [[3.0, 2.0, 1.0]] * 3 + [[1, 2, 3]]
 
 
+def test_a_program_that_has_other_losses_in_each_run_has_several_controls() -> None:
+    found = controls(window(3.0), window(2.0), window(1.0), own=(1.0, 0.2, 0.1))
+    assert found == [[3.0, 2.0, 1.0]] * 3 + [[0, 0, 0]]
+
+
 def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -92,7 +103,7 @@ def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
         bench=SimpleNamespace(start=lambda **_: run),
         seconds=Options(budget_seconds=300.0).seconds,
     )
-    assert judging._controls(context, {"threads": 1}, 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
+    assert judging._controls(context, {"threads": 1}, [1.0] * 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
@@ -172,3 +183,40 @@ def test_a_program_that_ends_before_its_speed_is_known_has_no_answer(ended_early
     )
     reason = judging._why_unknown(profiled, [measured])
     assert reason.startswith("The program ends before its speed can be told") is ended_early
+
+
+@pytest.mark.parametrize(
+    ("why", "tried", "outcome", "words"),
+    [
+        (PATIENCE, False, "no_gain", "No setting promises enough for a trial."),
+        (BUDGET, False, "failed", "No setting was tried. It ended."),
+        (REPEATED, False, "failed", "No setting was tried. It ended."),
+        (EXHAUSTED, True, "no_gain", "No setting came out faster than the program as it is."),
+    ],
+)
+def test_where_no_setting_was_tried_none_is_said_to_be_no_faster(
+    why: str, tried: bool, outcome: str, words: str
+) -> None:
+    as_it_is = builders.trial(0, {}, 100.0)
+    trials = (as_it_is, *[builders.trial(1, {"threads": 1}, 90.0)] * tried)
+    found = Found(trials=trials, best=as_it_is, ending=Ending(why=why, reason="It ended."))
+    machine = builders.machine()
+    context: Any = SimpleNamespace(
+        deadline=time.monotonic() + 60.0, machine=machine, options=Options()
+    )
+    verdict, _ = judging.judge(context, builders.profile(), SPACE, found)
+    assert (verdict.outcome, verdict.reason) == (outcome, words)
+
+
+def test_where_no_setting_could_be_held_to_the_memory_limit_that_is_said() -> None:
+    of_unknown_size = builders.measurement(200.0, peak_bytes=None)
+    trials = [
+        builders.trial(0, {}, 100.0),
+        builders.trial(1, {"num_workers": 2}, of_unknown_size),
+        builders.trial(2, {"num_workers": 4}, Failure(kind="busy", reason="other work")),
+    ]
+    reason = judging._why_unknown(builders.profile(), trials, limited=True)
+    assert reason.startswith("Of 2 settings tried none could be held to the memory limit")
+    trials.append(builders.trial(3, {"threads": 1}, 90.0))
+    assert not judging._why_unknown(builders.profile(), trials, limited=True)
+    assert not judging._why_unknown(builders.profile(), trials[:2])

@@ -1,11 +1,12 @@
 """Where the best is another training, the next best without what makes it so is judged."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from autotune.flow import judging
+from autotune.flow import Options, judging
 from autotune.flow.next_best import next_best
 from autotune.flow.trying import Found
 from autotune.measurement.ratios import Ratio
@@ -19,6 +20,25 @@ SHORT = builders.trial(2, {"precision": "bf16"}, 200.0)
 THREADS = builders.trial(3, {"threads": 1, "optimizer": "fused"}, 150.0)
 SLOWER = builders.trial(4, {"threads": 1}, 90.0)
 OPTIMIZER = builders.trial(5, {"optimizer": "fused"}, 90.0)
+
+SPACE = replace(
+    builders.space(),
+    choices={
+        "precision": ("fp32", "bf16"),
+        "optimizer": ("forloop", "fused"),
+        "threads": (1, 2),
+    },
+)
+
+
+def found(*trials: Trial, ranked: tuple[Trial, ...] | None = None) -> Found:
+    return Found(
+        trials=trials,
+        best=BEST,
+        ending=Ending(why=NOTHING, reason=""),
+        ranked=trials if ranked is None else ranked,
+    )
+
 
 GAIN = Ratio(estimate=2.0, low=1.9, high=2.1)
 OTHERWISE = builders.verdict(
@@ -39,8 +59,16 @@ OTHERWISE = builders.verdict(
 def test_the_next_best_lacks_what_is_likeliest_to_part_the_losses(
     best: Trial, trials: tuple[Trial, ...], config: Any
 ) -> None:
-    found = next_best(best, trials, builders.seen())
-    assert (found.config if found else None) == config
+    other = next_best(best, found(*trials), SPACE, builders.seen())
+    assert (other.config if other else None) == config
+
+
+def test_what_this_search_may_not_hand_back_is_no_next_best() -> None:
+    too_large = found(AS_IT_IS, BEST, THREADS, ranked=(BEST, AS_IT_IS))
+    assert next_best(BEST, too_large, SPACE, builders.seen()) == builders.trial(
+        1, {"optimizer": "fused"}, 250.0
+    )
+    assert next_best(BEST, too_large, replace(SPACE, choices={}), builders.seen()) is None
 
 
 @pytest.mark.parametrize(
@@ -58,16 +86,9 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
 
     monkeypatch.setattr(judging, "_judged", judged)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
-    context: Any = SimpleNamespace(
-        deadline=left_seconds, options=SimpleNamespace(budget_seconds=300.0)
-    )
-    found = Found(
-        trials=(AS_IT_IS, BEST, THREADS),
-        own_trials=3,
-        best=BEST,
-        ending=Ending(why=NOTHING, reason=""),
-    )
-    verdict, source = judging.judge(context, builders.profile(), builders.space(), found)
+    context: Any = SimpleNamespace(deadline=left_seconds, options=Options(budget_seconds=300.0))
+    tried = found(AS_IT_IS, BEST, THREADS)
+    verdict, source = judging.judge(context, builders.profile(), SPACE, tried)
     assert verdict.config == config
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""

@@ -141,6 +141,7 @@ class Loops:
         """How many loops come before the one that is measured."""
         monkeypatch.setattr(profiling, "ablate", self.ablate)
         context: Any = SimpleNamespace(
+            options=Options(),
             bench=self.bench,
             listener=Listener(),
             machine=builders.machine(),

@@ -10,12 +10,12 @@ import pytest
 from autotune.flow import Options, rematch
 from autotune.flow.rematch import settle
 from autotune.listener import Listener
-from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Failure
 from autotune.measurement.turns import Turns
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import Trial
 from tests import builders
+from tests.flow.device import Device
 
 
 def ranked(*means: float) -> list[Ranked]:
@@ -46,7 +46,7 @@ def settled(
         deadline=time.monotonic() + seconds_left,
         listener=Listener(),
         machine=builders.machine(),
-        device=DeviceLock("cpu", needed=False, waiting=lambda: None),
+        device=Device(),
         bench=None,
         warm_seconds=1.0,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import Options
-from autotune.flow.sameness import search_key, study_key
+from autotune.flow.sameness import program_key, search_key, study_key
 from autotune.workload.target import load_target
 from tests import builders
 
@@ -38,23 +38,23 @@ def context(*arguments: str, **options: Any) -> Any:
 
 
 def test_the_same_program_has_the_same_key_and_its_name(project: Path) -> None:
-    assert study_key(context()) == study_key(context(budget_seconds=9.0))
-    assert study_key(context()).startswith("train-")
+    assert program_key(context()) == program_key(context(budget_seconds=9.0))
+    assert program_key(context()).startswith("train-")
 
 
 @pytest.mark.parametrize("name", ["train.py", "model.py", "parts/layers.py", "parts/__init__.py"])
 def test_a_change_in_whatever_the_program_imports_makes_another(project: Path, name: str) -> None:
-    before = study_key(context())
+    before = program_key(context())
     with (project / name).open("a") as file:
         file.write("# changed\n")
-    assert study_key(context()) != before
+    assert program_key(context()) != before
 
 
 def test_a_change_in_the_settings_that_an_argument_names_makes_another(project: Path) -> None:
-    before = study_key(context()), study_key(context("settings.toml"))
+    before = program_key(context()), program_key(context("settings.toml"))
     (project / "settings.toml").write_text("lr = 0.2\n")
-    assert study_key(context()) != before[0]
-    assert study_key(context("settings.toml")) != before[1]
+    assert program_key(context()) != before[0]
+    assert program_key(context("settings.toml")) != before[1]
 
 
 def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
@@ -62,13 +62,13 @@ def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
 ) -> None:
     named = ("settings.toml", "config.py", "notes.txt", "missing.json")
     (project / "model.py").write_text(f"NAMED = {named}\n")
-    before = study_key(context("--lr", "1"))
+    before = program_key(context("--lr", "1"))
     (project / "notes.txt").write_text("changed\n")
-    assert study_key(context("--lr", "1")) == before
+    assert program_key(context("--lr", "1")) == before
     (project / "settings.toml").write_text("lr = 0.2\n")
-    after = study_key(context("--lr", "1"))
+    after = program_key(context("--lr", "1"))
     (project / "config.py").write_text("lr = 0.2\n")
-    assert len({before, after, study_key(context("--lr", "1"))}) == 3
+    assert len({before, after, program_key(context("--lr", "1"))}) == 3
 
 
 def test_variables_count_that_are_not_of_the_shell_or_a_job(
@@ -77,22 +77,22 @@ def test_variables_count_that_are_not_of_the_shell_or_a_job(
     (project / "model.py").write_text(r"NAMED = '_', 'SLURM_JOB_ID', 'RATE', '\ud800'" + "\n")
     keys = []
     for name in ("SLURM_JOB_ID", "_", "RATE"):
-        keys.append(study_key(context()))
+        keys.append(program_key(context()))
         monkeypatch.setenv(name, "another")
-    keys.append(study_key(context()))
+    keys.append(program_key(context()))
     assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
 def test_other_arguments_and_another_machine_make_another(project: Path) -> None:
     other = context()
     other.machine = replace(other.machine, cores=3)
-    assert len({study_key(context()), study_key(context("--lr", "1")), study_key(other)}) == 3
+    assert len({program_key(context()), program_key(context("--lr", "1")), program_key(other)}) == 3
 
 
 def test_a_file_that_is_not_imported_makes_no_difference(project: Path) -> None:
-    before = study_key(context())
+    before = program_key(context())
     (project / "notes.py").write_text("changed = True\n")
-    assert study_key(context()) == before
+    assert program_key(context()) == before
 
 
 def test_the_answer_hangs_on_the_data_and_on_what_was_asked_for(project: Path) -> None:
@@ -106,9 +106,10 @@ def test_the_answer_hangs_on_the_data_and_on_what_was_asked_for(project: Path) -
         search_key(context(knobs={"num_workers": (0, 2)}), seen),
         search_key(context(memory_limit_bytes=1), seen),
         search_key(context(sampler="tpe"), seen),
+        search_key(context(energy=True), seen),
     }
-    assert len(keys) == 6
-    assert all(key.startswith(study_key(context())) for key in keys)
+    assert len(keys) == 7
+    assert all(key.startswith(program_key(context())) for key in keys)
 
 
 def test_a_variable_of_the_environment_that_the_program_names_makes_another(
@@ -119,9 +120,9 @@ def test_a_variable_of_the_environment_that_the_program_names_makes_another(
     keys = []
     for width in ("64", "2048"):
         monkeypatch.setenv("WIDTH", width)
-        keys.append(study_key(context()))
+        keys.append(program_key(context()))
     monkeypatch.setenv("SOMETHING_ELSE", "1")
-    assert keys[0] != keys[1] == study_key(context())
+    assert keys[0] != keys[1] == program_key(context())
 
 
 def test_a_change_in_a_package_that_is_worked_on_elsewhere_makes_another(
@@ -134,9 +135,9 @@ def test_a_change_in_a_package_that_is_worked_on_elsewhere_makes_another(
     monkeypatch.syspath_prepend(elsewhere)
     with (project / "train.py").open("a") as file:
         file.write("from ownnets.wide import WIDTH\n")
-    before = study_key(context())
+    before = program_key(context())
     (elsewhere / "ownnets" / "wide.py").write_text("WIDTH = 80\n")
-    assert study_key(context()) != before
+    assert program_key(context()) != before
 
 
 def test_another_model_makes_another_answer(project: Path) -> None:
@@ -150,12 +151,12 @@ def test_another_version_of_a_library_that_the_program_imports_makes_another(
 ) -> None:
     with (project / "model.py").open("a") as file:
         file.write("import numpy as np\n")
-    before, version = study_key(context()), metadata.version
+    before, version = program_key(context()), metadata.version
     for library, changes in (("rich", False), ("numpy", True)):
         monkeypatch.setattr(
             metadata, "version", lambda name, other=library: "9" if name == other else version(name)
         )
-        assert (study_key(context()) != before) is changes
+        assert (program_key(context()) != before) is changes
 
 
 @pytest.mark.parametrize("versioned", [True, False], ids=["in a repository", "in none"])
@@ -168,6 +169,37 @@ def test_a_module_beside_the_program_s_folder_counts(project: Path, versioned: b
     )
     target = load_target(project / "scripts" / "train.py", ())
     given = SimpleNamespace(target=target, machine=builders.machine(), options=Options())
-    key = study_key(given)  # type: ignore[arg-type]
+    key = program_key(given)  # type: ignore[arg-type]
     (project / "parts" / "layers.py").write_text("SIZE = 16\n")
-    assert study_key(given) != key  # type: ignore[arg-type]
+    assert program_key(given) != key  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", "LD_PRELOAD"])
+def test_a_variable_that_torch_and_its_libraries_read_makes_another(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    keys = []
+    for value in ("", "1"):
+        monkeypatch.setenv(name, value)
+        keys.append((study_key(context(), builders.seen()), search_key(context(), builders.seen())))
+    assert keys[0][0] != keys[1][0] and keys[0][1] != keys[1][1]
+
+
+def test_trials_go_on_only_on_the_same_data_with_the_same_own_settings(project: Path) -> None:
+    seen = builders.seen()
+    assert seen.loader is not None
+    keys = {
+        study_key(context(), each)
+        for each in (
+            seen,
+            replace(seen, loader=replace(seen.loader, dataset_length=7)),
+            replace(seen, batch=("float32[1]",)),
+            replace(seen, threads=1 + seen.threads),
+            replace(seen, set_to_none=not seen.set_to_none),
+            replace(seen, passed_loops=1),
+        )
+    }
+    assert len(keys) == 6
+    assert all(key.startswith(program_key(context())) for key in keys)
+    wishes = context(knobs={"num_workers": (0, 2)}, memory_limit_bytes=1)
+    assert study_key(wishes, seen) == study_key(context(), seen)

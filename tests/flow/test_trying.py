@@ -1,6 +1,7 @@
 """What takes turns with the program as it is, after the trials."""
 
 import math
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -8,14 +9,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from autotune.flow import trying
+from autotune.flow import Options, trying
 from autotune.flow.trying import Found, _to_judge, diverges
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
-from autotune.trials.trial import NOTHING, Ending
+from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending
 from tests import builders
+from tests.flow.device import Device
+from tests.trials.test_study import SPACE
 
 AS_IT_IS = builders.trial(0, {}, 100.0)
 NEAR = builders.trial(1, {"threads": 1}, 90.0)
@@ -62,7 +65,7 @@ def test_what_compiling_costs_at_each_start_is_known() -> None:
     ending = Ending(why=NOTHING, reason="")
 
     for best, seconds in ((compiled, 20.0), (usual, 0.0)):
-        found = Found(trials=(usual, compiled), own_trials=2, best=best, ending=ending)
+        found = Found(trials=(usual, compiled), best=best, ending=ending)
         assert found.start_seconds(best.config) == seconds
         assert found.start_seconds({"threads": 1}) == seconds  # that was not tried
 
@@ -95,6 +98,29 @@ def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
 
 
 @pytest.mark.parametrize(
+    ("limit", "config", "known"),
+    [(1000, {"threads": 1}, False), (None, {"threads": 1}, True), (1000, {}, True)],
+    ids=["a limit", "no limit", "as it is"],
+)
+def test_under_a_limit_it_is_said_of_what_the_memory_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, config: dict[str, Any], known: bool
+) -> None:
+    measured = replace(AS_IT_IS.outcome, peak_bytes=None)
+    monkeypatch.setattr(trying, "_measure", lambda *_: measured)
+    study: Any = Mock(trials=[], ranked=(), best=None)
+    study.ask.return_value = (1, config)
+    context: Any = SimpleNamespace(
+        trials_deadline=math.inf,
+        deadline=math.inf,
+        listener=Mock(spec=Listener),
+        options=SimpleNamespace(trials=None, memory_limit_bytes=limit),
+    )
+    trying._try_next(context, builders.profile(), builders.space(), measured, study)
+    (told,), _ = study.tell.call_args
+    assert ("peak memory unknown" not in [doubt.name for doubt in told.outcome.doubts]) is known
+
+
+@pytest.mark.parametrize(
     ("losses", "wrong"),
     [((math.nan,) * 5 + (1.0,), True), ((math.inf, 2.0, 1.0), False), ((), False)],
     ids=["most", "a scaler's first steps", "none"],
@@ -110,3 +136,81 @@ def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
     assert not trying._are_enough([AS_IT_IS, *crashed])
     assert trying._are_enough([AS_IT_IS, *crashed, FAR])
     assert not trying._are_enough([AS_IT_IS, FAR])
+
+
+@pytest.mark.parametrize(
+    ("startup_seconds", "budget_seconds", "said"),
+    [(25.0, 90.0, 30 + 5 * (25 + 3.6 + 1)), (25.0, 300.0, None), (0.5, 20.0, None)],
+    ids=["slow starts", "time enough", "a small budget"],
+)
+def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
+    startup_seconds: float, budget_seconds: float, said: float | None
+) -> None:
+    context: Any = SimpleNamespace(
+        spent_seconds=30.0,
+        warm_seconds=3.6,
+        options=SimpleNamespace(budget_seconds=budget_seconds),
+    )
+
+    found = trying.overtime(context, builders.profile(startup_seconds=startup_seconds))
+
+    assert found == (said if said is None else pytest.approx(said))
+
+
+class Shared:
+    """A study that others try too: what is awaited, what was tried, and the ending, by turns."""
+
+    def __init__(self, *after: Any) -> None:
+        self.trials: list[Any] = []
+        self.best = self.ending = None
+        self.too_dear = self.awaited = ""
+        self._asked = iter(after)
+        self.waited_seconds: list[float] = []
+
+    def ask(self, seconds_left: float) -> None:
+        self.awaited, self.trials, self.ending = next(self._asked)
+
+    def await_others(self, seconds: float) -> None:
+        if self.awaited:
+            self.waited_seconds.append(seconds)
+
+
+FIRST, OTHERS = "another search's first trial", "1 trial of other searches"
+
+
+def tried(study: Shared, device: Device, *, seconds: float = 60.0) -> tuple[Ending, list[str]]:
+    listener = Mock(spec=Listener)
+    now = time.monotonic()
+    context: Any = SimpleNamespace(
+        options=Options(),
+        listener=listener,
+        device=device,
+        deadline=now + 2 * seconds,
+        trials_deadline=now + seconds,
+    )
+    baseline = replace(AS_IT_IS.outcome, losses=())
+    ending = trying._try_all(context, builders.profile(), SPACE, baseline, study)  # type: ignore[arg-type]
+    return ending, [call.args[0] for call in listener.stage.call_args_list]
+
+
+def test_others_are_waited_for_without_the_device_and_that_is_said_once() -> None:
+    device, exhausted = Device(), Ending(why=EXHAUSTED, reason="All was tried.")
+    first = (FIRST, [], None)
+    study = Shared(first, first, (OTHERS, [AS_IT_IS], None), ("", [FAR], exhausted))
+
+    def await_others(seconds: float) -> None:
+        assert not device.is_held
+        Shared.await_others(study, seconds)
+
+    study.await_others = await_others  # type: ignore[method-assign]
+    ending, said = tried(study, device)
+    assert ending is exhausted
+    assert said == [f"waiting for {FIRST}", f"waiting for {OTHERS}"]
+    assert study.waited_seconds == pytest.approx([120.0, 120.0, 60.0], abs=10.0)
+
+
+def test_others_are_waited_for_as_long_as_there_is_time_for_trials() -> None:
+    study = Shared()
+    study.trials, study.awaited = [AS_IT_IS], OTHERS
+    ending, _ = tried(study, Device(), seconds=-1.0)
+    assert (ending.why, OTHERS in ending.reason) == (BUDGET, True)

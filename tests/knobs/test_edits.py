@@ -44,14 +44,18 @@ def test_what_recomputes_leaves_the_name_checkpoint_to_the_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "shared"),
+    ("profile", "shared", "drop_last"),
     [
-        (on_a_cpu(), False),
-        (with_loader(on_a_cpu(), shared_place=True), True),
-        (without_a_loader(), False),
+        (on_a_cpu(), False, False),
+        (with_loader(on_a_cpu(), shared_place=True), True, False),
+        (with_loader(on_a_cpu(), drop_last=True), False, True),
+        (without_a_loader(), False, None),
     ],
 )
-def test_micro_batches_know_of_a_line_that_builds_other_loaders(profile: Any, shared: bool) -> None:
+def test_micro_batches_know_how_the_loader_was_seen_to_be_built(
+    profile: Any, shared: bool, drop_last: bool | None
+) -> None:
     knob = by_name("micro_batches")
-    assert knob.edits(2, profile.seen) == (Accumulate(steps=2, shared=shared),)
+    expected = Accumulate(steps=2, shared=shared, drop_last=drop_last)
+    assert knob.edits(2, profile.seen) == (expected,)
     assert knob.edits(1, profile.seen) == ()

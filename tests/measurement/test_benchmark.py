@@ -83,16 +83,16 @@ def test_a_run_is_not_ended_before_a_whole_burst_of_its_loader_was_timed() -> No
     assert asked == [8]
 
 
-def test_a_device_that_others_use_makes_its_measurement_doubtful(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def on_a_device(monkeypatch: pytest.MonkeyPatch, telemetry: Telemetry) -> Measurement:
+    """A run on a device that says this."""
+
     @contextmanager
-    def shared(seen: Seen, run_pid: int) -> Iterator[Sampled]:
+    def said(seen: Seen, run_pid: int) -> Iterator[Sampled]:
         found = Sampled()
         yield found
-        found.telemetry = Telemetry(seconds=1.0, readings=9, other_processes=1)
+        found.telemetry = telemetry
 
-    monkeypatch.setattr(benchmark, "sampled", shared)
+    monkeypatch.setattr(benchmark, "sampled", said)
     outcome = time_run(
         Loaded,  # type: ignore[arg-type]
         seconds=0.01,
@@ -100,7 +100,23 @@ def test_a_device_that_others_use_makes_its_measurement_doubtful(
         warm_seconds=0.0,
     )
     assert isinstance(outcome, Measurement)
+    return outcome
+
+
+def test_a_device_that_others_use_makes_its_measurement_doubtful(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = Telemetry(seconds=1.0, readings=9, power_watts=90.0, other_processes=1)
+    outcome = on_a_device(monkeypatch, shared)
     assert "device shared" in [doubt.name for doubt in outcome.doubts]
+    assert outcome.joules_per_sample is None
+
+
+def test_a_run_has_the_energy_of_its_samples_where_the_device_says_what_it_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outcome = on_a_device(monkeypatch, Telemetry(seconds=1.0, readings=9, power_watts=90.0))
+    assert outcome.joules_per_sample == pytest.approx(90.0 / outcome.samples_per_second, rel=0.01)
 
 
 class Diverging(Starved):

@@ -10,6 +10,7 @@ import pytest
 
 from autotune.measurement import device_lock
 from autotune.measurement.device_lock import DeviceLock
+from autotune.measurement.sandbox import quiet_environment
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +21,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_second_one_waits_and_says_so() -> None:
     waiting, done = threading.Event(), threading.Event()
-    first = DeviceLock("cpu", needed=True, waiting=lambda: None)
-    second = DeviceLock("cpu", needed=True, waiting=waiting.set)
+    first = DeviceLock("cpu", waiting=lambda: None)
+    second = DeviceLock("cpu", waiting=waiting.set)
 
     def enter() -> None:
         with second.held():
@@ -37,15 +38,30 @@ def test_a_second_one_waits_and_says_so() -> None:
     assert second.waited_seconds > 0
 
 
-def test_who_is_alone_asks_nobody(folder: Path) -> None:
-    with DeviceLock("cpu", needed=False, waiting=lambda: None).held():
+def test_where_nothing_can_be_locked_it_is_had_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_lock, "_FOLDER", folder / "missing")
+    with DeviceLock("cpu", waiting=lambda: None).held():
         assert not list(folder.iterdir())
+
+
+def test_a_program_that_searches_itself_does_not_wait_for_its_own_measurement(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outer = DeviceLock("cpu", waiting=lambda: None)
+    inner = DeviceLock("cpu", waiting=lambda: pytest.fail("it would wait for ever"))
+    with outer.held():
+        for name, value in quiet_environment(tmp_path).items():
+            monkeypatch.setenv(name, value)
+        with inner.held():
+            pass
 
 
 def test_others_may_have_it_whatever_the_umask(folder: Path) -> None:
     before = os.umask(0o077)
     try:
-        with DeviceLock("cpu", needed=True, waiting=lambda: None).held():
+        with DeviceLock("cpu", waiting=lambda: None).held():
             (lock,) = folder.iterdir()
             assert lock.stat().st_mode & 0o777 == 0o644
     finally:
@@ -54,7 +70,7 @@ def test_others_may_have_it_whatever_the_umask(folder: Path) -> None:
 
 def locks(folder: Path, uuid: str = "") -> list[str]:
     """The locks that there are after one that a GPU was held by."""
-    lock = DeviceLock("cuda", needed=True, waiting=lambda: None)
+    lock = DeviceLock("cuda", waiting=lambda: None)
     lock.follow(uuid)
     with lock.held():
         return sorted(path.name for path in folder.iterdir())

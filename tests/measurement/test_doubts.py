@@ -109,6 +109,14 @@ def test_only_what_others_used_was_taken_by_them(own, workers, delayed, others, 
     assert all(why in doubt.evidence for doubt in doubts)
 
 
+@pytest.mark.parametrize(("threads", "others", "expected"), [(2, 0.03, True), (8, 0.03, False)])
+def test_more_threads_than_cores_wait_for_one_another(threads, others, expected):
+    taken = window(own=1.3, delayed=3.0, others_seconds=0.4 * others, threads=threads)
+    assert starved(taken, cores=2) is expected
+    beside = window(own=1.0, delayed=3.0, others_seconds=0.4, threads=threads)
+    assert starved(beside, cores=2)
+
+
 def test_an_empty_window_is_not_starved():
     assert not starved(Window(mode="as_is", steps=0, samples=0, seconds=0.0), cores=2)
 
@@ -138,7 +146,7 @@ def test_windows_that_differ_are_unstable():
 
 def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
     rising = [window(each) for each in (400, 420, 600, 800, 1000, 1010)]
-    assert names(rising) == ["cold cache"]
+    assert names(rising) == ["sped up"]
 
 
 def test_few_steps_are_doubted():

@@ -24,7 +24,9 @@ def looked(found: int | None, *, step_seconds: float) -> tuple[Vetted, list[int]
     return vetted, asked
 
 
-@pytest.mark.parametrize(("step_seconds", "steps"), [(0.001, [30]), (1.0, [15]), (10.0, [])])
+@pytest.mark.parametrize(
+    ("step_seconds", "steps"), [(0.001, [30, 30]), (1.0, [15, 15]), (10.0, [])]
+)
 def test_slow_programs_are_looked_at_in_fewer_steps_or_not_at_all(
     step_seconds: float, steps: list[int]
 ) -> None:

@@ -161,6 +161,10 @@ def test_a_program_that_passes_over_its_errors_is_quoted(start: Start) -> None:
         ("one", "one"),
         ("\n 10 %\r 20 %\r", "20 %"),
         ("x" * 200, "x" * 160),
+        (
+            "epoch 1\n/a/loader.py:7: UserWarning: no device is found\n  super().__init__()\n",
+            "epoch 1",
+        ),
     ],
 )
 def test_the_last_line_is_quoted_whole(output: str, last: str) -> None:

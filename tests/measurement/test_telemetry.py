@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -12,7 +13,7 @@ import pytest
 
 from autotune.measurement import telemetry
 from autotune.measurement.doubts import doubts_of_device
-from autotune.measurement.telemetry import count_others, sampled
+from autotune.measurement.telemetry import count_others, reports_energy, sampled
 from autotune.nvml import Activity, Reading
 from autotune.profiling.telemetry import Telemetry
 from tests import builders
@@ -79,6 +80,16 @@ def test_a_driver_that_is_not_there_is_no_telemetry(monkeypatch: pytest.MonkeyPa
     with sampled(on_gpu(), RUN) as found:
         pass
     assert found.telemetry is None
+
+
+def test_energy_is_reported_by_a_gpu_that_trains_and_says_what_it_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent = SimpleNamespace(read=lambda seconds: Reading(seconds=seconds, memory_bytes=1))
+    for device, reports in ((Device(), True), (silent, False), (None, False)):
+        monkeypatch.setattr(telemetry, "open_device", lambda uuid, device=device: opened(device))
+        assert reports_energy(on_gpu()) == reports
+        assert not reports_energy(builders.seen())
 
 
 def test_the_server_through_which_a_device_is_shared_is_no_other(

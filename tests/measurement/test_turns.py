@@ -5,13 +5,13 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from autotune.measurement import rounds
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
-from autotune.measurement.bursts import LONGEST_TURN_SECONDS
+from autotune.measurement.bursts import LONGEST_TURN_SECONDS, Length, length_of_turns
 from autotune.measurement.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import ProcessRun, RunEnded
@@ -34,6 +34,7 @@ class FakeRun:
     scatter: float = 0.0
     pid: int = 1
     workers: int = 0
+    reads: int = 64  # of a worker, one after another, for a batch
     windows_per_epoch: int = 10**6
     ends_after: int = 10**6
     ending: Failure = field(default_factory=lambda: Failure(kind="ended", reason="It ended."))
@@ -63,7 +64,10 @@ class FakeRun:
         facts = seen()
         assert facts.loader is not None
         epochs = 1 + len(self.asked) // self.windows_per_epoch
-        return replace(facts, loader=replace(facts.loader, num_workers=self.workers, epochs=epochs))
+        loader = replace(
+            facts.loader, num_workers=self.workers, batch_size=self.reads, epochs=epochs
+        )
+        return replace(facts, loader=loader, samples_per_step=float(self.reads))
 
     def pause(self) -> None:
         self.log.append("pause")
@@ -149,6 +153,124 @@ def test_bursts_do_not_make_a_turn_endless():
     slow = FakeRun(rate=10, workers=16)
     taken(FakeRun(), slow)
     assert max(slow.asked) == LONGEST_TURN_SECONDS
+
+
+@dataclass
+class Reading(FakeRun):
+    """Its dataset gives a batch in a second, and each of its workers reads one; they are in step.
+    What they were reading when it was paused has come by its next window.
+    """
+
+    ready: int = 0
+    trained: int = 0
+    epoch: int = 10**6
+
+    def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
+        self.log.append("window")
+        self.asked.append(seconds)
+        if len(self.asked) > self.ends_after:
+            raise RunEnded(self.ending)
+        count, spent = 0, 0.0
+        while count < steps or spent < seconds:
+            if not self.ready:
+                spent += 1.0
+                self.ready = self.workers or 1
+            self.ready -= 1
+            count += 1
+        self.trained += count
+        return Window(
+            mode=mode, steps=count, samples=10 * count, seconds=spent, losses=(1.0,) * count
+        )
+
+    def seen(self) -> Seen:
+        facts = super().seen()
+        assert facts.loader is not None
+        return replace(facts, loader=replace(facts.loader, reads_at_once=True, length=self.epoch))
+
+    def pause(self) -> None:
+        if self.log[-1] != "pause":
+            self.ready += self.workers
+        super().pause()
+
+
+@pytest.mark.parametrize("workers", [1, 3, 4, 16])
+def test_what_workers_read_while_they_were_stopped_is_no_speed(workers: int) -> None:
+    turns = taken(Reading(), Reading(workers=workers))
+    for name, rate in (("baseline", 10.0), ("tuned", 10.0 * workers)):
+        for window in turns.windows[name][0]:
+            assert window.samples_per_second == pytest.approx(rate)
+
+
+def test_the_losses_of_steps_that_were_left_out_are_kept_in_their_place() -> None:
+    run = Reading(workers=4)
+    turns = taken(Reading(), run)
+    timed = sum(window.steps for window in turns.windows["tuned"][0])
+    assert len(turns.losses["tuned"]) == run.trained > timed
+
+
+def test_of_a_program_that_ends_before_its_first_turn_is_timed_all_that_it_ran_is_kept() -> None:
+    entered = Reading(workers=4)
+    taken(Reading(), entered, deadline=-math.inf)
+    entering = entered.log.index("pause")
+    run = Reading(workers=4, ends_after=entered.log[:entering].count("window") + 1)
+    turns = taken(Reading(), run)
+    assert turns.ended == {"tuned"} and not turns.failures
+    (whole,) = turns.windows["tuned"][0]
+    assert whole.steps == run.trained == len(turns.losses["tuned"])
+
+
+def length_of(
+    step_seconds: float = 0.1, worker_cpu_seconds: float = 0.0, samples: int = 32, **loader: Any
+) -> Length:
+    """Of the turns of a program that trains on so many samples a step; what differs in its
+    loader.
+    """
+    facts = seen()
+    assert facts.loader is not None
+    given = {"num_workers": 4, "batch_size": 32, "reads_at_once": True, "length": 1000}
+    own = replace(facts.loader, **given | loader)
+    recent = Window(
+        mode=AS_IS,
+        steps=10,
+        samples=10 * samples,
+        seconds=10 * step_seconds,
+        worker_cpu_seconds=10 * worker_cpu_seconds,
+    )
+    facts = replace(facts, loader=own, samples_per_step=float(samples))
+    return length_of_turns(facts, recent, TURN_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("loader", "free_steps", "steps"),
+    [
+        ({}, 4, 12),
+        ({"reads_at_once": False}, 0, 2),
+        ({"reads_at_once": False, "batch_size": 4, "samples": 4}, 4, 12),
+        ({"num_workers": 0}, 0, 2),
+        ({"num_workers": 0, "threaded": True}, 1, 4),
+        ({"length": 5}, 4, 10),
+        ({"length": 1}, 4, 12),
+        ({"length": None}, 4, 12),
+        ({"batch_size": None}, 4, 12),
+        ({"batch_size": 8, "num_workers": 6}, 3, 18),
+    ],
+    ids=[
+        *("batches at once", "short reads", "few samples", "no workers", "a thread"),
+        *("short epochs", "epochs of a step", "no length", "batches of its own", "several a step"),
+    ],
+)
+def test_a_step_is_left_out_for_each_batch_that_is_read_while_it_is_stopped(
+    loader: dict[str, Any], free_steps: int, steps: int
+) -> None:
+    length = length_of(**loader)
+    assert (length.free_steps, length.steps) == (free_steps, steps)
+    assert length.alone(3) == Length(seconds=3 * length.seconds)
+
+
+def test_workers_that_compute_read_nothing_while_they_are_stopped() -> None:
+    assert length_of(worker_cpu_seconds=0.4).free_steps == 0
+    assert length_of(worker_cpu_seconds=0.2).free_steps == 4
+    assert length_of(step_seconds=0.001).free_steps == 0
 
 
 def test_a_turn_that_one_cannot_finish_is_nobodys():

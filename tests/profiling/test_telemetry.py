@@ -3,7 +3,11 @@
 import pytest
 
 from autotune.nvml import Reading
-from autotune.profiling.telemetry import sum_up
+from autotune.profiling.telemetry import Telemetry, joules_per_sample, sum_up
+from autotune.workload.window import AS_IS, Window
+
+# Two seconds in which 100 samples were trained on.
+WINDOWS = [Window(mode=AS_IS, steps=5, samples=50, seconds=1.0)] * 2
 
 
 def test_power_is_the_energy_that_was_used() -> None:
@@ -24,6 +28,31 @@ def test_without_a_meter_power_is_the_mean_of_what_was_drawn() -> None:
 def test_a_meter_that_began_anew_says_nothing() -> None:
     found = sum_up([Reading(seconds=0, energy_joules=9.0), Reading(seconds=1, energy_joules=1.0)])
     assert found.energy_joules is None
+
+
+def test_a_meter_that_stands_still_says_nothing_rather_than_none() -> None:
+    found = sum_up(
+        [Reading(seconds=each, energy_joules=9.0, power_watts=80.0) for each in (0.0, 1.0)]
+    )
+    assert (found.energy_joules, found.power_watts) == (None, 80.0)
+
+
+def test_what_a_sample_takes_is_the_power_over_the_time_that_it_takes() -> None:
+    assert joules_per_sample(Telemetry(seconds=2.1, readings=20, power_watts=300.0), WINDOWS) == 6.0
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        None,
+        Telemetry(seconds=2.1, readings=20),
+        Telemetry(seconds=0.7, readings=7, power_watts=300.0),
+        Telemetry(seconds=2.1, readings=20, power_watts=300.0, other_processes=1),
+    ],
+    ids=["no device", "does not say", "too brief", "shared"],
+)
+def test_what_a_sample_takes_is_unknown_where(unknown: Telemetry | None) -> None:
+    assert joules_per_sample(unknown, WINDOWS) is None
 
 
 def test_what_slows_the_device_is_a_share_of_the_readings() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autotune.source.edits import Accumulate, Autocast
-from autotune.source.rewrite import rewrite
+from autotune.source.rewrite import by_hand, rewrite
 from tests.source.programs import PATH, check, places_of, rewritten, source
 
 TWO = Accumulate(steps=2)
@@ -158,6 +158,17 @@ def test_with_a_scaler_either_may_come_first(order: tuple[int, int]) -> None:
     assert rewritten(outcome.text, *edits).statuses == ["already", "already"]
 
 
+def test_what_goes_over_lines_stays_in_parentheses() -> None:
+    loss = "(\n        criterion(model(x), y)\n        .mean\n    ).backward()"
+    text = LOOP.replace("loss.backward()", loss).replace(
+        "batch_size=8", "batch_size=(\n args\n .size)"
+    )
+    outcome = rewritten(text, TWO)
+    assert outcome.statuses == ["done"], outcome.outcomes
+    assert "batch_size=(\n (args\n .size) // 2)" in outcome.text
+    assert ".mean) * share).backward()" in outcome.text
+
+
 def test_the_batch_size_in_an_options_dict_is_divided_at_the_call() -> None:
     text = LOOP.replace("batch_size=8, shuffle=True", "drop_last=False, **options")
     text = "options = {}\noptions.update(batch_size=8)\n" + text
@@ -180,6 +191,7 @@ REFUSED = {
     "no batch size": (("batch_size=8, ", ""), "which batch size"),
     "batches of its own": (("batch_size=8, shuffle=True", "batch_sampler=own"), "batch_sampler"),
     "perhaps drops the last": (("shuffle=True", "drop_last=flag"), "drops its last"),
+    "options of another file's": (("shuffle=True", "**options"), "drops its last"),
     "left early": (("    total", "    if total > 9:\n        break\n    total"), "left early"),
     "skips batches": (("    # predict", "    if bad(x):\n        continue"), "left early"),
     "an else": (("    total", "else:\n    total"), "left early"),
@@ -372,15 +384,16 @@ USUAL = {
     "figures now and then": (
         "for x, y in loader:",
         (
-            "for i, (x, y) in enumerate(loader):\n    if i % 100 == 99:\n"
+            "for i, (x, y) in enumerate(loader):\n    if i % 100 == 0:\n"
             "        out, current = 1 / n, i * 8\n        print(current, i / len(loader))\n"
-            "        running = 0.0\n        if args.dry_run:\n            break"
+            "        running = 0.0"
         ),
     ),
     "figures by the name of the loss": (
         "    total",
         "    if i % 9 == 0:\n        loss, at = loss.item(), i\n        print(at)\n    total",
     ),
+    "a log of torchvision's": ("in loader:", "in metric_logger.log_every(loader, 10, header):"),
     "a way out that was not taken": ("    total", "    if args.dry_run:\n        break\n    total"),
     "sums for the figures only": ("    total", "    right += (out == y).sum()\n    total"),
     "counts to say so": (
@@ -414,7 +427,10 @@ USUAL = {
     "sums along one dimension": ("loss.backward", "(loss + r.sum(1).mean()).backward"),
     "options without a word of the last batch": (
         "loader = DataLoader(data, batch_size=8, shuffle=True)",
-        "options = {'batch_size': 8}\noptions.update(pinned)\nloader = DataLoader(data, **options)",
+        (
+            "pinned = {'pin_memory': True} if cuda else {}\noptions = {'batch_size': 8}\n"
+            "options.update(pinned)\nloader = DataLoader(data, **options)"
+        ),
     ),
 }
 
@@ -438,7 +454,30 @@ def test_an_unusual_loop_is_refused_and_left_alone(change: tuple[str, str], reas
     assert outcome.statuses == ["refused"], outcome.text
     assert outcome.text == text
     assert reason in outcome.reason
-    assert "(loss / 2).backward()" in outcome.hand_step
+    assert "(loss * share).backward()" in outcome.hand_step
+
+
+BY_HAND = """for micro_step, batch in enumerate(loader):
+    micro_size = loader.batch_size
+    samples_left = len(loader.sampler) - micro_size * micro_step
+    group_size = min(micro_size * 2, samples_left + micro_size * (micro_step % 2))
+    share = min(micro_size, samples_left) / group_size
+    (loss * share).backward()
+    if (micro_step + 1) % 2 == 0 or micro_step + 1 == len(loader):
+        what clips gradients, optimizer.step(), scheduler.step() and optimizer.zero_grad()"""
+BY_HAND_WITHOUT_THE_LAST = """for micro_step, batch in enumerate(loader):
+    if micro_step >= len(loader) // 2 * 2: break
+    (loss / 2).backward()
+    if (micro_step + 1) % 2 == 0:
+        what clips gradients, optimizer.step(), scheduler.step() and optimizer.zero_grad()"""
+
+
+@pytest.mark.parametrize(
+    ("drop_last", "told"), [(None, BY_HAND), (False, BY_HAND), (True, BY_HAND_WITHOUT_THE_LAST)]
+)
+def test_what_a_person_would_write_is_the_same_training(drop_last: bool | None, told: str) -> None:
+    step = by_hand(Accumulate(steps=2, drop_last=drop_last), places_of(source(LOOP)), PATH)
+    assert step == f"{PATH}:9: divide the DataLoader's batch_size by 2; {told}"
 
 
 def test_a_loader_built_in_another_module_is_divided_there() -> None:

@@ -8,6 +8,7 @@ import torch
 
 from autotune.source.edits import Autocast, OutputPlace, Place, Places
 from autotune.source.outputs import _FUNCTION
+from autotune.source.rewrite import by_hand
 from tests.source.programs import PATH, check, places_of, rewritten, source
 
 BF16 = Autocast(device_type="cpu", dtype="bfloat16")
@@ -333,6 +334,14 @@ REFUSED = {
         ("loss.mul_(2)", "refused"),
         ("scale(loss, loss.item())", "refused"),
         ("loss = 2 * loss", "refused"),
+        ("loss /= 2", "refused"),
+        ("same = loss", "refused"),
+        ("kept.append(loss.item)", "refused"),
+        ("n += 1", "done"),
+        ("began, self.n = time.time(), self.n + 1", "done"),
+        ("if n % 10 == 0:\n            print(n, loss.item())", "done"),
+        ("for group in optimizer.param_groups:\n            group['lr'] = rate(n)", "done"),
+        ("if n:\n            loss = loss + penalty", "refused"),
     ],
 )
 def test_what_only_reads_the_loss_may_stand_in_the_block_of_backward(
@@ -343,6 +352,55 @@ def test_what_only_reads_the_loss_may_stand_in_the_block_of_backward(
         f"        {line}\n        loss.backward()\n"
     )
     assert rewritten(text, BF16).statuses == [status]
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("self.n += 1", "done"),
+        ("self.optimizer.zero_grad()", "done"),
+        ("self.log(self.loss.item())", "refused"),
+        ("self.compute()", "refused"),
+        ("compute(self)", "refused"),
+        ("self.loss = self.loss * 2", "refused"),
+    ],
+)
+def test_what_has_the_loss_may_give_it_another_value(line: str, status: str) -> None:
+    text = (
+        "import torch\nfor x in loader:\n    self.loss = model(x)\n    if train:\n"
+        f"        {line}\n        self.loss.backward()\n"
+    )
+    assert rewritten(text, BF16).statuses == [status]
+
+
+COUNTING = """
+import torch
+
+def run(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps, formats = 0, []
+    for train, x in batches:
+        with torch.set_grad_enabled(train):
+            out = model(x)
+            formats.append(out.dtype)
+            loss = out.float().mean()
+            if train:
+                steps += 1
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    return steps, formats
+"""
+
+
+def test_a_count_beside_backward_keeps_no_training_from_its_format() -> None:
+    done = rewritten(COUNTING, BF16)
+    assert done.statuses == ["done"], done.reason
+    names: dict[str, Any] = {}
+    exec(done.text, names)
+    batches = [(True, torch.ones(2, 4)), (False, torch.ones(2, 4))]
+    steps, formats = names["run"](torch.nn.Linear(4, 4), batches)
+    assert (steps, formats) == (1, [torch.bfloat16, torch.float32])
 
 
 def test_a_step_by_hand_is_at_its_line_of_the_source_as_it_is() -> None:
@@ -738,6 +796,23 @@ def test_float16_without_a_place_for_its_scaler_is_refused_as_a_whole(
     assert outcome.text == text
     assert outcome.statuses == ["refused"]
     assert reason in outcome.reason
+    assert_has_both_halves(outcome.hand_step)
+
+
+def assert_has_both_halves(hand_step: str) -> None:
+    """Neither float16 without a scaler nor a scaler without float16 is what was measured."""
+    header = 'with torch.autocast(device_type="cuda", dtype=torch.float16): round forward'
+    assert hand_step.startswith(f"{PATH}:")
+    assert header in hand_step
+    assert "GradScaler(" in hand_step
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
+def test_float16_by_hand_has_a_scaler(text: str, reason: str) -> None:
+    outcome = rewritten("import torch\n" + text, FP16)
+    assert outcome.statuses == ["refused"]
+    assert_has_both_halves(outcome.hand_step)
+    assert_has_both_halves(by_hand(FP16, places_of(text), PATH))
 
 
 def test_a_scheduler_of_an_optimizer_is_none() -> None:

@@ -188,6 +188,18 @@ CONDITIONS = {
         "if loss.requires_grad:\n        loss.backward()",
         "torch.is_grad_enabled()",
     ),
+    "over lines": (
+        "if (\n        x % 8\n        == y - 1\n    ):\n        loss.backward()",
+        "x % 8 == y - 1",
+    ),
+    "over lines, with a comment": (
+        "if train and (\n        x.size(0)  # 1\n        .real\n    ):\n        loss.backward()",
+        "bool(train and x.size(0).real)",
+    ),
+    "not over lines": (
+        "if (\n        x\n        == y\n    ):\n        return\n    loss.backward()",
+        "not (x == y)",
+    ),
     "an attribute": ("if self.training:\n        loss.backward()", "self.training"),
     "the same when asked again": (
         "if torch.is_grad_enabled():\n        loss.backward()",

@@ -121,21 +121,62 @@ def test_only_a_fused_optimizer_is_another_than_that_of_its_checkpoint() -> None
 
 
 @pytest.mark.parametrize(
-    "load",
+    ("load", "told"),
     [
-        "optimizer.load_state_dict(torch.load(path))",
-        "if path: optimizer.load_state_dict(state)",
-        "missing = optimizer.load_state_dict(state)",
+        (
+            "if path:\n    optimizer.load_state_dict(torch.load(path))",
+            (
+                "if path:\n    state = torch.load(path)\n"
+                '    for group in state["param_groups"]:\n'
+                "        group.update(fused=True, foreach=False)\n"
+                "    optimizer.load_state_dict(state)"
+            ),
+        ),
+        (
+            "state = 1\noptimizer.load_state_dict(\n    kept\n    .pop('optim')\n)",
+            "state = 1\noptimizer_state = kept\n    .pop('optim')",
+        ),
+        (
+            "missing = optimizer.load_state_dict(state)",
+            (
+                'for group in state["param_groups"]:\n    group.update(fused=True, foreach=False)\n'
+                "missing = optimizer.load_state_dict(state)"
+            ),
+        ),
     ],
 )
-def test_a_checkpoint_without_a_name_is_left_to_a_person(load: str) -> None:
+def test_a_checkpoint_without_a_name_is_given_one(load: str, told: str) -> None:
     text = f"optimizer = optim.SGD(p, 0.1)\n{load}\n"
+    outcome = rewritten(text, FUSED)
+    assert outcome.statuses == ["done"], outcome.reason
+    assert "optim.SGD(p, 0.1, fused=True)\n" in outcome.text
+    assert told in outcome.text.replace("(kept\n    .pop('optim'))", "kept\n    .pop('optim')")
+    assert rewritten(outcome.text, FUSED).statuses == ["already"]
+
+
+@pytest.mark.parametrize(
+    ("load", "lines"),
+    [
+        (
+            "if path: optimizer.load_state_dict(state)",
+            'for group in state["param_groups"]:\n    group.update(fused=True, foreach=False)',
+        ),
+        (
+            "x = 1; optimizer.load_state_dict(torch.load(path))",
+            (
+                'state = torch.load(path)\nfor group in state["param_groups"]:\n'
+                "    group.update(fused=True, foreach=False)\nload_state_dict(state)"
+            ),
+        ),
+    ],
+)
+def test_a_checkpoint_without_room_before_it_is_left_to_a_person(load: str, lines: str) -> None:
+    text = f"optimizer = optim.SGD(\n    p, 0.1\n)\n{load}\n"
     outcome = rewritten(text, FUSED)
     assert outcome.text == text
     assert "says that its optimizer is not fused" in outcome.reason
     assert outcome.hand_step == (
-        f'{PATH}:2: before it: for group in state["param_groups"]: '
-        "group.update(fused=True, foreach=False)"
+        f"{PATH}:1: fused=True among the arguments of the optimizer\nbefore {PATH}:4: {lines}"
     )
 
 
@@ -169,8 +210,9 @@ def resumed(text: str, state: Any) -> Any:
     return names["optimizer"]
 
 
-def test_what_goes_on_from_a_checkpoint_is_fused() -> None:
-    text = "optimizer = torch.optim.Adam(weights)\noptimizer.load_state_dict(state)\n"
+@pytest.mark.parametrize("given", ["state", "dict(state)", "(\n    [state]\n    .pop()\n)"])
+def test_what_goes_on_from_a_checkpoint_is_fused(given: str) -> None:
+    text = f"optimizer = torch.optim.Adam(weights)\noptimizer.load_state_dict({given})\n"
     other = torch.ones(4, requires_grad=True)
     before = torch.optim.Adam([other])
     other.grad = torch.ones(4)

@@ -17,6 +17,7 @@ heads = nn.ModuleList(nn.Linear(8, 2) for _ in range(2))
 weights = [*trunk.parameters(), *heads.parameters()]
 optimizer = torch.optim.SGD(weights, lr=0.01, momentum=0.9, weight_decay=0.01)
 step = 0
+{before}
 for epoch in range({epochs}):
     for x, y in loader:
         outputs = [head(torch.relu(trunk(x))) for head in heads]
@@ -31,20 +32,51 @@ for epoch in range({epochs}):
 PLAIN = "loss(); optimizer.step()"
 
 
-def program(output: str, update: str = PLAIN, epochs: int = 1000) -> str:
-    return PROGRAM.format(output=output, update=update, epochs=epochs)
+ALL = "outputs[0] + outputs[1]"
+# Gradients that the program fills once and goes on with.
+ZEROS = "for weight in weights: weight.grad = torch.zeros_like(weight)"
+ONE_BY_ONE = f"{ZEROS}\ngradients = [weight.grad for weight in weights]"
+FLAT = """
+flat = torch.zeros(sum(weight.numel() for weight in weights))
+for weight, part in zip(weights, flat.split([weight.numel() for weight in weights])):
+    weight.grad = part.view_as(weight)
+"""
+
+
+def program(output: str = ALL, update: str = PLAIN, *, epochs: int = 1000, before: str = "") -> str:
+    return PROGRAM.format(output=output, update=update, epochs=epochs, before=before)
 
 
 class TestTheSameTraining:
     @pytest.mark.parametrize(
         "output",
-        ["outputs[0] + outputs[1]", "outputs[0]", "outputs[0] + (outputs[1] if step > 9 else 0)"],
+        [ALL, "outputs[0]", "outputs[0] + (outputs[1] if step > 9 else 0)"],
         ids=["every weight", "a head that never gets any", "one that gets its first later"],
     )
     def test_is_had_where_a_weight_goes_without_only_before_its_first(
         self, freed: Vet, output: str
     ) -> None:
         vetted = freed(program(output), BOTH)
+        assert vetted.values == BOTH, vetted.reason
+
+    @pytest.mark.parametrize(
+        "update",
+        [
+            "loss(); torch.nn.utils.clip_grad_norm_(weights, 1.0); optimizer.step()",
+            "loss(); sizes = [float(weight.grad.norm()) for weight in weights]; optimizer.step()",
+            "loss()\n        for weight in weights: last = weight.grad\n        optimizer.step()",
+        ],
+        ids=["clipping", "sizes", "a variable that holds the last"],
+    )
+    def test_is_had_where_gradients_are_only_looked_at(self, freed: Vet, update: str) -> None:
+        vetted = freed(program(update=update), BOTH)
+        assert vetted.values == BOTH, vetted.reason
+
+    def test_is_had_where_an_optimizer_keeps_something_of_every_weight_from_the_start(
+        self, freed: Vet
+    ) -> None:
+        adagrad = program("outputs[0]").replace("SGD(", "Adagrad(").replace("momentum=0.9, ", "")
+        vetted = freed(adagrad, BOTH)
         assert vetted.values == BOTH, vetted.reason
 
     def test_is_had_where_a_closure_computes_all_gradients(self, freed: Vet) -> None:
@@ -66,6 +98,14 @@ class TestAnotherTraining:
         vetted = freed(program(output, update), BOTH)
         assert vetted.values == (False,)
         assert "some weights have no gradient in some steps" in vetted.reason
+
+    @pytest.mark.parametrize("before", [ONE_BY_ONE, FLAT], ids=["one by one", "parts of one"])
+    def test_is_feared_where_the_program_holds_on_to_gradients(
+        self, freed: Vet, before: str
+    ) -> None:
+        vetted = freed(program(before=before), BOTH)
+        assert vetted.values == (False,)
+        assert "holds on to its gradients" in vetted.reason
 
     def test_is_feared_where_the_program_ends_before_it_is_seen(self, freed: Vet) -> None:
         short = program("sum(outputs)", f"{PLAIN}\n        if step > 9: break", epochs=1)

@@ -9,7 +9,7 @@ from autotune.measurement.measurement import Failure
 from autotune.profiling.profile import Ceiling
 from autotune.trials.costs import TrialCosts, costs_of_trials
 from autotune.trials.ending import ending
-from autotune.trials.front import front
+from autotune.trials.front import ENERGY, MEMORY, front, least_energy
 from autotune.trials.knowledge import planner_for
 from autotune.trials.trial import CEILING, EXHAUSTED, PATIENCE, Trial
 from tests import builders
@@ -19,7 +19,7 @@ COMPILED: Config = {"compile": "default"}
 COMPILING = space(compile=("off", "default"), channels_last=(False, True))
 
 
-def heavy(number: int, config: Config, rate: float, peak_bytes: int) -> Trial:
+def heavy(number: int, config: Config, rate: float, peak_bytes: int | None) -> Trial:
     outcome = builders.measurement(rate, peak_bytes=peak_bytes)
     return Trial(number=number, config=config, outcome=outcome, seconds=1.0)
 
@@ -129,6 +129,12 @@ class TestMemory:
         trials = [heavy(0, {}, 100, 900), heavy(1, {"channels_last": True}, 150, 1100)]
         assert [each.trial.number for each in self.planner.ranked(trials)] == [0]
 
+    def test_what_needs_nobody_knows_how_much_is_never_the_best(self) -> None:
+        unknown = heavy(1, {"channels_last": True}, 150, None)
+        for own in (900, None):  # the program as it is needs what it needs
+            ranked = self.planner.ranked([heavy(0, {}, 100, own), unknown])
+            assert [each.trial.number for each in ranked] == [0]
+
     def test_where_the_program_itself_needs_too_much_memory_is_saved_first(self) -> None:
         proposal = self.planner.propose([heavy(0, {}, 100, 1100)])
         assert proposal is not None and proposal.config.get("checkpointing") == 2
@@ -153,6 +159,31 @@ def test_the_front_is_what_no_trial_beats_in_both_speed_and_memory() -> None:
         trial(4, {"threads": 2}, None),
     ]
     assert front(trials) == (2, 0, 3)
+
+
+def test_energy_may_be_set_against_speed_alone_or_beside_memory() -> None:
+    figures = [(100, 900, 2.0), (90, 950, 2.0), (70, 500, 3.0), (150, 1200, 1.5), (160, 800, None)]
+    trials = [
+        Trial(
+            number=number,
+            config={"threads": number} if number else {},
+            outcome=builders.measurement(rate, peak_bytes=peak, joules_per_sample=joules),
+            seconds=1.0,
+        )
+        for number, (rate, peak, joules) in enumerate(figures)
+    ]
+    assert front(trials, (ENERGY,)) == (3,)
+    assert front(trials, (ENERGY, MEMORY)) == (3, 0, 2)
+
+
+def test_the_least_energy_is_of_what_is_no_slower_than_the_program_and_may_be_chosen() -> None:
+    found = least_energy(builders.energies(), lambda _: True)
+    assert found is not None and found.number == 5
+    found = least_energy(builders.energies(), lambda trial: trial.number != 5)
+    assert found is not None and found.number == 9
+    slow, own = builders.energies()[5], builders.trial(0, {}, 400.0)
+    assert least_energy((own, slow), lambda _: True) is None
+    assert least_energy(builders.trials(), lambda _: True) is None
 
 
 def test_the_best_of_many_is_not_the_luckiest() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.knobs.knob import Config, Value
+from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Ceiling, Profile
 from autotune.trials.knowledge import MOST_CANDIDATES, costs_of, planner_for
@@ -21,6 +21,16 @@ from autotune.trials.trial import Trial
 from tests import builders
 
 WORKERS = (0, 1, 2, 4, 8, 16)
+COSTS = Costs(
+    loader=0.004,
+    loader_processor=0.001,
+    compute=0.005,
+    optimizer=0.001,
+    copy=0.0,
+    other=0.0,
+    batch=32,
+    cores=4,
+)
 
 
 def program(*, data: float, waiting: bool, cores: int = 2) -> Profile:
@@ -237,19 +247,38 @@ def test_the_loaders_cost_is_that_of_one_process() -> None:
 
 
 def test_the_model_agrees_with_the_profile_before_any_trial() -> None:
-    costs = Costs(
-        loader=0.004,
-        loader_processor=0.001,
-        compute=0.005,
-        optimizer=0.001,
-        copy=0.0,
-        other=0.0,
-        batch=32,
-        cores=4,
-    )
-    model = PerformanceModel(costs, {"num_workers": 0}, [{"num_workers": 0}], {})
+    model = PerformanceModel(COSTS, {"num_workers": 0}, [{"num_workers": 0}], ())
     means, _ = model.fit([Measured(place=0, log_rate=math.log(100), sd=0.05)])
     assert math.isclose(math.exp(means[0]), 100, rel_tol=0.01)
+
+
+def test_four_measurements_of_one_setting_are_one_with_half_the_noise() -> None:
+    expected = [(("switch", True), Expectation(phase="compute", sd=0.2))]
+    model = PerformanceModel(COSTS, {}, [{}, {"switch": True}], expected)
+    four = [Measured(place=1, log_rate=rate, sd=0.1) for rate in (4.6, 4.7, 4.8, 4.9)]
+    found = model.fit([Measured(place=0, log_rate=4.6, sd=0.05), *four])
+    alike = model.fit(
+        [Measured(place=place, log_rate=rate, sd=0.05) for place, rate in ((0, 4.6), (1, 4.75))]
+    )
+    assert np.allclose(found, alike)
+
+
+def test_a_setting_may_be_expected_to_change_several_phases() -> None:
+    """Which of them it did change is told by what it was tried with."""
+    both = [(("switch", True), Expectation(phase=phase, sd=0.3)) for phase in ("data", "compute")]
+    candidates: list[Config] = [
+        {"num_workers": workers, "switch": on} for workers in (0, 4) for on in (False, True)
+    ]
+    model = PerformanceModel(COSTS, {"num_workers": 0, "switch": False}, candidates, both)
+    rates = ((0, 100), (1, 142), (2, 167))  # loading takes a quarter of its time with it
+    means, _ = model.fit(
+        [Measured(place=place, log_rate=math.log(rate), sd=0.02) for place, rate in rates]
+    )
+    only_compute = [(("switch", True), Expectation(phase="compute", sd=0.3))]
+    wrong, _ = PerformanceModel(
+        COSTS, {"num_workers": 0, "switch": False}, candidates, only_compute
+    ).fit([Measured(place=place, log_rate=math.log(rate), sd=0.02) for place, rate in rates])
+    assert means[3] < wrong[3]
 
 
 @pytest.mark.parametrize(("mean", "gain"), [(-2.0, 0.0), (0.0, 0.04), (1.0, 1.0)])

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +20,8 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from autotune.trials.knowledge import planner_for
 from autotune.trials.space import Space
-from autotune.trials.study import Study
-from autotune.trials.trial import PATIENCE, Trial
+from autotune.trials.study import Study, storage
+from autotune.trials.trial import EXHAUSTED, FINAL, PATIENCE, Trial
 from tests import builders
 
 SPACE = Space(
@@ -28,6 +29,11 @@ SPACE = Space(
     own={"num_workers": 0, "threads": 2, "channels_last": False},
     skipped=(),
 )
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.trials.study.study.LOOK_SECONDS", 0.01)
 
 
 def measured(speed: float) -> Measurement:
@@ -105,9 +111,11 @@ def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     first.close()  # interrupted in this one
     second = study(tmp_path / "study.journal")
     assert [dict(trial.config) for trial in second.trials] == tried
+    assert second.of_others == second.trials and not first.of_others
     assert second.best is not None and first.best is not None
     assert second.best.config == first.best.config
     more = search(second, joint)
+    assert [dict(trial.config) for trial in second.of_others] == tried
     assert all(config not in tried for config in more)
 
 
@@ -247,6 +255,28 @@ def test_what_needs_more_than_the_limit_is_kept_with_its_constraint() -> None:
         assert searched.best is not None and searched.best.config == {}
 
 
+def test_what_needs_nobody_knows_how_much_meets_no_limit() -> None:
+    with study(memory_limit_bytes=1000) as searched:
+        search(searched, joint, limit=1)
+        asked = searched.ask()
+        assert asked is not None
+        searched.tell(Trial(number=asked[0], config=asked[1], outcome=measured(9e9), seconds=0.1))
+        own, other = searched._study.trials
+        assert not own.constraints and other.constraints == {"memory_unknown": 1.0}
+        assert searched.best is not None and searched.best.config == {}
+
+
+def test_the_energy_of_a_trial_is_kept_with_it(tmp_path: Path) -> None:
+    with study(tmp_path / "study.journal") as first:
+        asked = first.ask()
+        assert asked is not None
+        outcome = replace(measured(100.0), joules_per_sample=1.5)
+        first.tell(Trial(number=asked[0], config=asked[1], outcome=outcome, seconds=0.1))
+    with study(tmp_path / "study.journal") as later:
+        (known,) = later.trials
+        assert isinstance(known.outcome, Measurement) and known.outcome.joules_per_sample == 1.5
+
+
 def test_running_out_of_memory_is_a_constraint_too() -> None:
     with study() as searched:
         search(searched, joint, limit=1)
@@ -299,3 +329,101 @@ def test_a_program_that_was_measured_in_a_bad_moment_is_known_by_its_new_measure
         assert first.outcome.samples_per_second == speed
         if speed == 100.0:
             assert tuple(doubt.name for doubt in first.outcome.doubts) == kept
+
+
+def told(searched: Study, number: int, config: Config) -> None:
+    outcome = measured(joint(config))
+    searched.tell(Trial(number=number, config=config, outcome=outcome, seconds=0.1))
+
+
+def test_the_first_trial_of_another_search_is_waited_for(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    with study(journal) as first, study(journal) as second:
+        asked = first.ask()
+        assert asked is not None and asked[1] == {}
+        assert second.ask() is None
+        assert (second.ending, second.awaited) == (None, "another search's first trial")
+        told(first, *asked)
+        second.await_others(60.0)
+        more = second.ask()
+        assert more is not None and more[1] and not second.awaited
+
+
+def test_the_first_trial_of_a_search_that_died_in_it_is_one_s_own(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    dying = [study(journal), study(journal)]
+    with study(journal) as living:
+        for dead in dying:
+            asked = dead.ask()
+            assert asked is not None and asked[1] == {}
+            assert living.ask() is None and living.awaited
+            dead._kept.close()  # as the kernel does where it is killed
+            living.await_others(60.0)
+        again = living.ask()
+        assert again is not None and again[1] == {}
+
+
+def test_no_search_ends_while_another_tries_what_may_change_that(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    dying = study(journal, patience_seconds=1e9)
+    search(dying, joint, limit=1)
+    taken = dying.ask()
+    with study(journal, patience_seconds=1e9) as living:
+        search(living, joint)
+        assert (living.ending, living.awaited) == (None, "1 trial of other searches")
+        living.await_others(0.0)  # which may take longer than there is time
+        assert living.ask() is None and living.awaited
+        dying._kept.close()
+        living.await_others(60.0)
+        again = living.ask()
+        assert again is not None and taken is not None and again[1] == taken[1]
+        told(living, *again)
+        assert living.ask() is None
+        assert living.ending is not None and living.ending.why == EXHAUSTED
+
+
+def test_a_sampler_that_only_repeats_has_not_tried_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    with study(patience_seconds=1e9) as searched:
+        search(searched, joint, limit=2)
+        monkeypatch.setattr(searched, "_propose", lambda _: None)
+        monkeypatch.setattr("autotune.trials.study.study.ending", lambda *_: None)
+        assert searched.ask() is None
+        assert searched.ending is not None and searched.ending.why not in FINAL
+        states = [each.state for each in searched._study.trials]
+        assert states.count(TrialState.COMPLETE) == 2
+
+
+def test_whoever_does_not_say_what_it_tries_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    journal = tmp_path / "study.journal"
+    dead, living = study(journal), study(journal)
+    dead._kept.begin(dead._study)
+    monkeypatch.setattr(storage, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    search(living, joint, limit=1)
+    assert sum(waited) == pytest.approx(storage.TURN_SECONDS, abs=2 * storage.LOOK_SECONDS)
+    waited.clear()
+    search(living, joint, limit=1)
+    assert not waited
+
+
+def test_a_fresh_search_goes_on_with_a_fresh_one_that_was_interrupted_only(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    with study(journal) as plain:
+        search(plain, joint, limit=3)
+    for trials in (0, 2):  # the first of them is interrupted in its third trial
+        with study(journal, fresh=True) as fresh:
+            assert len(fresh.trials) == trials
+            search(fresh, joint, limit=2)
+            if trials:
+                fresh.conclude()
+    with study(journal, fresh=True) as another:
+        assert another.trials == []
+    assert len(study(journal).trials) == 3

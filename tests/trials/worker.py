@@ -1,6 +1,6 @@
 """One of several searches that share a study, in a process of its own; its speeds are made up.
 
-    python -m tests.trials.worker ADDRESS SPEEDS [TRIALS]
+    python -m tests.trials.worker ADDRESS [TRIALS]
 
 It says each trial on a line as it begins. With TRIALS it begins one more, and never ends it.
 """
@@ -8,11 +8,17 @@ It says each trial on a line as it begins. With TRIALS it begins one more, and n
 import json
 import sys
 import time
+from types import SimpleNamespace
+from typing import Any
 
+from autotune.flow import Options, trying
 from autotune.knobs.knob import Config
+from autotune.listener import Listener
+from autotune.measurement.measurement import Measurement
 from autotune.trials.study import Study, storage
 from autotune.trials.trial import Trial
 from tests import builders
+from tests.flow.device import Device
 from tests.trials.test_study import SPACE, joint, measured
 
 # Of the dead is heard soon here, so that a test need not wait for it.
@@ -21,26 +27,36 @@ NEVER = 10_000
 TRIAL_SECONDS = 0.05
 
 
-def work(study: Study, trials: int) -> None:
-    told = 0
-    while (asked := study.ask()) is not None or _others_try(study):
-        if asked is None:
-            time.sleep(TRIAL_SECONDS)
-            continue
-        number, config = asked
+class Saying(Listener):
+    """Says the trials, and takes the time that they would take."""
+
+    def __init__(self, trials: int) -> None:
+        self._left = trials
+
+    def trial_begins(
+        self, number: int, config: Config, seconds_left: float, best: Trial | None
+    ) -> None:
         print(json.dumps({"number": number, "config": dict(config)}), flush=True)
-        time.sleep(TRIAL_SECONDS if told < trials else NEVER)
-        _tell(study, number, config)
-        told += 1
+        time.sleep(TRIAL_SECONDS if self._left else NEVER)
+        self._left -= 1
 
 
-def _others_try(study: Study) -> bool:
-    return any(not each.state.is_finished() for each in study._found)
+def made_up(_context: Any, _profiled: Any, _baseline: Any, config: Config, _: Any) -> Measurement:
+    return measured(joint(config))
 
 
-def _tell(study: Study, number: int, config: Config) -> None:
-    outcome = measured(joint(config))
-    study.tell(Trial(number=number, config=config, outcome=outcome, seconds=TRIAL_SECONDS))
+def work(study: Study, trials: int) -> None:
+    ends = time.monotonic() + NEVER
+    context: Any = SimpleNamespace(
+        options=Options(),
+        listener=Saying(trials),
+        device=Device(),
+        deadline=ends,
+        trials_deadline=ends,
+    )
+    trying._measure = made_up
+    ending = trying._try_all(context, builders.profile(), SPACE, measured(joint({})), study)
+    print(json.dumps({"ending": ending.why}), flush=True)
 
 
 if __name__ == "__main__":

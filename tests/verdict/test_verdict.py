@@ -79,7 +79,8 @@ def test_another_training_is_handed_back_only_where_that_was_allowed():
     assert "Another training was allowed." in allowed.parity.reason
     taken.losses["tuned"] = [math.nan for _ in CURVE]
     broken = judged(taken, may_differ=True)
-    assert broken.outcome == "no_gain" and not broken.trains_otherwise
+    assert broken.outcome == "no_gain" and broken.trains_otherwise
+    assert refused.may_be_allowed and not broken.may_be_allowed
 
 
 def test_a_clear_gain_is_claimed_with_its_interval():

@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    Subset,
+)
 from torch.utils.hooks import RemovableHandle
 
 from autotune.workload.inspect import (
@@ -34,6 +41,19 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x)  # type: ignore[no-any-return]
+
+
+class Samples(Dataset[int]):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Batches(Samples):
+    def __getitems__(self, indices: list[int]) -> list[int]:
+        return indices
 
 
 # What torch.compile imports warns of its own use of torch.jit.
@@ -250,6 +270,23 @@ class TestLoader:
         sampler = BatchSampler(SequentialSampler(data), 2, drop_last=False)
         assert describe_loader(DataLoader(data, batch_sampler=sampler)).custom_batches  # type: ignore[arg-type]
         assert describe_loader(DataLoader(data, batch_size=None)).custom_batches  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("loader", "at_once"),
+        [
+            (DataLoader(Samples(), batch_size=2), False),
+            (DataLoader(Batches(), batch_size=2), True),
+            (DataLoader(Subset(Samples(), [1]), batch_size=2), False),
+            (DataLoader(Subset(Batches(), [1]), batch_size=2), True),
+            (DataLoader(Samples(), batch_size=None), True),
+            (DataLoader(Stream(), batch_size=2), True),
+        ],
+        ids=["samples", "batches", "some samples", "batches of some", "one item a batch", "stream"],
+    )
+    def test_whether_a_batch_is_read_in_one_call(
+        self, loader: "DataLoader[int]", at_once: bool
+    ) -> None:
+        assert describe_loader(loader).reads_at_once is at_once
 
 
 def test_asking_how_long_something_is_uses_up_no_random_numbers() -> None:

@@ -46,7 +46,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float | None]:
             processor, "read_text", lambda path: next(files) if path == "/proc/stat" else ""
         )
         monkeypatch.setattr(processor.time, "process_time", lambda: next(clock))
-        found = Processor().spent()
+        found = Processor(lambda: 2).spent()
         return found["others_seconds"] if others else found["stolen_seconds"]
 
     return stolen
@@ -82,7 +82,7 @@ BY_A_CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BU
 @pytest.mark.parametrize("text", [BURN, BY_A_CHILD], ids=["child", "grandchild"])
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_started_processes_use_is_the_programs_own(text: str, ends: bool) -> None:
-    counted = Processor()
+    counted = Processor(lambda: 2)
     child = subprocess.Popen(
         [sys.executable, "-c", f"{text}print(flush=True)\ninput()"],
         stdin=subprocess.PIPE,

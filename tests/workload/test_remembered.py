@@ -7,6 +7,8 @@ from typing import Any
 
 from autotune.workload.remembered import remembered
 
+losses: dict[int, float] = {}  # what the loop keeps of each sample
+
 
 @functools.cache
 def load(index: int) -> int:
@@ -36,6 +38,7 @@ def test_what_grows_with_each_sample_is_told_by_name() -> None:
     before = remembered(wrapped)
     for index in range(5):
         photos[index]
+        losses[index] = 0.5
     after = remembered(wrapped)
     grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
     assert grown == {"Photos.cache": 5, "Photos.slots": 5, "Photos.title": 5, "load": 5}

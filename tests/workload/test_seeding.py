@@ -2,6 +2,7 @@
 
 import functools
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -39,12 +40,38 @@ def shards(_worker: int) -> None:
     get_worker_info().dataset.shard = get_worker_info().id
 
 
+def by_the_time(worker: int) -> None:
+    np.random.seed(worker + int(time.time()))
+
+
+def by_chance(_worker: int) -> None:
+    np.random.seed()
+
+
+def as_timm_does(worker_id: int) -> None:
+    worker_info = get_worker_info()
+    assert worker_info.id == worker_id
+    np.random.seed(worker_info.seed % 2**32)
+
+
+def of_its_own(worker: int) -> None:
+    random.seed(random.Random(worker).random())
+
+
+def by_another(worker: int) -> None:
+    by_torch(worker)
+
+
 class Seeding:
     def __call__(self, worker: int) -> None:
         torch.manual_seed(worker)
 
     def method(self, worker: int) -> None:
         self.rng = np.random.default_rng(worker)
+
+
+class Inherited(Seeding):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -63,7 +90,14 @@ class Seeding:
         (Seeding().method, True),
         (np.random.seed, True),
         (print, False),
+        (by_the_time, False),
+        (by_chance, False),
+        (as_timm_does, False),
+        (of_its_own, True),
+        (by_another, False),
+        (lambda worker: by_number(worker), True),  # noqa: PLW0108
+        (Inherited(), True),
     ],
 )
-def test_names_in_its_code_tell(function: Callable[[int], Any] | None, alike: bool) -> None:
+def test_its_code_tells(function: Callable[[int], Any] | None, alike: bool) -> None:
     assert seeds_alike(function) is alike

@@ -4,6 +4,9 @@ that wait for nobody.
 
 from pathlib import Path
 
+# Is in the environment of a program that is being measured.
+MEASURED = "AUTOTUNE_MEASURED"
+
 
 def environment(scratch: Path) -> dict[str, str]:
     """Where a run keeps compiled kernels: in the search's scratch directory, so that its runs share
@@ -46,4 +49,5 @@ def quiet_environment(scratch: Path) -> dict[str, str]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "GRADIO_ANALYTICS_ENABLED": "False",
         "MPLBACKEND": "Agg",
+        MEASURED: "1",
     }

@@ -17,10 +17,11 @@ from autotune.trials.trial import PASSING, Trial
 from autotune.workload.seen import Seen
 
 # What a trial says of itself beside its parameters and its value. `CONFIG` is there as soon as it
-# is decided what is tried; `REPEATS` names the trial whose figure was taken instead of trying the
-# same again; `INTERRUPTED` is a trial that its own search gave up.
+# is decided what is tried; `REPEATS` says why it was not tried, mostly the trial that was the same;
+# `INTERRUPTED` is a trial that its own search gave up.
 CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
-# A configuration whose search has died in it so many times is not tried again.
+# A configuration whose search has died in it so many times is not tried again; the program as it is
+# was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
 _EARLIER = "so it was noted by an earlier search"
 _OUTCOME = ("samples_per_second", "failure")
@@ -40,6 +41,7 @@ def facts_of(trial: Trial, constraints: Mapping[str, float]) -> dict[str, Any]:
         "samples_per_second": outcome.samples_per_second,
         "startup_seconds": outcome.startup_seconds,
         "peak_bytes": outcome.peak_bytes,
+        "joules_per_sample": outcome.joules_per_sample,
         "doubts": [doubt.name for doubt in outcome.doubts],
     }
 
@@ -51,6 +53,8 @@ def constraints_of(trial: Trial, memory_limit_bytes: int | None) -> Iterator[tup
             yield "out_of_memory", 1.0
     elif memory_limit_bytes is not None and trial.outcome.peak_bytes is not None:
         yield "memory_limit", float(trial.outcome.peak_bytes - memory_limit_bytes)
+    elif memory_limit_bytes is not None and trial.config:
+        yield "memory_unknown", 1.0
 
 
 def known_trials(
@@ -65,7 +69,7 @@ def known_trials(
         for each in found
         if each.state == TrialState.FAIL and CONFIG in each.user_attrs and not _has_end(each)
     )
-    dead = {config for config, times in deaths.items() if times >= _MOST_DEATHS}
+    dead = {config for config, times in deaths.items() if times >= _MOST_DEATHS} - {as_text({})}
     dead |= {""} if of_optunas_loop else set()
     return [trial for each in found if (trial := _known(each, space, seen, dead)) is not None]
 
@@ -103,6 +107,7 @@ def _measured(value: float, facts: dict[str, Any], seen: Seen) -> Measurement:
         doubts=tuple(
             Doubt(name=name, evidence=_EARLIER, advice="") for name in facts.get("doubts", ())
         ),
+        joules_per_sample=facts.get("joules_per_sample"),
     )
 
 

@@ -3,11 +3,10 @@ machines share.
 """
 
 import fcntl
-import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from autotune.errors import AutotuneError, UsageError
 from autotune.trials.keeping import is_shared, without_password
+from autotune.trials.study.locks import ByteLocks
 from autotune.trials.study.records import CONFIG
 
 # A trial of another machine of which nothing was heard for so long is dead, and tried again once.
@@ -30,45 +30,76 @@ TURN_SECONDS, LOOK_SECONDS = 10.0, 0.05
 # Tables that several make at once, and how long a file of SQLite's may be locked by others.
 _MOST_RACES, _LOCKED_SECONDS = 5, 60
 _JOURNAL_BEGINS = b'{"op_code"'
+# Bytes of the file beside a journal that searches lock: while they have it open, while they begin a
+# trial, and, from the last on, one for each trial that they try.
+_OPEN, _BEGINNING, _TRIALS = range(3)
 
 
 class Kept:
-    """An open storage. `sole` says that no other search has it, so that whatever it calls begun was
-    left by one that has died.
+    """An open storage, and the signs that the searches which have it are alive.
 
     Raises:
         UsageError: the database's driver is missing.
     """
 
     def __init__(self, storage: Path | str | None) -> None:
-        self._lock: int | None = None
-        self.sole = True
+        self._locks: ByteLocks | None = None
+        self._own: set[int] = set()
         self.storage: BaseStorage
         if storage is None:
             self.storage = optuna.storages.InMemoryStorage()
         elif is_shared(storage):
-            self.storage, self.sole = _database(str(storage)), False
+            self.storage = _database(str(storage))
         else:
             path = Path(storage)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock_it(path)
-            if self.sole and path.exists():
-                _cut_half_a_line(path)
+            self._locks = ByteLocks(Path(f"{path}.owner"))
+            with self._locks.held(_BEGINNING):
+                if path.exists() and not self._locks.is_others(_OPEN):
+                    _cut_half_a_line(path)
+                self._locks.share(_OPEN)
             self.storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
 
     def close(self) -> None:
         """Let others have it."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._locks is not None:
+            self._locks.close()
+            self._locks = None
         if isinstance(self.storage, RDBStorage):
             self.storage.engine.dispose()
 
+    def begin(self, study: optuna.Study) -> tuple[optuna.Trial, "Heartbeat"]:
+        """A trial of `study` that others can tell from one whose search has died, until its
+        heartbeat stops or, of a journal's, it is told.
+        """
+        with quiet(), self._beginning():
+            trial = study.ask()
+            if self._locks is not None:
+                self._own.add(trial._trial_id)
+                self._locks.take(_TRIALS + trial._trial_id)
+            return trial, Heartbeat(self.storage, trial._trial_id)
+
+    def free_the_dead(self, study: optuna.Study) -> None:
+        """What searches that have died were trying is to be tried again."""
+        with quiet():
+            optuna.storages.fail_stale_trials(study)  # databases queue it
+        if self._locks is None:
+            return
+        with self._beginning():
+            for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                mine = trial._trial_id in self._own
+                if not mine and not self._locks.is_others(_TRIALS + trial._trial_id):
+                    study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
     @contextmanager
-    def beginning(self) -> Iterator[None]:
+    def _beginning(self) -> Iterator[None]:
         """Nobody else begins a trial meanwhile. A server sees to that itself; of a file of
         SQLite's two searches may take the same waiting trial.
         """
+        if self._locks is not None:
+            with self._locks.held(_BEGINNING):
+                yield
+            return
         storage = self.storage
         url = storage.engine.url if isinstance(storage, RDBStorage) else None
         if url is None or url.get_backend_name() != "sqlite" or not url.database:
@@ -77,14 +108,6 @@ class Kept:
         with open(f"{url.database}.beginning", "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-    def _lock_it(self, path: Path) -> None:
-        """The kernel lets go of it when this process ends, however that happens."""
-        self._lock = os.open(f"{path}.owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.sole = False
 
 
 @contextmanager
@@ -139,37 +162,20 @@ class Heartbeat:
             self._thread.join()
 
 
-def await_turn(study: optuna.Study, number: int) -> None:
+def await_turn(study: optuna.Study, number: int, silent: set[int]) -> None:
     """Wait until all that were begun before trial `number` have said what they try, so that nothing
-    is tried twice.
+    is tried twice. Those that do not are dead: they are noted in `silent` and not waited for again.
     """
-    _wait_while(
-        lambda: any(
-            trial.number < number and CONFIG not in trial.user_attrs
-            for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        )
-    )
 
+    def unsaid() -> set[int]:
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        known = {each.number for each in running if CONFIG in each.user_attrs} | silent
+        return {each.number for each in running if each.number < number} - known
 
-def await_first(study: optuna.Study) -> None:
-    """Wait for the program's own setting where another search has just begun with it: it is
-    measured already, and everything is compared with it.
-    """
-    _wait_while(
-        lambda: [each.state for each in study.get_trials(deepcopy=False)] == [TrialState.RUNNING]
-    )
-
-
-def _wait_while(is_open: Callable[[], bool]) -> None:
     ends = time.monotonic() + TURN_SECONDS
-    while is_open() and time.monotonic() < ends:  # who takes longer has died
+    while (left := unsaid()) and time.monotonic() < ends:
         time.sleep(LOOK_SECONDS)
-
-
-def free_the_dead(study: optuna.Study) -> None:
-    """Queue again what searches that have died were trying, in a database."""
-    with quiet():
-        optuna.storages.fail_stale_trials(study)
+    silent |= left
 
 
 class quiet(warnings.catch_warnings):  # noqa: N801  # reads as a statement

@@ -3,6 +3,7 @@ machines may share it, and Optuna's own tools can read it.
 """
 
 import math
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Self
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
+from autotune.errors import UsageError
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Profile
@@ -21,6 +22,7 @@ from autotune.trials.keeping import PROFILE
 from autotune.trials.knowledge import planner_for
 from autotune.trials.planner import Proposal, Ranked
 from autotune.trials.space import Space
+from autotune.trials.study.opening import OVER, open_study
 from autotune.trials.study.records import (
     CONFIG,
     INTERRUPTED,
@@ -32,20 +34,13 @@ from autotune.trials.study.records import (
     known_trials,
 )
 from autotune.trials.study.sampler import ProfileSampler, optunas_own, suggest
-from autotune.trials.study.storage import (
-    Heartbeat,
-    Kept,
-    await_first,
-    await_turn,
-    free_the_dead,
-    keeping,
-    quiet,
-)
-from autotune.trials.trial import EXHAUSTED, Ending, Trial
+from autotune.trials.study.storage import Heartbeat, Kept, await_turn, keeping
+from autotune.trials.trial import REPEATED, Ending, Trial
 
-METRIC = "samples per second"
 # A sampler that gives so many in a row that were tried before knows nothing new.
 _MOST_REPEATS = 50
+# How often is looked for what others have found out meanwhile.
+LOOK_SECONDS = 0.5
 
 Asked = tuple[int, dict[str, Value]]
 
@@ -58,6 +53,7 @@ class Study:
         space: what is searched.
         profile: of the program.
         key: names the program and the machine, whose trials go on where they stopped.
+        fresh: begin with no trials; only what another such search was interrupted in goes on.
         storage: a journal file, an Optuna storage URL, or None for memory.
         sampler: one of `SAMPLERS`.
         seed: of Optuna's samplers.
@@ -77,6 +73,7 @@ class Study:
         *,
         key: str,
         storage: Path | str | None,
+        fresh: bool = False,
         sampler: str = PROFILE,
         seed: int = 0,
         patience_seconds: float = 15.0,
@@ -86,6 +83,7 @@ class Study:
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.ending: Ending | None = None
+        self.awaited = ""
         self.trials: list[Trial] = []
         self._proposal: Proposal | None = None
         self._space, self._seen, self._place = space, profile.seen, storage
@@ -96,12 +94,13 @@ class Study:
         )
         self._mine: dict[int, Trial] = {}
         self._open: dict[int, tuple[optuna.Trial, Heartbeat]] = {}
+        self._silent: set[int] = set()
         guided = ProfileSampler(space, profile, propose=lambda _: self._proposal)
         with keeping(self._place):
             self._kept = Kept(storage)
             own = guided if sampler == PROFILE else optunas_own(sampler, space, seed)
-            self._study = _opened(key, self._kept, own)
-            self._free_the_dead()
+            self._study = open_study(key, self._kept.storage, own, fresh=fresh)
+            self._kept.free_the_dead(self._study)
             self._refresh()
 
     def __enter__(self) -> Self:
@@ -111,20 +110,21 @@ class Study:
         self.close()
 
     @property
-    def told(self) -> int:
-        """Trials that this search made itself."""
-        return len(self._mine)
+    def of_others(self) -> list[Trial]:
+        """Trials that this search did not make itself."""
+        return [trial for trial in self.trials if trial.number not in self._mine]
 
     def ask(self, seconds_left: float = math.inf) -> Asked | None:
         """A trial's number and the Config to try, None when more searching does not pay: then
-        `ending` says why.
+        `ending` says why. None too where that hangs on what others are trying: then `awaited` says
+        what that is, and whoever asks again after `await_others` knows more.
 
         Args:
             seconds_left: what is known to take longer is not tried.
         """
+        self.awaited = ""
         with keeping(self._place):
-            self._free_the_dead()
-            await_first(self._study)
+            self._kept.free_the_dead(self._study)
             for _ in range(_MOST_REPEATS):
                 self._refresh()
                 if self._is_over(seconds_left):
@@ -132,9 +132,20 @@ class Study:
                 if (asked := self._claim(seconds_left)) is not None:
                     return asked
         self.ending = Ending(
-            why=EXHAUSTED, reason="The sampler proposes only what was tried already."
+            why=REPEATED, reason="The sampler proposes only what was tried already."
         )
         return None
+
+    def await_others(self, seconds: float) -> None:
+        """Wait until what others are trying is another, one of them having ended or died, where it
+        is `awaited`; `seconds` at the most.
+        """
+        ends, before = time.monotonic() + seconds, self._tried_by_others()
+        while self.awaited and self._tried_by_others() == before and time.monotonic() < ends:
+            time.sleep(LOOK_SECONDS)
+            with keeping(self._place):
+                self._kept.free_the_dead(self._study)
+                self._refresh()
 
     def tell(self, trial: Trial) -> None:
         """What came of a trial that was asked for."""
@@ -179,6 +190,11 @@ class Study:
         """The measured trial that is most likely fastest."""
         return next((each.trial for each in self.ranked), None)
 
+    def conclude(self) -> None:
+        """The search has come to its end: one that is to be fresh begins another study."""
+        with suppress(UsageError), keeping(self._place):  # there is an answer in any case
+            self._study.set_user_attr(OVER, True)
+
     def close(self) -> None:
         """Give up what was begun and not told, and let others have the storage."""
         with keeping(self._place):
@@ -190,24 +206,35 @@ class Study:
             self._kept.close()
 
     def _is_over(self, seconds_left: float) -> bool:
-        """Whether nothing that is left is worth trying; else the proposal is there."""
+        """Whether nothing that is left is worth trying, or others' trials will tell; else the
+        proposal is there.
+        """
+        waits = any(each.state == TrialState.WAITING for each in self._found)
         if not self._planner.can_propose(self.trials):
-            if all(each.state.is_finished() for each in self._found):
+            if {} in self._tried_by_others().values():
+                self.awaited = "another search's first trial"
+            elif not waits:
                 self._study.enqueue_trial(dict(self._space.own))
-            return False
+            return bool(self.awaited)
         self._propose(seconds_left)
-        if any(each.state == TrialState.WAITING for each in self._found):
+        if waits:
             return False  # what a search that has died was trying
-        self.ending = ending(self._planner, self.trials, self._proposal, self._patience_seconds)
-        return self.ending is not None
+        ended = ending(self._planner, self.trials, self._proposal, self._patience_seconds)
+        if ended and (others := len(self._tried_by_others())):
+            self.awaited = f"{others} trial{'s' * (others > 1)} of other searches"
+        else:
+            self.ending = ended
+        return ended is not None
+
+    def _tried_by_others(self) -> dict[int, Config]:
+        """What others are trying now."""
+        return {each: config for each, config in begun(self._found) if each not in self._open}
 
     def _claim(self, seconds_left: float) -> Asked | None:
         """Begin a trial of what nobody has tried or is trying, None where somebody has."""
-        with quiet(), self._kept.beginning():
-            opened = self._study.ask()
-        number, heartbeat = opened.number, Heartbeat(self._kept.storage, opened._trial_id)
-        before = self._found
-        await_turn(self._study, number)
+        opened, heartbeat = self._kept.begin(self._study)
+        number, before = opened.number, self._found
+        await_turn(self._study, number, self._silent)
         self._refresh()
         others = [each for each in self._found if each.number != number]
         if others != before and self._planner.can_propose(self.trials):
@@ -220,11 +247,7 @@ class Study:
             return number, config
         heartbeat.stop()
         opened.set_user_attr(REPEATS, reason)
-        twin = next((each for each in self.trials if each.config == config), None)
-        if twin is not None and isinstance(twin.outcome, Measurement):
-            self._study.tell(opened, twin.outcome.samples_per_second)
-        else:
-            self._study.tell(opened, state=TrialState.FAIL)
+        self._study.tell(opened, state=TrialState.FAIL)
         return None
 
     def _refusal(self, number: int, config: Config, seconds_left: float) -> str:
@@ -257,24 +280,3 @@ class Study:
         known, own = kept.outcome, self._baseline
         shaken = isinstance(known, Measurement) and known.is_shaken
         return replace(kept, outcome=own) if own and shaken and not own.is_shaken else kept
-
-    def _free_the_dead(self) -> None:
-        """What searches that have died were trying is to be tried again."""
-        free_the_dead(self._study)
-        if self._kept.sole:
-            self._kept.sole = False  # from now on, what is begun is this search's own
-            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-
-
-def _opened(key: str, kept: Kept, sampler: BaseSampler) -> optuna.Study:
-    study = optuna.create_study(
-        study_name=key,
-        storage=kept.storage,
-        load_if_exists=True,
-        direction="maximize",
-        sampler=sampler,
-    )
-    with quiet():
-        study.set_metric_names([METRIC])
-    return study

@@ -1,0 +1,93 @@
+"""Waits for batches, and what the loader does meanwhile."""
+
+from autotune.diagnosis.finding import (
+    NO_GAIN,
+    WAIT_CRITICAL,
+    WAIT_WARNING,
+    Bottleneck,
+    Finding,
+    can_gain,
+    most_gain,
+    percent,
+    rate,
+    severity,
+    surely,
+    times,
+)
+from autotune.diagnosis.host import busiest
+from autotune.profiling.profile import Profile
+
+# A loader that keeps this much of a core busy decodes or transforms; below the other it waits.
+WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
+ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
+# What the rest of a step may seem to gain by not making batches itself: more is said to be so.
+UNDISTURBED = 1.1
+# Batches that cost nothing gain so many times what not waiting for them gains: the workers that
+# make them have slowed the rest of a step.
+CROWDED = 1.5
+
+
+def data(profile: Profile) -> Finding | None:
+    """The share of a step that waits for batches, where it is worth a finding."""
+    grade = severity(surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
+    if not grade:
+        return None
+    share = profile.phases["data"]
+    gain, beyond = _gain_of_loading(profile, share)
+    loader = profile.seen.loader
+    crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
+    slowed = ", and workers take processors from the rest" if crowded else ""
+    return Finding(
+        bottleneck=Bottleneck.DATA,
+        severity=grade if gain >= NO_GAIN else "info",
+        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile), beyond))),
+        max_gain=gain,
+        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}{slowed}; "
+        f"loading faster {can_gain(gain)}.",
+    )
+
+
+def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
+    """The most that loading faster gains, and why that is less than its ceiling where it is: what
+    a loader in the training process takes is all that it can give back.
+    """
+    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
+    loader, most = profile.seen.loader, most_gain(share)
+    if loader is None or loader.num_workers or loader.threaded or gain <= most:
+        return gain, ""
+    if gain <= UNDISTURBED * most:
+        return most, ""
+    return most, (
+        f"With batches always at hand it ran {times(gain)} as fast: not all of that is the "
+        "loader's to give back."
+    )
+
+
+def _loader_at_work(profile: Profile) -> str:
+    """What the loader does while the model waits: work, or wait itself."""
+    busy, cores = profile.data_processor_share, profile.machine.cores
+    if profile.seen.loader and profile.seen.loader.threaded:
+        return "A thread of the program's own draws them, and does not keep up."
+    if busy is None:
+        return "What the loader does meanwhile was not measured."
+    workers = profile.seen.loader.num_workers if profile.seen.loader else 0
+    who = f"The loader, with {workers or 'no'} worker{'' if workers == 1 else 's'},"
+    if busy >= ALL_CORES * cores and workers:
+        return f"{who} keeps all {cores} cores busy."
+    if busy >= WORKING_SHARE:
+        return f"{who} keeps {busy:.1f} of {cores} cores busy: it decodes or transforms."
+    if busy < WAITING_SHARE:
+        return f"{who} uses {busy:.2f} of a core: it waits for slow reads."
+    return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
+
+
+def _rates(profile: Profile) -> str:
+    """What loader and model can do, each without the other."""
+    named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
+    parts = [
+        f"{does} {rate(ceiling.samples_per_second)} samples/s"
+        for name, does in named
+        if (ceiling := profile.ceiling(name)) and ceiling.samples_per_second is not None
+    ]
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""

@@ -1,0 +1,61 @@
+"""Main memory of the processes that a run has started: the workers of its loader."""
+
+from collections.abc import Iterable, Sequence
+
+import psutil
+
+from autotune.measurement.bursts import fetched_ahead
+from autotune.measurement.telemetry import trains_on_gpu
+from autotune.workload.processor import read_text
+from autotune.workload.seen import Seen
+from autotune.workload.window import Window
+
+
+def beside_bytes(pid: int, seen: Seen) -> int | None:
+    """What the processes that `pid` has started need at most beside it, None where the system does
+    not say; of a run on a GPU, whose memory is what counts, 0.
+
+    Of each: what it has for itself now, and what it had more at its peak. What it shares is left
+    out (a dataset from before the fork, libraries): the training process has that too. And batches
+    that lie ready in shared memory. They are added up as if all had most at the same moment.
+    """
+    if trains_on_gpu(seen):
+        return 0
+    try:
+        started = psutil.Process(pid).children(recursive=True)
+        needed = [_own_bytes(each) for each in started]
+    except psutil.Error:
+        return None
+    if seen.loader is not None and seen.loader.num_workers and not started:
+        return None  # it is between two epochs
+    return sum(needed) + fetched_ahead(seen) * seen.batch_bytes
+
+
+def most(readings: Iterable[int | None]) -> int | None:
+    """The most bytes of those moments at which they were known; None where they never were."""
+    return max((each for each in readings if each is not None), default=None)
+
+
+def whole_peak(windows: Sequence[Window], beside: Sequence[int | None]) -> int | None:
+    """Peak memory of a run by its windows, and what was needed beside it at several moments; None
+    where either is unknown.
+    """
+    own, others = most(window.peak_bytes for window in windows), most(beside)
+    return None if own is None or others is None else own + others
+
+
+def _own_bytes(process: psutil.Process) -> int:
+    """What a process has and shares with none (its unique set size), now or at its peak.
+
+    Raises:
+        psutil.AccessDenied: that is kept from us.
+    """
+    try:
+        own = process.memory_full_info().uss
+    except psutil.NoSuchProcess:  # it has ended
+        return 0
+    fields = dict(
+        line.split(":", 1) for line in read_text(f"/proc/{process.pid}/status").splitlines()
+    )
+    peak, now = (int(fields.get(name, "0").split()[0]) for name in ("VmHWM", "VmRSS"))
+    return int(own) + max(0, peak - now) * 1024

@@ -1,0 +1,52 @@
+"""By which names a file has the models that training calls, in that file or in another."""
+
+import ast
+from collections.abc import Collection, Iterator
+
+from autotune.source.edits import OutputPlace
+from autotune.source.program import Program
+from autotune.source.reach import argument_code, calls_in
+from autotune.source.script import Function, Script, last_name
+
+
+def called_models(program: Program, script: Script) -> set[str]:
+    """The code by which `script` has the models that a step was seen to call ("self.model"): what
+    it calls itself, what it gives to the functions that call it, and other names of these.
+    """
+    seen = program.places.outputs
+    names = {each.callee for each in seen if each.path == script.path}
+    for place in seen:
+        names |= set(_handed_over(program, script, place))
+    while more := _other_names(script, names) - names:
+        names |= more
+    return names
+
+
+def _handed_over(program: Program, script: Script, place: OutputPlace) -> Iterator[str]:
+    """What `script` gives to the function that calls its parameter at `place`."""
+    other = program.scripts.get(place.path)
+    root, dot, attributes = place.callee.partition(".")
+    for function in ast.walk(other.tree) if other else ():
+        if (
+            isinstance(function, Function)
+            and other is not None
+            and function.lineno <= place.line <= other.last_line(function)
+            and root in [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+        ):
+            for call in calls_in(script.tree):
+                if last_name(call.func) == function.name:
+                    given = argument_code(call, other, function, root)
+                    yield from [given + dot + attributes] if given else []
+
+
+def _other_names(script: Script, names: Collection[str]) -> set[str]:
+    """The variables that are never given anything but what has one of the `names`, or, of what DDP
+    has made of that, its `module`.
+    """
+    known = {*names, *(f"{name}.module" for name in names)}
+    given: dict[str, set[str]] = {}
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Assign):
+            for name in (at.id for at in node.targets if isinstance(at, ast.Name)):
+                given.setdefault(name, set()).add(ast.unparse(node.value))
+    return {name for name, values in given.items() if values <= known}
