@@ -38,16 +38,19 @@ READ = {
     "of the class": (GIVEN + "Mix.lam\n", ""),  # it is the object's
     "by its own methods": (GIVEN, ""),
     "by one that is called": (
-        GIVEN + "class Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
-        "`self.lam` (train.py:6)",
+        "import mixes\n\nclass Mix:\n    def mean(self): return self.lam\nmix.mean()\n",
+        "`self.lam` (train.py:4)",
     ),
-    "by one that nobody calls": (GIVEN + "class Mix:\n    def mean(self): return self.lam\n", ""),
+    "by one that nobody calls": (
+        "import mixes\n\nclass Mix:\n    def mean(self): return self.lam\n",
+        "",
+    ),
     "by a method of Python's": (
-        GIVEN + "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
+        "class Mix:\n    def __repr__(self): return self.lam\nx.__repr__()\n",
         "",
     ),
     "of another class": (
-        GIVEN + "class Net:\n    def mean(self): return self.lam\nmix.mean()\n",
+        "import nets\n\nclass Net:\n    def mean(self): return self.lam\nmix.mean()\n",
         "",
     ),
     "of others": (GIVEN + "args.lam, state.lam, batch.lam, np.lam, optimizer.lam()\n", ""),
