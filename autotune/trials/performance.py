@@ -36,8 +36,7 @@ THREADS, THREADS_SD = 0.3, 0.25
 SHORT_STEP_SECONDS, LONG_STEP_SECONDS = 0.003, 0.03
 OPTIMIZER_THREADS = (0.0, 0.2)
 # More threads than cores wait for one another: computing slows down by how many times more there
-# are, to this power (three on two cores of a small program took 1.6 times as long as two, eight
-# three times).
+# are, to about this power; chosen, not measured.
 OVERSUBSCRIBED = (1.0, 0.5)
 # Part of each further core that a thread keeps busy.
 THREAD_BUSY = 0.85
