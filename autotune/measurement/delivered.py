@@ -5,8 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from autotune.profiling.profile import Doubt
 from autotune.workload.delivery import Delivery, Digests
 
+NOT_COMPARED = Doubt(
+    name="data not compared",
+    evidence="Whether workers deliver the same samples as the program is given as it is could not "
+    "be compared: they differ each time they are read.",
+    advice="Compare the loss curves of a longer run.",
+)
 # Workers that share an iterable dataset out each end with an incomplete batch of their own. With
 # more than this share of additional batches an epoch is of another batch size.
 MOST_MORE_BATCHES = 0.1
@@ -17,11 +24,22 @@ REPEATED = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """What was found: `difference` in words, "" where there is none; `compared` is false where
-    nothing could be compared, since the data differ each time they are read.
+    nothing could be compared, since the data differ each time they are read; `longer` says of an
+    epoch that has a few more batches.
     """
 
     difference: str = ""
     compared: bool = True
+    longer: str = ""
+
+
+def more_steps(evidence: str) -> Doubt:
+    """That epochs are a few steps longer than they were."""
+    return Doubt(
+        name="more steps",
+        evidence=evidence,
+        advice="A schedule that counts steps ends as much sooner.",
+    )
 
 
 def compare_in_order(own: Delivery, again: Delivery, other: Delivery) -> Comparison:
@@ -64,7 +82,8 @@ def compare_shared_out(
     slack = workers * dropped
     counts = [sum(map(_count, each.batches)) for each in (own, again, other)]
     alike = own.ended and again.ended and counts[0] == counts[1]
-    if alike and (reason := _other_epoch(counts[0], counts[2], own, other, slack)):
+    reason = _other_epoch(counts[0], counts[2], own, other, slack) if alike else ""
+    if reason or (reason := _outlasts(own, other) if workers > 1 else ""):
         return Comparison(difference=reason)
     leaves = _steady_leaves(own, again)
     mine, theirs = (Counter(_samples(each.batches, leaves)) for each in (own, other))
@@ -74,13 +93,31 @@ def compare_shared_out(
         missing = (mine - theirs).total()
         if missing > slack:
             return Comparison(difference=f"{missing} of the {counts[0]} samples never came")
-        return Comparison()
+        return Comparison(longer=_longer(own, other))
     twice = theirs.total() - len(theirs)
     if twice and len(mine) == mine.total():
         return Comparison(
             difference=f"{twice} of its first {theirs.total()} samples had come before"
         )
     return Comparison(compared=len(mine) == mine.total() and bool(theirs & mine))
+
+
+def _outlasts(own: Delivery, other: Delivery) -> str:
+    """Why training would end in an error: a scheduler counts its steps, and there may be more."""
+    if own.lasts is None or (own.ended and other.ended and not _longer(own, other)):
+        return ""
+    more = _longer(own, other) or "an epoch may have more batches: each worker's last is incomplete"
+    return f"{more}; the program's OneCycleLR ends in an error after {own.lasts:,} steps"
+
+
+def _longer(own: Delivery, other: Delivery) -> str:
+    """That an epoch of `other` has more batches than one of `own`; "" where that was not seen."""
+    if not (own.ended and other.ended) or len(other.batches) <= len(own.batches):
+        return ""
+    return (
+        f"an epoch has {len(other.batches)} batches instead of {len(own.batches)}, since each "
+        "worker ends with an incomplete one"
+    )
 
 
 def _repeated(own: Delivery, other: Delivery) -> Comparison:
@@ -154,10 +191,7 @@ def _other_epoch(count: int, others: int, own: Delivery, other: Delivery, slack:
     if other.ended and others < count - slack:
         return f"an epoch has {others} samples instead of {count}"
     if other.ended and len(other.batches) > (1 + MOST_MORE_BATCHES) * len(own.batches):
-        return (
-            f"an epoch has {len(other.batches)} batches instead of {len(own.batches)}, since each "
-            "worker ends with an incomplete one"
-        )
+        return _longer(own, other)
     return ""
 
 
@@ -185,7 +219,7 @@ def _samples(batches: Iterable[Digests], leaves: Sequence[int]) -> Iterable[tupl
         if not leaves:
             return
         chosen = [batch[leaf] for leaf in leaves]
-        if _count(batch) > 1:
+        if len(set(map(len, chosen))) == 1:
             yield from zip(*chosen, strict=True)
         else:
             yield tuple(chosen)

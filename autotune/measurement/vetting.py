@@ -16,10 +16,12 @@ from autotune.measurement.copies import (
     names_of,
 )
 from autotune.measurement.delivered import (
+    NOT_COMPARED,
     Comparison,
     begin_alike,
     compare_in_order,
     compare_shared_out,
+    more_steps,
     same_from_each,
 )
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
@@ -98,16 +100,7 @@ def vet_workers(
     return Vetted(
         values=tuple(value for value in values if value in kept),
         reason=reason,
-        doubt=None if vetting.compared else _doubt("they differ each time they are read"),
-    )
-
-
-def _doubt(why: str) -> Doubt:
-    return Doubt(
-        name="data not compared",
-        evidence="Whether workers deliver the same samples as the program is given as it is could "
-        f"not be compared: {why}.",
-        advice="Compare the loss curves of a longer run.",
+        doubt=vetting.longer if vetting.compared else NOT_COMPARED,
     )
 
 
@@ -129,6 +122,7 @@ class _Workers:
         self._deadline = deadline
         self._patience_seconds = PATIENCE_SECONDS
         self.compared = True
+        self.longer: Doubt | None = None
 
     def observe(self) -> bool:
         """See what the program is given as it is; false where that cannot be seen."""
@@ -214,6 +208,8 @@ class _Workers:
         if workers and not found.difference and self._begins_anew(run):
             found = Comparison(difference=self._copied())
         self.compared = self.compared and found.compared
+        if found.longer:
+            self.longer = more_steps(f"With {_workers(workers)}, {found.longer}.")
         return found.difference and f"{OTHER_DATA}: {found.difference}"
 
     def _begins_anew(self, run: ProcessRun) -> bool:

@@ -90,6 +90,8 @@ class Delivery:
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name.
         position: the training's own iteration and how many batches that has given.
+        lasts: of a stream: the steps after which a scheduler of the program (torch's `OneCycleLR`)
+            ends in an error; None where there is none.
     """
 
     batches: tuple[Digests, ...]
@@ -101,6 +103,7 @@ class Delivery:
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)
     position: tuple[int, int] = (0, 0)
+    lasts: int | None = None
 
 
 def changed(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str, ...]:

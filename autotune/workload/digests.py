@@ -16,7 +16,7 @@ from torch import nn
 PLAIN = (str, bytes, int, float, complex, type(None), PurePath, range)
 CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 LOOKED_INTO = 20  # items of a container; whether it holds others is seen of more
-_MOST_COMPARED = 10_000
+_MOST_COMPARED = 10_000  # items of a container
 _SMALL_BYTES = 2**24  # of a tensor: all of it is read
 _LARGE_BYTES = 256 * 2**20  # of an array: every so many of its numbers are read
 
@@ -58,9 +58,15 @@ def _of_tensor(tensor: torch.Tensor) -> int | None:
 
 
 def _of_items(items: Any) -> int:
-    """Those behind the first ones are not looked into one by one."""
-    held = iter(_held(items))
-    first, others = islice(held, LOOKED_INTO), islice(held, _MOST_COMPARED)
+    """Those behind the first ones are not looked into one by one. What is made anew of a long list
+    may stand at its end (negatives behind the positives): some from all over it are compared.
+    """
+    if isinstance(items, (dict, deque, set, frozenset)):  # these have to be gone through
+        held = iter(_held(items))
+        first, others = islice(held, LOOKED_INTO), islice(held, _MOST_COMPARED)
+    else:
+        step = 1 + len(items) // _MOST_COMPARED
+        first, others = items[:LOOKED_INTO], items[LOOKED_INTO::step]
     return hash((len(items), *map(id, first), *map(_which, others)))
 
 

@@ -1,5 +1,6 @@
 """Drawing from the training loader beside the training, to see what it delivers."""
 
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -7,7 +8,8 @@ from itertools import repeat
 from types import CodeType
 from typing import Any
 
-from torch.utils.data import DataLoader
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.utils.data import DataLoader, IterableDataset
 
 from autotune.workload import batches
 from autotune.workload.conversation import Draw, Unsupported
@@ -51,7 +53,14 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         left=left_behind(loader, command.left, makers),
         remembered={} if loader.num_workers else remembered(loader.dataset),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
+        lasts=_lasts() if isinstance(loader.dataset, IterableDataset) else None,
     )
+
+
+def _lasts() -> int | None:
+    """The steps of the program's shortest scheduler that ends in an error."""
+    found = (each for each in gc.get_objects() if issubclass(type(each), OneCycleLR))
+    return min((each.total_steps for each in found), default=None)
 
 
 def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:

@@ -1,5 +1,7 @@
 """Deliveries are compared in order or as a whole, by what is not random in them."""
 
+from dataclasses import replace
+
 from autotune.measurement.delivered import compare_in_order, compare_shared_out, same_from_each
 from autotune.workload.delivery import Delivery, Digests
 
@@ -57,6 +59,20 @@ class TestInOrder:
 
 
 class TestSharedOut:
+    def test_a_few_more_batches_are_said_and_refused_where_a_schedule_counts_them(self) -> None:
+        own = delivery(*(batch(each, each + 1) for each in range(0, 40, 2)))
+        other = delivery(*own.batches[:-1], ((38,), (38,)), ((39,), (39,)))
+        longer = "an epoch has 21 batches instead of 20, since each worker ends with an incomplete"
+        found = compare_shared_out(own, own, other, workers=2, dropped=0)
+        assert not found.difference
+        assert found.longer == f"{longer} one"
+        counted = replace(own, lasts=60)
+        assert self.difference(other, counted) == (
+            f"{longer} one; the program's OneCycleLR ends in an error after 60 steps"
+        )
+        assert not self.difference(own, counted)
+        assert "may have more batches" in self.difference(replace(own, ended=False), counted)
+
     def difference(self, other: Delivery, own: Delivery = OWN, dropped: int = 0) -> str:
         return compare_shared_out(own, own, other, workers=2, dropped=dropped).difference
 

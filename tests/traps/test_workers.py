@@ -120,6 +120,28 @@ class TestStreams:
         assert vetted.values == (0,)
         assert "each reading changes `dataset.epoch`" in vetted.reason
 
+    def test_epochs_that_a_schedule_counts_the_steps_of_stay_as_long(self, workers: Vet) -> None:
+        """Two workers end with an incomplete batch each: 40 batches instead of 39."""
+        body = (
+            "info = get_worker_info()\n"
+            "first, step = (info.id, info.num_workers) if info else (0, 1)\n"
+            "yield from zip(X[first:620:step], Y[first:620:step])"
+        )
+        text = stream(body)
+        free = workers(text, (0, 2))
+        assert free.values == (0, 2)
+        assert free.doubt is not None
+        assert free.doubt.evidence.startswith("With 2 workers, an epoch has 40 batches instead of")
+        scheduled = text.replace(
+            "for epoch",
+            "schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=900)\n"
+            "for epoch",
+            1,
+        ).replace("optimizer.step()", "optimizer.step(); schedule.step()")
+        vetted = workers(scheduled, (0, 1, 2))
+        assert vetted.values == (0, 1)
+        assert "the program's OneCycleLR ends in an error after 900 steps" in vetted.reason
+
     def test_an_endless_one_that_is_shared_out_by_seed_may_have_workers(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"

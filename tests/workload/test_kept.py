@@ -92,6 +92,10 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], object]]] = {
         SimpleNamespace(size=np.int64(1)),
         lambda inner: setattr(inner, "size", np.int64(2)),
     ),
+    "the end of a long list": (
+        [[each, each] for each in range(40_000)],
+        lambda rows: rows.__setitem__(slice(30_000, None), [[each, 0] for each in range(10_000)]),
+    ),
     "a table far down a list": ([{} for _ in range(99)], lambda rows: rows[70].update(label=1)),
 }
 
