@@ -24,6 +24,7 @@ from autotune.source.scaler import is_scaled
 from autotune.source.spreads import holder_of, may_hide
 from autotune.source.training_loop import training_loop
 
+_STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
 _NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
 
 
@@ -48,6 +49,9 @@ def accumulate(program: Program, edit: Accumulate) -> Program:
     drops_last = _drops_last(call, hand_step)
     if edit.drop_last not in (None, drops_last):
         raise call.refusal("the loader was seen to treat its last batch otherwise", hand_step)
+    if _collates(call):
+        reason = "the loader's collate_fn may make of a smaller batch what is no part of the whole"
+        raise loop.backward.refusal(reason, _split_by_hand(steps))
     changes = _loop_changes(loop, steps, drops_last)
     program = program.changed(changes)
     call = loader_call(program, hand_step)
@@ -106,6 +110,32 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
                 "a scheduler steps with every batch, and its length counts the loader's batches"
             )
         raise loop.backward.refusal(reason, hand_step)
+
+
+def _collates(call: Call) -> bool:
+    """Whether the loader may put its batches together by more than stacking: a mix of samples that
+    is drawn for each batch, padding to its longest. The patch asks for smaller batches, and does
+    not split those that were vetted.
+    """
+    value = given_value(call, "collate_fn", LOADER)
+    if value is None:
+        return may_hide(call, "collate_fn")
+    package, _, name = call.script.qualified(value).rpartition(".")
+    stacks = name in _STACKING and package.partition(".")[0] in ("torch", "transformers")
+    return not (stacks or (isinstance(value, ast.Constant) and value.value is None))
+
+
+def _split_by_hand(steps: int) -> str:
+    """What a person would write where the loader's batches stay what they are."""
+    lines = [
+        "leave the DataLoader as it is, and train each batch in parts:",
+        "optimizer.zero_grad()",
+        f"for part_x, part_y in zip(x.chunk({steps}), y.chunk({steps})):",
+        "    loss = criterion(model(part_x), part_y)",
+        "    (loss * (len(part_x) / len(x))).backward()",
+        "optimizer.step()",
+    ]
+    return "\n    ".join(lines)
 
 
 def _divided(call: Call, steps: int, hand_step: str) -> str:

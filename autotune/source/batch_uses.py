@@ -1,11 +1,12 @@
 """What a loop does with its batches besides copying them: does any of it need them on the host?"""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 
 from autotune.source.iteration import enumerate_of
 from autotune.source.loss import stored_names
-from autotune.source.script import Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name
 
 # What a loop may ask of a batch, or do with it, wherever that lies.
 _HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "dim", "dtype", "keys"})
@@ -18,12 +19,13 @@ _OF_TENSORS = frozenset({
 # fmt: on
 _OF_DICTS = frozenset({"items", "values"})
 _ASKING = frozenset({"hasattr", "is_tensor", "isinstance", "len"})
+_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SAME = "Variable"  # torch.autograd's, which gives its tensor back
 
 
 def kept_on_the_host(script: Script, loop: ast.For) -> str:
-    """A variable of the batch that the loop does more with than copy it or ask for its size,
-    before it gives that name to something else.
+    """A variable of the batch with which more is done than to copy it or ask for its size, before
+    that name is given to something else: in the loop, or where its last batch is still there.
     """
     parts, unpacked = _parts_of_batch(script, loop)
     names = [
@@ -43,12 +45,72 @@ def kept_on_the_host(script: Script, loop: ast.For) -> str:
         used = isinstance(node.ctx, ast.Load) and not _is_unpacked(script, node, unpacked)
         if early and used and not _is_harmless(script, node):
             return node.id
-    return ""
+    left = _read_outside(script, loop, parts - set(anew))
+    return next((node.id for node in left if not _is_harmless(script, node)), "")
 
 
 def asks_kind(test: ast.expr) -> bool:
     """Whether `test` asks what something is: `isinstance(value, torch.Tensor)`."""
     return isinstance(test, ast.Call) and last_name(test.func) in _ASKING
+
+
+def _read_outside(script: Script, loop: ast.For, parts: Collection[str]) -> Iterator[ast.Name]:
+    """Where the variables `parts` are read and may still be what `loop` left in them: behind it, in
+    the next turn of a loop round it, and in functions that are defined where it lies.
+    """
+    function = script.function(loop)
+    rest = {at for statement in loop.orelse for at in ast.walk(statement)}
+    inside = set(ast.walk(loop)) - rest
+    named = [
+        at
+        for at in ast.walk(function or script.tree)
+        if isinstance(at, ast.Name) and at.id in parts and at not in inside
+        if not _is_of_its_own(script, at, function)
+    ]
+    given = [at for at in named if isinstance(at.ctx, ast.Store)]
+    for node in (at for at in named if isinstance(at.ctx, ast.Load)):
+        if script.function(node) is not function:
+            yield node
+        elif script.start(node) > script.start(loop) or _round_both(script, loop, node):
+            between = (at for at in given if at.id == node.id)
+            if not any(_comes_between(script, loop, at, node) for at in between):
+                yield node
+
+
+def _is_of_its_own(script: Script, node: ast.Name, function: Function | None) -> bool:
+    """Whether a lambda, comprehension or function inside `function` has a variable of that name."""
+    for at in takewhile(lambda at: at is not function, script.ancestors(node)):
+        if isinstance(at, Function | ast.Lambda | _COMPREHENSIONS):
+            outer = (each for each in ast.walk(at) if isinstance(each, ast.Global | ast.Nonlocal))
+            taken = {each.arg for each in ast.walk(at) if isinstance(each, ast.arg)}
+            own = stored_names(at) | taken
+            if node.id in own.difference(*(each.names for each in outer)):
+                return True
+    return False
+
+
+def _round_both(script: Script, loop: ast.For, node: ast.AST) -> ast.AST | None:
+    """The innermost loop that holds both `loop` and `node`."""
+    above = set(script.ancestors(node))
+    loops = (at for at in script.ancestors(loop) if isinstance(at, ast.For | ast.While))
+    return next((at for at in loops if at in above), None)
+
+
+def _comes_between(script: Script, loop: ast.For, given: ast.Name, node: ast.Name) -> bool:
+    """Whether the variable surely gets another value, as `given`, on the way from `loop` to `node`,
+    which reads it.
+    """
+    holder, way = script.statement(given), script.statements_to(node)
+    block = script.block(holder)
+    index = block.index(holder)
+    if holder in way:
+        surely = any(at in way for at in getattr(holder, "body", []))
+    else:
+        follows = any(at in script.statements_to(loop) for at in block[:index])
+        surely = follows or any(at in way for at in block[index + 1 :])
+    if script.start(node) > script.start(loop):
+        return surely and script.start(loop) < script.start(given) < script.start(node)
+    return surely and _round_both(script, loop, node) in set(script.ancestors(given))
 
 
 def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.Assign]]:
@@ -62,10 +124,21 @@ def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.A
     for statement in (at for at in loop.body if isinstance(at, ast.Assign)):
         value = statement.value
         values = value.elts if isinstance(value, ast.Tuple) else [value]
-        if all(_whole(each) in names for each in values):
+        kept = any(_is_elsewhere(at, names) for at in statement.targets)
+        if all(_whole(each) in names for each in values) and not kept:
             unpacked.append(statement)
             names |= set().union(*map(stored_names, statement.targets))
     return names, unpacked
+
+
+def _is_elsewhere(target: ast.expr, names: Collection[str]) -> bool:
+    """Whether what is given to `target` is had by other code than that which has these `names`."""
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return any(_is_elsewhere(at, names) for at in parts)
+        case ast.Starred(value=inner):
+            return _is_elsewhere(inner, names)
+    return not isinstance(target, ast.Name) and _whole(target) not in names
 
 
 def _is_unpacked(script: Script, node: ast.Name, unpacked: Sequence[ast.stmt]) -> bool:

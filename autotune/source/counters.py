@@ -6,8 +6,11 @@ Smaller batches are more batches: such a count would reach its end after fewer s
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from autotune.source.indirect import Called, shared_names
 from autotune.source.loss import names_in, stored_names
-from autotune.source.script import Script, last_name
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, Script, last_name
 
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.
@@ -22,17 +25,32 @@ SAYING = frozenset(
 )
 
 
-def deciding_counter(script: Script, body: Iterable[ast.AST]) -> str:
-    """The code of a count that `body` keeps and the program decides by, "" where there is none.
+def deciding_counter(
+    program: Program, script: Script, body: Iterable[ast.AST], functions: Iterable[Called]
+) -> str:
+    """The code of a count that `body`, in `script`, or one of the `functions` that it calls keeps
+    and the program decides by, "" where there is none.
 
     What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
     decision; what divides it (`step / warmup`), or is called with it, may be one.
     """
-    for target in _counted(body):
-        counter = ast.dump(_loaded(target))
-        if any(_decides(node, counter) for node in _undecided(script.tree)):
-            return script.code(target)
+    kept = [(script, target) for target in _counted(body)]
+    kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
+    decided = {each.path: _decided_by(each.tree) for each in program.scripts.values() if kept}
+    anywhere = set[str]().union(*decided.values())
+    for holder, target in kept:
+        alone = isinstance(target, ast.Name)
+        if _key(target) in (decided[holder.path] if alone else anywhere):
+            return holder.code(target)
     return ""
+
+
+def _kept_counts(function: Function) -> Iterator[ast.expr]:
+    """What `function` counts and still has when it is called again."""
+    shared = shared_names(function)
+    for target in _counted(ast.walk(function)):
+        if not isinstance(target, ast.Name) or target.id in shared:
+            yield target
 
 
 def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str], late: int) -> bool:
@@ -135,8 +153,12 @@ def _says(statement: ast.stmt) -> bool:
     return False
 
 
-def _decides(node: ast.AST, counter: str) -> bool:
-    """Whether `node` compares the counter, reckons with it, or looks something up by it."""
+def _decided_by(tree: ast.AST) -> set[str]:
+    """What `tree` compares, reckons with or looks something up by."""
+    return {key for node in _undecided(tree) for key in _deciding(node)}
+
+
+def _deciding(node: ast.AST) -> Iterator[str]:
     match node:
         case (
             ast.While(test=part)
@@ -145,18 +167,33 @@ def _decides(node: ast.AST, counter: str) -> bool:
             | ast.BinOp(op=ast.Div(), left=part)
             | ast.Subscript(slice=part, ctx=ast.Load())
         ):
-            return _reads(part, counter)
+            yield from _read_in(part)
         case ast.Compare():
-            return _reads(node, counter)
-        case ast.BinOp(op=operation):
-            return isinstance(operation, _DECIDING) and _reads(node, counter)
+            yield from _read_in(node)
+        case ast.BinOp(op=operation) if isinstance(operation, _DECIDING):
+            yield from _read_in(node)
         case ast.Call(func=function, args=given, keywords=named) if (
             last_name(function) not in SAYING | _KEEPING
         ):
-            values = (*given, *(each.value for each in named))
-            return any(ast.dump(each) == counter for each in values)
-    return False
+            yield from map(_key, (*given, *(each.value for each in named)))
 
 
-def _reads(node: ast.AST, counter: str) -> bool:
-    return any(ast.dump(each) == counter for each in ast.walk(node) if isinstance(each, ast.expr))
+def _read_in(node: ast.AST) -> Iterator[str]:
+    called = [call.func for call in calls_in(node)]
+    return (_key(at) for at in ast.walk(node) if isinstance(at, ast.expr) and at not in called)
+
+
+def _key(place: ast.expr) -> str:
+    """What is equal for places that may be the same: for one variable, for attributes of one name,
+    of whatever object, and for entries of one key.
+    """
+    match place:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(attr=name):
+            return f".{name}"
+        case ast.Subscript(slice=ast.Constant(value=key)):
+            return f"[{key!r}]"
+        case ast.Subscript():
+            return ast.unparse(place)
+    return ""

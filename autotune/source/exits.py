@@ -17,7 +17,7 @@ def may_leave(loop: TrainingLoop, node: ast.AST) -> bool:
     By a condition that the loop does not change (`if args.dry_run: break`) it did not in the run,
     which took its steps; where it does, it can wait for the step of the group.
     """
-    if not isinstance(node, _EXITS):
+    if not isinstance(node, _EXITS) or _is_of_inner_loop(loop, node):
         return False
     outer = next(at for at in loop.script.ancestors(node) if isinstance(at, ast.stmt))
     if not isinstance(outer, ast.If) or not loop.is_constant(outer.test):
@@ -49,10 +49,20 @@ def _is_settled(loop: TrainingLoop, node: ast.AST) -> bool:
     before it.
     """
     way = _way(loop, node)
-    if any(isinstance(at, _LOOPS) for at in way):
-        return isinstance(node, ast.Break | ast.Continue)
     goes_on = not isinstance(node, ast.Break | ast.Return)
-    return _is_fixed(loop, way) and (goes_on or not _is_behind_step(loop, way))
+    return _is_of_inner_loop(loop, node) or (
+        _is_fixed(loop, way) and (goes_on or not _is_behind_step(loop, way))
+    )
+
+
+def _is_of_inner_loop(loop: TrainingLoop, node: ast.AST) -> bool:
+    """Whether `node` is a `break` or `continue` of a loop inside; in the `else` of one it is not
+    its own.
+    """
+    return isinstance(node, ast.Break | ast.Continue) and any(
+        isinstance(around, _LOOPS) and at in around.body
+        for at, around in pairwise(_way(loop, node))
+    )
 
 
 def _waits_there(loop: TrainingLoop, node: ast.AST) -> bool:

@@ -15,7 +15,8 @@ from autotune.source.script import Function, Script, is_method, last_name
 class TrainingLoop:
     """A `for` over a loader with backward and step as statements of its body.
 
-    `index` counts the batches from 0 in code of the loop's own, "" where nothing counts them.
+    `index` counts the batches from 0 in code of the loop's own, "" where nothing counts them;
+    `stored` names what functions that the loop calls give a value.
     """
 
     script: Script
@@ -24,6 +25,7 @@ class TrainingLoop:
     step: Call
     loader: ast.expr
     index: str
+    stored: frozenset[str] = frozenset()
 
     @property
     def clears(self) -> list[ast.stmt]:
@@ -69,7 +71,8 @@ class TrainingLoop:
     def is_constant(self, test: ast.expr) -> bool:
         """Whether `test` comes out the same for every batch, as far as its names show."""
         calls = any(isinstance(at, ast.Call) for at in ast.walk(test))
-        return not calls and not code_in(test) & given_code([self.node])
+        given = code_in(test) & given_code([self.node])
+        return not calls and not given and not _parts_in(test) & self.stored
 
     def _belongs_to_step(self, statement: ast.stmt) -> bool:
         if isinstance(statement, ast.If):
@@ -82,6 +85,13 @@ class TrainingLoop:
             return "" != receiver_code(call) == receiver_code(self.step.node)
         own = last_name(call.func) in (*CLIPS, "unscale_") or is_zero_grad(statement)
         return own or is_method(call, "step")
+
+
+def _parts_in(test: ast.expr) -> set[str]:
+    """The names of the variables, attributes and entries in `test`."""
+    keys = (at.slice for at in ast.walk(test) if isinstance(at, ast.Subscript))
+    told = {str(at.value) for at in keys if isinstance(at, ast.Constant)}
+    return told.union(*(code.split(".") for code in code_in(test)))
 
 
 def receiver_code(call: ast.Call) -> str:

@@ -2,11 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from autotune.source.averages import averages, moves_weights
 from autotune.source.counters import deciding_counter, goes_by_index
 from autotune.source.exits import may_leave
 from autotune.source.forward import backwards_in_loop, is_zero_grad
+from autotune.source.indirect import Called, called_in, stored_by, unusual_calls
 from autotune.source.iteration import enumerate_of, loader_of
 from autotune.source.loop import TrainingLoop, own_nodes, receiver_code
 from autotune.source.loss import loss_names
@@ -38,7 +40,10 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     loop = TrainingLoop(
         script=script, node=node, backward=backward, step=step, loader=loader, index=index
     )
-    if reason := "".join(_unusual(loop)[:1]):
+    functions = called_in(program, script, node, loop.others, "forward")
+    loop = replace(loop, stored=stored_by(functions))
+    reasons = (*_unusual(loop), *_done_in_functions(program, loop, functions))
+    if reason := "".join(reasons[:1]):
         raise refusal(script, node.lineno, reason, hand_step)
     return loop
 
@@ -87,12 +92,24 @@ def _unusual(loop: TrainingLoop) -> list[str]:
         found.append("statements of the loop share their lines")
     found += _unusual_steps(loop, calls)
     found += _uses_between(loop, nodes)
-    if counter := deciding_counter(script, nodes):
-        found.append(f"the loop counts its batches in {counter}, by which the program goes")
     late, loss = loop.backward.node.lineno, loss_names(loop.backward)
     if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late):
         found.append("what the loop does depends on which batch of the epoch it is at")
     return found
+
+
+def _done_in_functions(
+    program: Program, loop: TrainingLoop, functions: list[Called]
+) -> Iterator[str]:
+    """What the loop does by `functions` that it calls, or they by what it counts."""
+    script, nodes = loop.script, own_nodes(loop.node)
+    if counter := deciding_counter(program, script, nodes, functions):
+        yield f"the loop counts its batches in {counter}, by which the program goes"
+    late = loop.node.body.index(loop.backward.statement)
+    behind = [at for at in loop.others if loop.node.body.index(at) > late]
+    later = called_in(program, script, loop.node, behind)
+    yield from unusual_calls([at for at in functions if at not in later], after=False)
+    yield from unusual_calls(later, after=True)
 
 
 def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:

@@ -457,6 +457,33 @@ def test_an_unusual_loop_is_refused_and_left_alone(change: tuple[str, str], reas
     assert "(loss * share).backward()" in outcome.hand_step
 
 
+@pytest.mark.parametrize(
+    ("argument", "same"),
+    [
+        ("collate_fn=lambda b: mix(*default_collate(b))", False),
+        ("collate_fn=pad", False),
+        ("collate_fn=default_collate", True),
+        ("collate_fn=torch.utils.data.default_collate", True),
+        ("collate_fn=mine.default_collate", False),
+        ("collate_fn=None", True),
+        ("drop_last=False, **options", False),
+        ("drop_last=False, **{'collate_fn': pad}", False),
+        ("drop_last=False, **{'pin_memory': True}", True),
+    ],
+)
+def test_a_batch_that_is_more_than_its_samples_stacked_is_not_divided(
+    argument: str, same: bool
+) -> None:
+    imports = "from torch.utils.data import default_collate\nimport mine\n"
+    text = imports + source(LOOP).replace("shuffle=True", argument)
+    outcome = rewritten(text, TWO)
+    assert outcome.statuses == (["done"] if same else ["refused"]), outcome.outcomes
+    if not same:
+        assert outcome.text == text
+        assert "collate_fn" in outcome.reason
+        assert "x.chunk(2)" in outcome.hand_step
+
+
 BY_HAND = """for micro_step, batch in enumerate(loader):
     micro_size = loader.batch_size
     samples_left = len(loader.sampler) - micro_size * micro_step

@@ -93,6 +93,8 @@ KEPT = {
     "rows as they are": ("x", "z = x.view(-1).to(device); w = x.view(-1)\n        log(w.numpy())"),
     "rows by numbers of the host": ("x", "x = x.view(x.sum().numpy(), -1); z = x.to(device)"),
     "rows to a list": ("x", "z = x.to(device); log(x.view(-1).tolist())"),
+    "an attribute": ("x", "self.last = x; x = x.to(device)"),
+    "an entry": ("x", "last[0] = x; x = x.to(device)"),
     "what is left of a test": ("x", "z = x.to(device) if x.is_pinned() else x"),
 }
 
@@ -149,6 +151,90 @@ def test_batches_that_the_host_uses_stay_on_it(batch: str, lines: str) -> None:
     outcome = rewritten(text, AHEAD, places=places)
     assert outcome.statuses == ["refused"], outcome.text
     assert outcome.text == text
+
+
+BEHIND = """
+import torch
+
+def train(loader, other, device):
+    for epoch in range(2):
+        {above}
+        for {batch} in loader:
+            loss = seen(x.to(device), y.to(device))
+            loss.backward()
+            optimizer.step()
+        {below}
+    {end}
+"""
+LEFT = {
+    "kept": ("pass", "outputs.append((epoch, x))", "pass"),
+    "shown in the end": ("pass", "pass", "plt.imshow(x[0].permute(1, 2, 0))"),
+    "given back": ("pass", "pass", "return x"),
+    "in the else": ("pass", "else:\n            show(x)", "pass"),
+    "in the next turn": ("if epoch: show(x)", "pass", "pass"),
+    "in a function": ("def show(): plt.imshow(x[0])", "show()", "pass"),
+    "perhaps another value": ("pass", "if epoch:\n            x = other[0]", "show(x)"),
+    "another value too late": ("pass", "show(x)\n        x = other[0]", "pass"),
+    "another value too early": ("x = other[0]", "show(x)", "pass"),
+    "another value of one of them": ("pass", "x = other[0]", "x = 1\n    show(x, y)"),
+    "another value before all turns": ("show(x)", "pass", "x = 1"),
+    "made from it": ("pass", "x = show(x)", "pass"),
+}
+GONE = {
+    "sizes": ("pass", "print(len(x), x.shape[0], x.size(0))", "show(x.to(device))"),
+    "another loop": (
+        "pass",
+        "for x, y in other:\n            show(x)\n        show(x)",
+        "x, y = other[0]\n    show(x, y)",
+    ),
+    "a loop before": (
+        "for x, y in other:\n            show(x, y)\n        show(x)",
+        "pass",
+        "pass",
+    ),
+    "another value each turn": ("x = other[0]\n        show(x)", "x = 1", "show(x)"),
+    "another value behind the loop": ("show(x)", "x = 1", "pass"),
+    "variables of others": (
+        "kept = [x for x in other if show(x)]",
+        "kept = map(lambda x, y: show(x, y), other)",
+        "def mean(x):\n        y = x.numpy()\n        return y",
+    ),
+}
+
+
+@pytest.mark.parametrize(("above", "below", "end"), LEFT.values(), ids=LEFT)
+def test_the_last_batch_may_be_used_behind_the_loop(above: str, below: str, end: str) -> None:
+    text = BEHIND.format(batch="x, y", above=above, below=below, end=end)
+    outcome = rewritten(text, AHEAD)
+    assert outcome.statuses == ["refused"], outcome.text
+    assert "on the host as well" in outcome.reason
+    taken = text.replace(
+        "            loss = ", "            x, y = x.to(device), y.to(device)\n            loss = "
+    )
+    assert rewritten(taken, AHEAD).statuses == ["done"]
+
+
+@pytest.mark.parametrize(("above", "below", "end"), GONE.values(), ids=GONE)
+def test_other_values_of_its_names_are_no_batch(above: str, below: str, end: str) -> None:
+    text = BEHIND.format(batch="x, y", above=above, below=below, end=end)
+    outcome = rewritten(text, AHEAD)
+    assert outcome.statuses == ["done"], outcome.reason
+
+
+def test_a_function_beside_the_loop_may_read_its_last_batch() -> None:
+    text = """
+import torch
+
+def show(): plt.imshow({read})
+
+for x, y in loader:
+    loss = seen(x.to(device))
+    loss.backward()
+    optimizer.step()
+show()
+"""
+    assert rewritten(text.format(read="x[0]"), AHEAD).statuses == ["refused"]
+    assert rewritten(text.format(read="z[0]"), AHEAD).statuses == ["done"]
 
 
 @pytest.mark.parametrize(

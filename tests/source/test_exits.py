@@ -45,6 +45,10 @@ WAITING = {
         "for n in range(3):\n            if dry_run:\n                break",
         "pass",
     ),
+    "of an inner loop, by what it finds": (
+        "for n in range(3):\n            if n == i % 2:\n                break",
+        "for n in range(3):\n            if loss > n:\n                continue",
+    ),
 }
 LEAVING = {
     "by what the loop finds": "self.bad = loss > 9\n        if self.bad:\n            continue",
@@ -54,6 +58,13 @@ LEAVING = {
     ),
     "in the midst of a log": (
         "if i % 100 == 0:\n            if dry_run:\n                break\n            print(i)"
+    ),
+    "by what an inner loop finds": (
+        "for n in range(3):\n            if n == i:\n                return\n            print(n)"
+    ),
+    "in the else of an inner loop": (
+        "for n in range(3):\n            print(n)\n        else:\n            if dry_run:\n"
+        "                break"
     ),
     "before a log": "if i % 9 == 0:\n            if dry_run: break\n        print(i)",
     "out of the function in a log": (

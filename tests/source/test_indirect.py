@@ -1,0 +1,166 @@
+"""What a loop whose batches are divided does by way of the program's own functions."""
+
+import pytest
+
+from autotune.source.edits import Accumulate
+from autotune.source.rewrite import rewrite
+from tests.source.programs import PATH, places_of, rewritten, source
+
+TWO = Accumulate(steps=2)
+TRAINER = source(
+    """
+    import math
+    import torch
+    from torch.utils.data import DataLoader
+
+    class Trainer:
+        def __init__(self, model, optimizer):
+            self.step, self.model, self.optimizer = 0, model, optimizer
+            self.bn = self.count = self.stop = False
+            self.init_weights()
+
+        def init_weights(self):
+            for p in self.model.parameters():
+                p.data.zero_()
+
+        def train(self, data):
+            loader = DataLoader(data, batch_size=8)
+            for x, y in loader:
+                self.model.train()
+                self.before()
+                loss = self.criterion(self.model(x), y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.after(math.log(loss.item()))
+                {end}
+
+        def before(self):
+            {before}
+
+        def after(self, loss):
+            {after}
+
+        def unused(self):
+            self.step += 1
+            if self.step > 9:
+                self.optimizer.step()
+    """
+)
+PASS = {"before": "pass", "after": "pass", "end": "pass"}
+COUNT = "self.it += 1\n        "
+REFUSED = {
+    "a schedule by its own count": (
+        {
+            "before": COUNT + "lr = min(1, self.it / 100)\n"
+            "        for g in self.optimizer.param_groups: g['lr'] = lr"
+        },
+        "counts its batches in self.it",
+    ),
+    "a learning rate": (
+        {"before": "for g in self.optimizer.param_groups: g['lr'] *= 0.99"},
+        "before(), which the loop comes to call, sets learning rates",
+    ),
+    "an evaluation now and then": (
+        {"after": COUNT + "if self.it % 500 == 0: self.evaluate()"},
+        "counts its batches in self.it",
+    ),
+    "a count that others decide by": (
+        {"after": COUNT + "print(self.it)", "end": "if trainer.it > 9: finish()"},
+        "counts its batches in self.it",
+    ),
+    "a count in a table": (
+        {"after": "self.state['n'] += 1\n        loss = 1 / 2 ** self.state['n']"},
+        "counts its batches in self.state['n']",
+    ),
+    "a count of all": (
+        {"after": "global done\n        done += 1\n        if done == 9: finish()"},
+        "counts its batches in done",
+    ),
+    "a count further in": (
+        {"after": "self.tick()\n    def tick(self):\n        " + COUNT + "rate(self.it)"},
+        "counts its batches in self.it",
+    ),
+    "a count of the model's": (
+        {
+            "after": "pass\n    def forward(self, x):\n        self.n += 1\n"
+            "        return x * min(1.0, self.n / 1000)"
+        },
+        "counts its batches in self.n",
+    ),
+    "a count of a criterion's": (
+        {
+            "after": "pass\nclass Loss:\n    def __call__(self, x, y):\n        self.n += 1\n"
+            "        return x / 2 ** self.n\nclass Own(Trainer):\n    def build(self):\n"
+            "        self.criterion = Loss()"
+        },
+        "counts its batches in self.n",
+    ),
+    "an end that a function sets": (
+        {"after": "self.stop = loss < 0.1", "end": "if self.stop: break"},
+        "left early",
+    ),
+    "an end that a function sets in a table": (
+        {"after": "self.has['stop'] = loss < 1", "end": "if state['stop']: return"},
+        "left early",
+    ),
+    "a scheduler": ({"after": "self.lr_schedule.step(loss)"}, "after(), which the loop comes"),
+    "another optimizer": ({"before": "self.other.step()"}, "steps something"),
+    "gradients": ({"after": "for p in self.ps: p.grad.clamp_(1)"}, "touches gradients"),
+    "clipping": (
+        {"before": "torch.nn.utils.clip_grad_norm_(self.ps, 1)"},
+        "clips or clears gradients",
+    ),
+    "a teacher": (
+        {
+            "after": "for p, q in zip(self.model.parameters(), self.teacher.parameters()):\n"
+            "            q.data.mul_(0.9).add_(p)"
+        },
+        "changes weights itself",
+    ),
+    "a library's average": ({"after": "self.ema.update(self.model)"}, "an average of the weights"),
+    "a library's other net": ({"after": "self.swa.update_parameters(self.model)"}, "an average"),
+}
+TAKEN = {
+    "a count that is said": {
+        "after": COUNT + "if self.it % 50 == 0: print(self.it)\n        self.seen.append(self.it)"
+    },
+    "counts within a call": {
+        "after": "n = 0\n        for x in val:\n            n += 1\n            if n > 9: return"
+    },
+    "an end that nothing sets": {"end": "if self.dry_run: break"},
+    "a learning rate that is said": {
+        "after": "said = {}\n        said['lr'] = self.optimizer.param_groups[0]['lr']"
+    },
+    "another gradient": {"before": "torch.autograd.grad(self.e, self.x)"},
+    "the library's function of that name": {
+        "before": "math.unused(1)\n        return torch.unused(2)"
+    },
+    "a step that is no optimizer's": {"before": "self.h = self.cell.step(self.h)"},
+    "words of the loss": {"before": "self.make_target()\n        self.average(1)"},
+}
+
+
+@pytest.mark.parametrize(("parts", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_a_method_does_for_each_batch_is_seen(parts: dict[str, str], reason: str) -> None:
+    text = TRAINER.format(**PASS | parts)
+    outcome = rewritten(text, TWO)
+    assert outcome.statuses == ["refused"], outcome.text
+    assert reason in outcome.reason
+
+
+@pytest.mark.parametrize("parts", TAKEN.values(), ids=TAKEN)
+def test_what_a_method_does_otherwise_is_taken(parts: dict[str, str]) -> None:
+    outcome = rewritten(TRAINER.format(**PASS | parts), TWO)
+    assert outcome.statuses == ["done"], outcome.reason
+
+
+def test_a_method_of_another_file_is_seen_too() -> None:
+    text = TRAINER.format(**PASS | {"after": "self.tick()"})
+    base = "class Base:\n    def tick(self):\n        self.it += 1\n        self.rate(self.it)\n"
+    other = PATH.replace("train", "base")
+    done = rewrite({PATH: text, other: base}, [("micro_batches", TWO)], places_of(text))
+    assert "counts its batches in self.it" in done.outcomes[0].reason
+    base = base.replace("self.rate", "print")
+    done = rewrite({PATH: text, other: base}, [("micro_batches", TWO)], places_of(text))
+    assert done.outcomes[0].status == "done"
