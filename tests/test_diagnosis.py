@@ -379,6 +379,17 @@ def test_a_cpu_that_waits_a_little_and_computes_mostly_is_held_back_by_computing
     assert "data" in found
 
 
+@pytest.mark.parametrize(("gain", "first"), [(1.8, "data"), (1.15, "compute")])
+def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
+    gain: float, first: str
+) -> None:
+    phases = {"data": 0.12, "forward": 0.35, "backward": 0.4, "other": 0.13}
+    one = profile(phases=phases, ceilings=ceilings(compute=gain), seen=workers(4))
+    found = diagnose(one)[0]
+    assert found.bottleneck == first
+    assert ("workers take processors from the rest" in found.headline) is (first == "data")
+
+
 @pytest.mark.parametrize(("device", "said"), [("cpu", True), ("cuda:0", False)])
 def test_more_threads_than_cores_are_named(device: str, said: bool) -> None:
     machine = builders.machine(device=device, cores=2)

@@ -1,6 +1,6 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
-from autotune.diagnosis.data import data
+from autotune.diagnosis.data import data, slows_the_rest
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -47,7 +47,7 @@ WORKING_RATE = 5e9
 MOSTLY = 0.5
 
 # On a CPU loading and computing share the processors: what computes so many times as long as it
-# waits is held back by computing.
+# waits is held back by computing, unless it is loading that makes it compute so long.
 MOSTLY_COMPUTES = 4.0
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
@@ -67,7 +67,8 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
 
 def _rank(profile: Profile, finding: Finding) -> int:
     waits = finding.bottleneck is Bottleneck.DATA and finding.severity == "warning"
-    if waits and profile.machine.device == CPU:
+    slowed = waits and slows_the_rest(profile, finding.max_gain or 1.0)
+    if waits and not slowed and profile.machine.device == CPU:
         computing = _weight(profile, Bottleneck.COMPUTE)
         if computing > MOSTLY_COMPUTES * _weight(profile, Bottleneck.DATA):
             return RANKS["info"]

@@ -47,6 +47,13 @@ def data(profile: Profile) -> Finding | None:
     )
 
 
+def slows_the_rest(profile: Profile, gain: float) -> bool:
+    """Whether batches at hand gain clearly more than the wait for them takes: what makes them has
+    processors that the rest of a step lacks.
+    """
+    return gain > UNDISTURBED * most_gain(profile.phases["data"])
+
+
 def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
     """The most that loading faster gains, and why that is less than its ceiling where it is: what
     a loader in the training process takes is all that it can give back.

@@ -72,14 +72,15 @@ def judge(
     if not verdict.trains_otherwise:
         return verdict, emission
     left_seconds = context.deadline - time.monotonic()
-    other = next_best(best, found, space, profiled.seen)
-    if other and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
+    other, name = next_best(best, found, space, profiled.seen), suspect(best.config)
+    fits = other in found.ranked or not limited  # of what was not tried nobody knows the peak
+    if other and fits and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
         again, its_emission = _judged(context, profiled, _shown(other))
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
-            return replace(again, passed_over=said), its_emission
+            return replace(again, passed_over=said, suspect=name), its_emission
         other = None
-    return replace(verdict, suspect=suspect(best.config) if other else ""), emission
+    return replace(verdict, suspect=name if other else ""), emission
 
 
 def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, Emission]:

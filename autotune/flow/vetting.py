@@ -10,6 +10,7 @@ from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.prefetch import ON_THE_HOST
 from autotune.trials.space import Space
 from autotune.workload.seen import SeenLoader
 from autotune.workload.target import OBJECTS
@@ -27,8 +28,9 @@ _NOT_WRITTEN = "the loop is not seen to train on every part of a divided batch"
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, and without freed gradients where zeros in their place move
-    weights; as it is where there is no time left to try any of them.
+    not add up to the same step, without batches ahead on the device that are used on the host too,
+    and without freed gradients where zeros in their place move weights; as it is where there is no
+    time left to try any of them.
     """
     if time.monotonic() > context.deadline:
         return space
@@ -39,6 +41,8 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
+    if "prefetch_to_device" in space.choices and context.target.kind != OBJECTS:
+        space = _narrowed(space, "prefetch_to_device", _vet_batches_ahead(context, profiled, space))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -70,6 +74,16 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
     start = functools.partial(context.bench.start, injected=True)
     precision = precision_of(profiled.seen, profiled.machine)
     return vet_micro_batches(start, precision, parts)
+
+
+def _vet_batches_ahead(context: Context, profiled: Profile, space: Space) -> Vetted:
+    """No batches on the device where the loop is seen to use them on the host too: perhaps only
+    after hundreds of steps, where no trial comes.
+    """
+    written = emit(context.target, {"prefetch_to_device": True}, profiled.seen)
+    reasons = [edit.reason for edit in written.refused if ON_THE_HOST in edit.reason]
+    values = (space.own["prefetch_to_device"],) if reasons else space.choices["prefetch_to_device"]
+    return Vetted(values=values, reason=next(iter(reasons), ""))
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:

@@ -21,7 +21,7 @@ from autotune.workload.seams import backward, copies, loader, model, optimizer
 
 # Steps after which the settings must be in effect; the seams note what they see in the first ones.
 LOOK_AFTER = DISCOVERY_STEPS + 2
-_OURS = os.path.dirname(autotune.__file__)
+_OURS = os.path.join(os.path.dirname(autotune.__file__), "")
 
 
 def inject() -> None:

@@ -13,6 +13,7 @@ from autotune.source.program import Change, Program, Refusal
 from autotune.source.script import Function, Script, is_method, last_name
 
 _NAME = "CopiedAhead"
+ON_THE_HOST = "on the host as well"
 _BY_HAND = (
     "side = torch.cuda.Stream() before the loop; for the batch after this one, "
     "with torch.cuda.stream(side): x = x.to(device, non_blocking=True); before that one is used, "
@@ -83,7 +84,7 @@ def prefetch_to_device(program: Program) -> Program:
     loader = loader_of(script, node, node.iter, _BY_HAND, built=True)
     device = _device(program, backward, node, loader)
     if name := kept_on_the_host(script, node):
-        raise backward.refusal(f"the loop may use {name} on the host as well", _BY_HAND)
+        raise backward.refusal(f"the loop may use {name} {ON_THE_HOST}", _BY_HAND)
     made = snippet(script, _CLASS)
     start, end = script.start(loader), script.end(loader)
     changes = [

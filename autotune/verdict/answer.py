@@ -33,7 +33,7 @@ class Verdict:
     and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
     of fresh processes took, in order, and `left_out` how many further turns were spoilt because
     another program had the processors. `passed_over` says what was faster still, but another
-    training; `suspect` is the setting that is likeliest to make what was judged another one.
+    training; `suspect` is the setting that is likeliest to make that, or what was judged, another.
     """
 
     outcome: str

@@ -16,8 +16,8 @@ from autotune.workload.framework import is_installed
 
 # By which a dataset or a transform is asked for samples.
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
-_OURS = os.path.dirname(os.path.dirname(__file__))  # our hooks stand in classes for a while
-_STANDARD = os.path.dirname(os.__file__)  # the standard library
+_OURS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")  # our hooks stand in classes
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _MOST_CODES = 200
 _USES = ("LOAD_", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
 
@@ -51,6 +51,11 @@ def asked(kind: type) -> list[Function]:
     return called_by(
         [function_of(inspect.getattr_static(kind, name, None)) for name in _ENTRIES], kind
     )
+
+
+def is_asked(kind: type) -> bool:
+    """Whether an object of `kind` can be asked for samples, by whosever functions."""
+    return any(name in vars(base) for base in kind.__mro__ for name in _ENTRIES)
 
 
 def called_by(waiting: list[FunctionType | None], kind: type) -> list[Function]:

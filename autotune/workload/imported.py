@@ -14,7 +14,7 @@ from autotune.workload.framework import is_installed
 from autotune.workload.script import import_root
 from autotune.workload.target import Target, read_source
 
-_STANDARD = os.path.dirname(os.__file__)  # the standard library
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 
 def imported_files(target: Target) -> Iterator[tuple[Path, str]]:

@@ -15,9 +15,9 @@ import torch
 from autotune.source.edits import Place
 from autotune.workload.framework import is_installed
 
-_STANDARD = os.path.dirname(os.__file__)  # the standard library
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _OF_TORCH = os.path.dirname(torch.__file__)
-_NOT_THE_USERS = (_OF_TORCH, os.path.dirname(os.path.dirname(__file__)))
+_NOT_THE_USERS = (_OF_TORCH, os.path.join(os.path.dirname(os.path.dirname(__file__)), ""))
 
 
 def _frames() -> Iterator[FrameType]:

@@ -93,4 +93,23 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
     assert verdict.passed_over == expected
-    assert verdict.suspect == ("precision" if left_seconds < 10 else "")
+    assert verdict.suspect == ("precision" if config or left_seconds < 10 else "")
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_what_was_not_tried_is_not_judged_where_memory_is_limited(
+    monkeypatch: Any, limited: bool
+) -> None:
+    judged: list[Any] = []
+
+    def judge(_context: Any, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
+        judged.append(trial.config)
+        return OTHERWISE, "nothing"
+
+    monkeypatch.setattr(judging, "_judged", judge)
+    monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
+    limit = {"memory_limit_bytes": builders.GIB} if limited else {}
+    context: Any = SimpleNamespace(deadline=100.0, options=Options(budget_seconds=300.0, **limit))
+    verdict, _ = judging.judge(context, builders.profile(), SPACE, found(AS_IT_IS, BEST))
+    assert judged == [BEST.config, *[{"optimizer": "fused"}] * (not limited)]
+    assert verdict.suspect == ("precision" if limited else "")

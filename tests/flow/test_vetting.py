@@ -1,5 +1,6 @@
 """Settings are held to their promise before they are searched."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,6 +65,21 @@ def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
     assert "micro_batches" not in space.choices
     assert REFUSED.reason in space.skipped[-1].reason
     assert not rehearsed
+
+
+@pytest.mark.parametrize(
+    ("reason", "tried"),
+    [("the loop may use y on the host as well", False), ("the loop itself copies none", True)],
+)
+def test_batches_that_the_loop_uses_on_the_host_are_not_copied_ahead_at_run_time_either(
+    monkeypatch: pytest.MonkeyPatch, device: Device, reason: str, tried: bool
+) -> None:
+    values, own = {"prefetch_to_device": (False, True)}, {"prefetch_to_device": False}
+    refused = Emission(edits=(replace(REFUSED, knob="prefetch_to_device", reason=reason),))
+    copied = Space(choices=values, own=own, skipped=())
+    space = vetted(monkeypatch, device, SCRIPT, refused, copied)
+    assert ("prefetch_to_device" in space.choices) is tried
+    assert tried or space.skipped[-1].reason == reason
 
 
 def test_one_that_it_can_divide_is_rehearsed(

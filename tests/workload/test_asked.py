@@ -1,10 +1,13 @@
 """The user's functions are told from Python's, a library's and ours."""
 
 import functools
+import os
 import random
 
 from torch import nn
 
+import autotune
+from autotune.workload import asked, places
 from autotune.workload.asked import files_of, of_the_users
 from autotune.workload.delivery import changed
 
@@ -27,3 +30,10 @@ def test_the_files_of_objects_are_those_of_the_users_code_in_them() -> None:
 def test_classes_modules_and_functions_are_the_users_or_not() -> None:
     assert of_the_users(step)
     assert not any(map(of_the_users, (random, random.Random, nn, nn.Linear, changed, 1)))
+
+
+def test_a_file_beside_ours_is_the_users() -> None:
+    folder = os.path.dirname(autotune.__file__)
+    for is_users in (asked.is_users, places.is_users):
+        assert is_users(f"{folder}_examples/train.py")
+        assert not is_users(f"{folder}/workload/asked.py")

@@ -2,6 +2,7 @@
 seen.
 """
 
+import argparse
 import functools
 import mmap
 import random
@@ -164,3 +165,119 @@ def test_what_collates_counts_too_with_what_is_around_it_or_given_to_it() -> Non
         change()
         (name,) = changed(before, kept_by_loader(loader))
         assert "mask" in name or "rates" in name
+
+
+class Config:
+    """Settings, and a trainer's state beside them."""
+
+    def __init__(self) -> None:
+        self.size, self.crop, self.iteration = 4, 2, 0
+
+    def cropped(self) -> int:
+        return self.size - self.crop
+
+    def advance(self) -> None:
+        self.iteration += 1
+
+
+class Resized(Scaled):
+    def __init__(self, settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def __getitem__(self, index: int) -> Any:
+        return self.data[index : index + self.settings.size]
+
+
+class Cropped(Resized):
+    def __getitem__(self, index: int) -> Any:
+        return self.data[index : index + self.settings.cropped()]
+
+
+class Looking(Resized):
+    def __getitem__(self, index: int) -> Any:
+        return self.data[index], getattr(self.settings, "iteration")  # noqa: B009
+
+
+@pytest.mark.parametrize("settings", [Config(), argparse.Namespace(size=4, iteration=0)])
+def test_of_settings_only_what_samples_are_made_from_counts(settings: Any) -> None:
+    dataset = Resized(settings)
+    before = kept_by(dataset)
+    settings.iteration = 7
+    assert changed(before, kept_by(dataset)) == ()
+    settings.size = 8
+    assert changed(before, kept_by(dataset)) == ("dataset.settings.size",)
+
+
+def test_what_a_method_of_the_settings_reads_counts() -> None:
+    dataset = Cropped(Config())
+    before = kept_by(dataset)
+    dataset.settings.advance()
+    assert changed(before, kept_by(dataset)) == ()
+    dataset.settings.crop = 1
+    assert changed(before, kept_by(dataset)) == ("dataset.settings.crop",)
+
+
+def test_settings_that_are_read_by_any_name_count_all() -> None:
+    dataset = Looking(Config())
+    before = kept_by(dataset)
+    dataset.settings.advance()
+    assert changed(before, kept_by(dataset)) == ("dataset.settings.iteration",)
+
+
+def test_settings_that_are_given_to_another_function_count_by_what_that_reads() -> None:
+    def size(settings: Any) -> Any:
+        return settings[0].size
+
+    def collate(samples: Any, settings: Any) -> Any:
+        return samples, size(settings)
+
+    settings = argparse.Namespace(size=4, iteration=0)
+    loader = DataLoader(Scaled(), collate_fn=functools.partial(collate, settings=[settings]))
+    before = kept_by_loader(loader)
+    settings.iteration = 7
+    assert not changed(before, kept_by_loader(loader))
+    settings.size = 8
+    assert changed(before, kept_by_loader(loader))
+
+
+class ByWeight:
+    """Chooses harder samples more often."""
+
+    def __init__(self) -> None:
+        self.weights, self.order = torch.ones(8), list(range(8))
+
+    def __len__(self) -> int:
+        return 8
+
+    def drawn(self) -> list[int]:
+        return [int(each) for each in torch.multinomial(self.weights, 8, replacement=True)]
+
+
+class AtOnce(ByWeight):
+    def __iter__(self) -> Any:
+        return iter(self.drawn())
+
+
+class MeanWhile(ByWeight):
+    def __iter__(self) -> Any:
+        for _ in range(8):
+            yield self.drawn()[0]
+
+
+class Kept(ByWeight):
+    def __iter__(self) -> Any:
+        self.order[:] = self.drawn()
+        return iter(self.order)
+
+
+@pytest.mark.parametrize(("sampler", "counts"), [(AtOnce, False), (MeanWhile, True), (Kept, True)])
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_sampler_that_has_chosen_an_epoch_does_not_see_what_changes_in_it(
+    sampler: Any, counts: bool, batched: bool
+) -> None:
+    own = sampler()
+    loader = DataLoader(Scaled(), sampler=own, batch_size=2 if batched else None)
+    before = kept_by_loader(loader)
+    own.weights[3] = 9.0
+    assert any("weights" in name for name in changed(before, kept_by_loader(loader))) is counts

@@ -1,5 +1,6 @@
 """Whether workers begin each epoch with the same random numbers is told by their worker_init_fn."""
 
+import datetime as dt
 import functools
 import random
 import time
@@ -48,6 +49,46 @@ def by_chance(_worker: int) -> None:
     np.random.seed()
 
 
+def by_none(_worker: int) -> None:
+    np.random.seed(None)
+
+
+def by_zero(_worker: int) -> None:
+    np.random.seed(0)
+
+
+def by_what_is_drawn(worker: int) -> None:
+    np.random.seed(np.random.randint(2**31) + worker)
+
+
+def by_what_was_drawn(worker: int) -> None:
+    drawn = int(torch.randint(2**31, ()).item())
+    random.seed(drawn + worker)
+
+
+def by_a_share(worker: int) -> None:
+    np.random.seed(int(2**31 * random.random()) + worker)
+
+
+def draws_afterwards(worker: int) -> None:
+    np.random.seed(worker)
+    random.seed(random.randrange(worker + 1))
+
+
+def at_this_moment(_worker: int) -> None:
+    np.random.seed(dt.datetime.now(dt.UTC).microsecond)
+
+
+def gives_the_dataset_its_own(worker: int) -> None:
+    info = get_worker_info()
+    info.dataset.rng = np.random.default_rng(42 + worker)
+
+
+def of_what_it_is_in(_worker: int) -> None:
+    own = get_worker_info()
+    own.dataset.rng = np.random.default_rng(own.seed)
+
+
 def as_timm_does(worker_id: int) -> None:
     worker_info = get_worker_info()
     assert worker_info.id == worker_id
@@ -93,6 +134,15 @@ class Inherited(Seeding):
         (by_the_time, False),
         (by_chance, False),
         (as_timm_does, False),
+        (by_none, False),
+        (by_zero, True),
+        (by_what_is_drawn, False),
+        (by_what_was_drawn, False),
+        (by_a_share, False),
+        (draws_afterwards, True),
+        (at_this_moment, False),
+        (gives_the_dataset_its_own, True),
+        (of_what_it_is_in, False),
         (of_its_own, True),
         (by_another, False),
         (lambda worker: by_number(worker), True),  # noqa: PLW0108
