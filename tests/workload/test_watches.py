@@ -1,14 +1,21 @@
 """What is looked for in steps that are not timed."""
 
 import json
+import sys
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from autotune.workload import idle
 from autotune.workload.conversation import RunWindow, Unsupported, Watched
+from autotune.workload.lines import Sampling
+from autotune.workload.live import Live
+from autotune.workload.saving import _Blocks
+from autotune.workload.setup import Setup
 from autotune.workload.watches import Counting, Synchronising
 from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests.workload.programs import PLAIN, run
@@ -76,6 +83,29 @@ def test_what_each_block_keeps_and_takes_is_measured(tmp_path: Path) -> None:
     # tanh keeps what it gives, the second layer what it is given: the same.
     assert (narrow.freed_bytes, wide.freed_bytes) == (4 * 32 * 64, 4 * 32 * 2048)
     assert 0 < narrow.seconds < 1 and 0 < wide.seconds < 1
+
+
+@pytest.mark.parametrize("capturing", [False, True])
+def test_blocks_are_timed_without_waiting_where_a_graph_is_captured(
+    capturing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(idle, "is_capturing", lambda: capturing)
+    blocks = _Blocks()
+    blocks._device = torch.device("cuda")
+    blocks._now()
+    assert bool(waited) is not capturing
+
+
+@pytest.mark.parametrize(("name", "seen"), [("synchronize", False), ("manual_seed", True)])
+def test_no_line_is_named_for_waiting_for_the_device(name: str, seen: bool) -> None:
+    code = f"def {name}(note):\n    note(sys._getframe())"
+    called: dict[str, Any] = {"sys": sys}
+    exec(compile(code, torch.cuda.__file__, "exec"), called)
+    watch = Sampling(Live(setup=Setup()))
+    called[name](watch._note)
+    assert bool(watch._seen) is seen
 
 
 def test_a_trace_holds_the_operations_of_its_steps_but_the_first(tmp_path: Path) -> None:
