@@ -30,6 +30,7 @@ MOST_STEPS_TO_VALIDATION = 40
 _NO_KERNEL = "no kernel was seen to run in the traced steps"
 _NOT_REACHED = "the program, or the time for it, was over before"
 _VALIDATED = "a validation came in between"
+_NAMED = 3
 _COMPILED = "a compiled model's operations are not counted"
 
 
@@ -162,12 +163,15 @@ def _looks(found: Mapping[str, object], missing: dict[str, str], steps: Mapping[
         looks = replace(looks, trace=trace)
     if SYNCS in found:
         looks = replace(looks, syncs=_sync_places(found[SYNCS], steps[SYNCS]))
-    if isinstance(counted := found.get(FLOPS), Counted) and counted.flops:
-        looks = replace(
-            looks,
-            flops_per_step=counted.flops / steps[FLOPS],
-            convolution_share=counted.convolution_flops / counted.flops,
-        )
+    if isinstance(counted := found.get(FLOPS), Counted):
+        if why := _not_all(counted):
+            missing[FLOPS] = why
+        elif counted.flops:
+            looks = replace(
+                looks,
+                flops_per_step=counted.flops / steps[FLOPS],
+                convolution_share=counted.convolution_flops / counted.flops,
+            )
     if isinstance(saved := found.get(SAVED), Saved):
         looks = replace(
             looks,
@@ -176,6 +180,16 @@ def _looks(found: Mapping[str, object], missing: dict[str, str], steps: Mapping[
             blocks=saved.blocks,
         )
     return replace(looks, missing=missing)
+
+
+def _not_all(counted: Counted) -> str:
+    """Why what was counted is not what the model takes; "" where it is."""
+    if counted.unknown:
+        names = ", ".join(counted.unknown[:_NAMED])
+        return f"operations of {names} are not counted"
+    if counted.recomputed:
+        return "the backward pass computes activations again, or gradients of gradients"
+    return ""
 
 
 def _sync_places(found: object, steps: int) -> tuple[SyncPlace, ...]:

@@ -53,7 +53,7 @@ class GpuProfile:
             of waiting for data at least what it took of the timed steps.
         exposed_copy_share: of a timed step, the time in which the device only copied from the host.
         precision: the fastest that the program allows to what does most of its operations: "fp32",
-            "tf32", "bf16" or "fp16".
+            "tf32", "bf16", "fp16", or "fp64", of which no peak is known here.
         flops_per_sample: counted floating point operations of products and convolutions.
         mfu: those a second, as a share of the device's peak in `precision`.
         joules_per_sample: energy of the board, all of it; unknown where others computed on it too.

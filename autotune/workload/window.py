@@ -182,10 +182,17 @@ class SavedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Floating point operations of products and convolutions, and of convolutions alone."""
+    """Floating point operations of products and convolutions, and of convolutions alone.
+
+    `recomputed` says that some of them compute activations again in the backward pass (or gradients
+    that are to have gradients), `unknown`
+    are operators that multiply and are not counted, the most frequent first.
+    """
 
     flops: int
     convolution_flops: int
+    recomputed: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,6 +161,25 @@ def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
     assert "cannot be read" in broken.missing[TRACE]
 
 
+@pytest.mark.parametrize(
+    ("counted", "why"),
+    [
+        (
+            Counted(flops=400, convolution_flops=100, unknown=("aten::_grouped_mm", "a::b")),
+            "operations of aten::_grouped_mm, a::b are not counted",
+        ),
+        (
+            Counted(flops=400, convolution_flops=100, recomputed=True),
+            "the backward pass computes activations again, or gradients of gradients",
+        ),
+    ],
+)
+def test_what_is_not_all_of_a_model_s_operations_is_missing(counted: Counted, why: str) -> None:
+    found = looked({**FOUND, FLOPS: counted})
+    assert (found.flops_per_step, found.convolution_share) == (None, None)
+    assert found.missing == {FLOPS: why}
+
+
 @pytest.mark.slow
 def test_a_real_program_s_validation_is_not_counted_as_a_step(start: Start) -> None:
     validates = """

@@ -89,6 +89,12 @@ def test_a_device_that_is_not_in_the_table_has_no_utilisation_of_its_peak() -> N
     assert found.flops_per_sample is not None
 
 
+def test_double_precision_is_not_held_against_the_peak_of_single() -> None:
+    found = gpu(seen=seen(dtype="float64"))
+    assert found.mfu is None
+    assert "in fp64" in found.missing["peak"]
+
+
 def test_what_was_not_looked_at_is_unknown() -> None:
     found = gpu(Looks(missing={"trace": "no kernel"}), telemetry=None)
     assert (found.busy_share, found.mfu, found.joules_per_sample) == (None, None, None)
@@ -124,6 +130,8 @@ def test_peaks_are_of_exactly_that_device(
         ({"autocast": "bfloat16"}, "bf16"),
         ({"autocast": "float16"}, "fp16"),
         ({"dtype": "bfloat16"}, "bf16"),
+        ({"dtype": "float64"}, "fp64"),
+        ({"dtype": "float64", "autocast": "bfloat16"}, "bf16"),
         ({"convolutions": 0}, "fp32"),
         ({"convolutions": 0, "matmul_precision": "high"}, "tf32"),
         ({"convolutions": 3}, "tf32"),

@@ -16,7 +16,7 @@ from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.saving import _Blocks
 from autotune.workload.setup import Setup
-from autotune.workload.watches import Counting, Synchronising
+from autotune.workload.watches import Synchronising
 from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests.workload.programs import PLAIN, run
 
@@ -41,18 +41,6 @@ def watched(mode: str, folder: Path, *, steps: int = 2, traced: int = 2) -> obje
 def test_floating_point_operations_of_all_passes_are_counted(tmp_path: Path) -> None:
     found = watched(FLOPS, tmp_path)
     assert found == Counted(flops=2 * FLOPS_PER_STEP, convolution_flops=0)
-
-
-def test_operations_of_convolutions_are_told_from_products() -> None:
-    layers = torch.nn.Sequential(
-        torch.nn.Conv1d(4, 8, 1), torch.nn.Flatten(), torch.nn.Linear(8, 2)
-    )
-    watch = Counting()
-    watch.begin()
-    layers(torch.zeros(32, 4, 1)).sum().backward()
-    found = watch.end()
-    assert found.convolution_flops == 2 * 2 * 32 * 4 * 8  # forward, and for the weights
-    assert found.flops == found.convolution_flops + 3 * 2 * 32 * 8 * 2
 
 
 def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path) -> None:
