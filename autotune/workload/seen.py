@@ -80,6 +80,9 @@ class SeenModel:
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
     five_dimensional: bool = False  # some of its tensors: torch refuses to move them channels last
     moving_blocks: bool = False  # `blocks` keep what each of their forward passes moves on
+    frozen_bytes: int = 0  # of its parameters, those without gradients
+    frozen_table_bytes: int = 0  # of those, embeddings: a step reads some of their rows
+    sparse_gradients: bool = False  # of an embedding: a step touches the rows of its batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class SeenOptimizer:
     parameters: int
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
+    trained_bytes: int = 0  # of its parameters, those with gradients
 
 
 # Copies to the device of fewer bytes are none of a batch (Nsight Systems' rule for synchronous

@@ -170,10 +170,47 @@ def test_no_ceiling_is_above_what_is_computed_or_moved() -> None:
     computing = roofline(seen(parameter_bytes=0), gpu(), H200, rate=320.0)
     assert computing.samples_per_second == pytest.approx(320.0)
     assert computing.max_gain == pytest.approx(1.0)
-    moving = roofline(seen(parameter_bytes=1_600 * 10**9), gpu(), H200, rate=0.32)
+    moving = roofline(weights(1_600 * 10**9), gpu(), H200, rate=0.32)
     assert moving.samples_per_second == pytest.approx(32.0, rel=1e-4)
     unknown = roofline(seen(), gpu(Looks(missing={"flops": "compiled"})), H200, rate=1.0)
     assert (unknown.max_gain, unknown.reason) == (None, "compiled")
+
+
+def weights(trained: int, **changes: Any) -> Any:
+    """A model of so many bytes, all of which its optimizer has, but for what is frozen."""
+    whole = seen(parameter_bytes=trained + changes.get("frozen_bytes", 0), **changes)
+    return replace(whole, optimizer=replace(whole.optimizer, trained_bytes=trained))
+
+
+TERA = 10**12
+
+
+@pytest.mark.parametrize(
+    ("changes", "moved"),
+    [
+        ({"trained": TERA}, 3 * TERA),
+        ({"trained": 0, "frozen_bytes": TERA}, TERA),
+        ({"trained": TERA, "frozen_bytes": 2 * TERA, "frozen_table_bytes": TERA}, 4 * TERA),
+    ],
+)
+def test_weights_that_are_not_trained_are_read_once(changes: dict[str, Any], moved: int) -> None:
+    found = roofline(weights(**changes), gpu(), H200, rate=1.0)
+    # 32 samples a step, and 4.8 TB a second.
+    assert found.samples_per_second == pytest.approx(32 * 4.8 * TERA / moved, rel=1e-4)
+
+
+def test_weights_that_the_optimizer_has_not_are_not_written() -> None:
+    whole = weights(TERA)
+    head = replace(whole, optimizer=replace(whole.optimizer, trained_bytes=0))
+    found = roofline(head, gpu(), H200, rate=1.0)
+    assert found.samples_per_second == pytest.approx(32 * 4.8 / 2, rel=1e-4)
+
+
+def test_no_roofline_is_below_what_was_measured_nor_of_rows_that_nobody_counted() -> None:
+    faster = roofline(weights(TERA), gpu(), H200, rate=60.0)
+    assert faster.samples_per_second is None and "faster" in faster.reason
+    sparse = roofline(weights(TERA, sparse_gradients=True), gpu(), H200, rate=1.0)
+    assert sparse.samples_per_second is None and "rows" in sparse.reason
 
 
 def profile(looks: Looks | None, **changes: Any) -> Any:
