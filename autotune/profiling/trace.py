@@ -67,6 +67,7 @@ class Trace:
             a batch's size, or for another reason, and could only then go on), "launch" (the host
             was late for no such reason), "other" (the work was there in time).
         syncs_per_step: in which the host waited for the device, copies of batches to it left out.
+        gpus: that kernels ran on, as if they were one.
     """
 
     steps: int
@@ -80,6 +81,7 @@ class Trace:
     hidden_share: float | None = None
     idle: Mapping[str, float] = field(default_factory=dict)
     syncs_per_step: float = 0.0
+    gpus: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
         hidden_share=_hidden(to_device, busy),
         idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds),
         syncs_per_step=sum(not each.for_copy for each in syncs) / max(left, 1),
+        gpus=len({each.get("args", {}).get("device") for each in kernels}),
     )
 
 

@@ -72,6 +72,17 @@ def describe_model(module: nn.Module) -> SeenModel:
     )
 
 
+def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:
+    """The GPUs that hold weights of `models`, or that they split their batches among."""
+    models = list(models)
+    weights = (each for model in models for each in model.parameters())
+    parts = (each for model in models for each in model.modules())
+    split = (each.device_ids for each in parts if isinstance(each, nn.DataParallel))
+    return {each.device for each in weights if each.is_cuda} | {
+        torch.device("cuda", index) for indices in split for index in indices
+    }
+
+
 def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
     """`optimizer` as it is now; `closure` says that its step was called with one."""
     groups = optimizer.param_groups

@@ -124,6 +124,7 @@ class Seen:
     samples_per_step: float
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
+    gpus: int = 1  # that hold weights, or that a model splits its batches among
     batch: tuple[
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"

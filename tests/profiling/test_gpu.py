@@ -89,6 +89,24 @@ def test_a_device_that_is_not_in_the_table_has_no_utilisation_of_its_peak() -> N
     assert found.flops_per_sample is not None
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seen": seen(autocast="bfloat16", gpus=2)},
+        {"looks": Looks(trace=replace(TRACE, gpus=2), flops_per_step=1e12)},
+    ],
+)
+def test_several_gpus_are_not_held_against_the_time_and_the_peak_of_one(
+    changes: dict[str, Any],
+) -> None:
+    found = gpu(**changes)
+    assert (found.trace, found.busy_share, dict(found.idle)) == (None, None, {})
+    assert (found.mfu, found.joules_per_sample) == (None, None)
+    assert found.missing["trace"] == found.missing["flops"] == "the program computes on 2 GPUs"
+    ceiling = roofline(seen(), found, H200, rate=1.0)
+    assert (ceiling.max_gain, ceiling.reason) == (None, "the program computes on 2 GPUs")
+
+
 def test_double_precision_is_not_held_against_the_peak_of_single() -> None:
     found = gpu(seen=seen(dtype="float64"))
     assert found.mfu is None

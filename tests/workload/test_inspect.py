@@ -23,6 +23,7 @@ from autotune.workload.inspect import (
     describe_loader,
     describe_model,
     describe_optimizer,
+    gpus_of,
     length_of,
 )
 from autotune.workload.streams import random_state
@@ -106,6 +107,12 @@ class TestModel:
         assert describe_model(nn.EmbeddingBag(10, 4, sparse=True)).sparse_gradients
         optimizer = describe_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
         assert (optimizer.parameters, optimizer.trained_bytes) == (40 + 32 + 16, 4 * 16)
+
+    def test_gpus_that_a_model_splits_its_batches_among_are_told(self) -> None:
+        split = nn.DataParallel(nn.Linear(2, 2))
+        split.device_ids = [0, 1]
+        assert gpus_of([nn.Sequential(split)]) == {torch.device("cuda", each) for each in (0, 1)}
+        assert gpus_of([nn.Linear(2, 2)]) == set()
 
     def test_a_model_without_parameters_has_no_dtype(self) -> None:
         assert describe_model(nn.ReLU()).dtype == ""
