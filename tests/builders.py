@@ -122,6 +122,7 @@ def seen(**changes: Any) -> Seen:
             takes_foreach=True,
             closure=False,
             state_bytes=1_089_896,
+            trained_bytes=1_089_896,
         ),
         "optimizers": 1,
         "backwards_per_step": 1.0,

@@ -12,6 +12,7 @@ from autotune.profiling.profile import Profile
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import Copies, Trace
 from autotune.source.edits import Place, Places
+from autotune.workload.window import BusyLine
 from tests import builders
 
 GIB = 1 << 30
@@ -174,6 +175,46 @@ def test_kernels_between_the_phases_are_no_python(late: float, told: str) -> Non
     assert (finding is not None) == bool(told)
     if finding:
         assert finding.headline.startswith(f"Runs other code of its own {told} of")
+
+
+@pytest.mark.parametrize("other", [0.05, 0.35])
+def test_without_a_trace_nothing_is_said_of_what_the_device_was_idle_for(other: float) -> None:
+    phases = {"data": 0.01, "copy": 0.01, "forward": 0.35, "backward": 0.63 - other, "other": other}
+    untraced = on_device(gpu={"trace": None, "busy_share": None, "idle": {}}, phases=phases)
+    findings = diagnose(replace(untraced, step_seconds=0.0034))
+    assert {each.severity for each in findings} == {"info"}
+    assert findings[0].bottleneck is Bottleneck.COMPUTE
+    assert Bottleneck.OVERHEAD not in {each.bottleneck for each in findings}
+    told = [each.headline for each in findings if each.bottleneck is Bottleneck.HOST]
+    assert len(told) == (other > 0.1)
+    assert all("35 % of each step; without a trace it is not known" in each for each in told)
+
+
+def looped(*lines: tuple[int, float], function: str = "train") -> BusyLine:
+    share = sum(each for _, each in lines)
+    path = "/home/ada/train.py"
+    return BusyLine(
+        phase="other", path=path, line=lines[0][0], function=function, share=share, lines=lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((looped((45, 0.65), (50, 0.15)),), ", 15 % in train (train.py:50); "),
+        ((looped((45, 0.8)), looped((12, 0.1), function="metrics")), ", 10 % in metrics ("),
+        ((looped((45, 0.8)),), "Runs other code of its own 20 % of each step; "),
+        ((looped((50, 0.8)),), ", 20 % in train (train.py:50); "),
+    ],
+)
+def test_the_line_that_waits_for_the_device_is_not_what_other_code_is(
+    lines: tuple[BusyLine, ...], told: str
+) -> None:
+    profile = on_device({**CALM, "launch": 0.17}, phases=OUTSIDE, lines=lines)
+    assert told in found(profile)[Bottleneck.HOST].headline
+    assert profile.gpu is not None
+    unknown = replace(profile, gpu=replace(profile.gpu, syncs=(), missing={"syncs": "ended"}))
+    assert "train.py" not in found(unknown)[Bottleneck.HOST].headline
 
 
 def test_a_model_that_is_called_without_gradients_keeps_the_device_busy() -> None:

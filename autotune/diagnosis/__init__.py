@@ -138,14 +138,14 @@ def _optimizer(profile: Profile) -> Finding | None:
 
 
 def _overhead(profile: Profile) -> Finding | None:
-    if profile.gpu is not None and profile.gpu.trace is not None:
+    if profile.gpu is not None:
         return launches_of_device(profile)
     share = _weight(profile, Bottleneck.COMPUTE)
     if profile.step_seconds >= TINY_STEP_SECONDS or share < MOSTLY:
         return None
     # Every weight multiplies and adds at least once a sample, forward and twice backward.
     least_rate = 6 * _parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
-    if profile.machine.device == CPU and least_rate > WORKING_RATE * profile.machine.cores:
+    if least_rate > WORKING_RATE * profile.machine.cores:
         return None
     step = milliseconds(profile.step_seconds)
     return Finding(

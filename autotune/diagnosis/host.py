@@ -1,5 +1,7 @@
 """What a step does besides loading, copies, forward, backward and the optimizer."""
 
+from collections.abc import Set
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.diagnosis.finding import (
@@ -15,7 +17,7 @@ from autotune.diagnosis.finding import (
 from autotune.machine import CPU
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, OTHER, SYNC
-from autotune.workload.window import AS_IS
+from autotune.workload.window import AS_IS, SYNCS, BusyLine
 
 MOSTLY = 0.5  # of the time that no phase accounts for
 MUCH = 0.25  # of a phase, for one function to be named
@@ -23,6 +25,8 @@ MUCH = 0.25  # of a phase, for one function to be named
 
 def own_python(profile: Profile) -> Finding | None:
     """The time that no phase accounts for, by what it most likely is."""
+    if _has_no_trace(profile) and not _is_mostly_gradless(profile):
+        return _perhaps_python(profile)
     share = share_outside(profile)
     # Where the host computes, a loss that is a function is among it.
     loads = profile.seen.loader is not None and not _is_mostly_gradless(profile)
@@ -60,13 +64,29 @@ def own_python(profile: Profile) -> Finding | None:
     )
 
 
+def _perhaps_python(profile: Profile) -> Finding | None:
+    """The time that no phase of a GPU accounts for, where nobody knows if it was idle meanwhile."""
+    share = profile.phases.get("other", 0.0)
+    if not severity(share, WAIT_WARNING, WAIT_CRITICAL):
+        return None
+    return Finding(
+        bottleneck=Bottleneck.HOST,
+        severity="info",
+        evidence="Kernels outside the model's calls and the optimizer (losses that are functions, "
+        "gradient clipping, averages of weights), or the program's own Python.",
+        max_gain=None,
+        headline=f"Runs something else {percent(share)} of each step; without a trace it is not "
+        "known whether the device was idle meanwhile.",
+    )
+
+
 def share_outside(profile: Profile) -> float:
-    """The share of a step that no phase accounts for; with a GPU's trace, no more than the device
-    was idle for without waiting for a batch: the kernels that run outside are no Python, unless
-    they are of the model, called without gradients.
+    """The share of a step that no phase accounts for; on a GPU, no more than a trace says that the
+    device was idle for without waiting for a batch: the kernels that run outside are no Python,
+    unless they are of the model, called without gradients.
     """
     share, gpu = profile.phases.get("other", 0.0), profile.gpu
-    if gpu is None or gpu.trace is None or _is_mostly_gradless(profile):
+    if gpu is None or _is_mostly_gradless(profile):
         return share
     return min(share, sum(gpu.idle.get(cause, 0.0) for cause in (LAUNCH, SYNC, OTHER)))
 
@@ -75,7 +95,7 @@ def busiest(profile: Profile, phase: str) -> str:
     """Where most of a phase's time goes, as its share goes on: ", 60 % in decode (data.py:7)",
     "" where no function of the program's own takes much of it.
     """
-    found = next((line for line in profile.lines if line.phase == phase), None)
+    found = _busiest_line(profile, phase)
     whole = share_outside(profile) if phase == "other" else profile.phases.get(phase, 0.0)
     if found is None or found.share < MUCH * whole:
         return ""
@@ -84,6 +104,29 @@ def busiest(profile: Profile, phase: str) -> str:
     if found.function.startswith("<"):  # a module, a lambda, a comprehension
         return f", {share} at {place}"
     return f", {share} in {found.function} ({place})"
+
+
+def _busiest_line(profile: Profile, phase: str) -> BusyLine | None:
+    """Where the host is seen most; on a GPU, but for lines at which it waits for the device."""
+    lines, gpu = [line for line in profile.lines if line.phase == phase], profile.gpu
+    if gpu is not None and phase == "other":
+        if SYNCS in gpu.missing:
+            return None
+        waits = {(each.path, each.line) for each in gpu.syncs}
+        lines = [left for line in lines if (left := _without(line, waits)) is not None]
+    return max(lines, key=lambda line: line.share, default=None)
+
+
+def _without(line: BusyLine, waits: Set[tuple[str, int]]) -> BusyLine | None:
+    """The function without these of its lines; None where no other is known."""
+    waiting = sum(share for number, share in line.lines if (line.path, number) in waits)
+    others = (number for number, _ in line.lines if (line.path, number) not in waits)
+    number = next(others, None)
+    return None if number is None else replace(line, line=number, share=line.share - waiting)
+
+
+def _has_no_trace(profile: Profile) -> bool:
+    return profile.gpu is not None and profile.gpu.trace is None
 
 
 def _is_mostly_gradless(profile: Profile) -> bool:

@@ -125,10 +125,11 @@ def _time_once(
 
 
 def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measurement:
+    joules = joules_per_sample(telemetry, outcome.windows)
     return replace(
         outcome,
         doubts=(*outcome.doubts, *doubts_of_device(telemetry)),
-        joules_per_sample=joules_per_sample(telemetry, outcome.windows),
+        joules_per_sample=joules if outcome.seen.gpus == 1 else None,
     )
 
 

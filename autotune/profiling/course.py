@@ -21,16 +21,10 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         found.append(_turns())
     elif seen.passed_loops:
         found.append(_later_loop(seen.passed_loops))
+    if seen.gpus > 1:
+        found.append(_several_gpus(seen.gpus))
     if ended_early:
-        found.append(
-            Doubt(
-                name=SHORT_RUN,
-                evidence="The program or its training loop ended while it was profiled: it may not "
-                "have run long enough for a steady speed, and was started again for what was "
-                "missing.",
-                advice="Let it train longer, with more epochs or more data.",
-            )
-        )
+        found.append(_short_run())
     if seen.loader is not None and seen.loader.length == 1:
         found.append(
             Doubt(
@@ -121,6 +115,25 @@ def _later_loop(passed: int) -> Doubt:
         evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
         "measured.",
         advice="Nothing is to be done: the figures are of the loop that lasts.",
+    )
+
+
+def _several_gpus(count: int) -> Doubt:
+    return Doubt(
+        name="several GPUs",
+        evidence=f"The program computes on {count} GPUs from one process: phases, memory and what "
+        "the driver says are of the first of them, and how busy they are is not known.",
+        advice="Show it one of them (CUDA_VISIBLE_DEVICES=0), or have a process train on each "
+        "(torchrun), of which one is measured.",
+    )
+
+
+def _short_run() -> Doubt:
+    return Doubt(
+        name=SHORT_RUN,
+        evidence="The program or its training loop ended while it was profiled: it may not have "
+        "run long enough for a steady speed, and was started again for what was missing.",
+        advice="Let it train longer, with more epochs or more data.",
     )
 
 

@@ -10,7 +10,7 @@ from autotune.profiling.peaks import peak_of, precision_of
 from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.profiling.trace import DATA, Trace
 from autotune.workload.seen import Seen
-from autotune.workload.window import Allocator, SavedBlock, Window
+from autotune.workload.window import FLOPS, TRACE, Allocator, SavedBlock, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,11 @@ class GpuProfile:
             of waiting for data at least what it took of the timed steps.
         exposed_copy_share: of a timed step, the time in which the device only copied from the host.
         precision: the fastest that the program allows to what does most of its operations: "fp32",
-            "tf32", "bf16" or "fp16".
+            "tf32", "bf16", "fp16", or "fp64", of which no peak is known here.
         flops_per_sample: counted floating point operations of products and convolutions.
         mfu: those a second, as a share of the device's peak in `precision`.
-        joules_per_sample: energy of the board, all of it; unknown where others computed on it too.
+        joules_per_sample: energy of the board, all of it; unknown where others computed on it
+            too, or the program on several.
         telemetry: what the device said of itself meanwhile.
         trace: of a few steps that were not timed.
         syncs: lines that wait for the device, the most frequent first.
@@ -104,6 +105,8 @@ def build_gpu(
     seconds = sum(window.seconds for window in windows)
     steps = sum(window.steps for window in windows)
     samples = sum(window.samples for window in windows)
+    gpus = max(seen.gpus, looks.trace.gpus if looks.trace else 1)
+    looks = looks if gpus == 1 else _of_several(looks, gpus)
     peak = peak_of(machine.device_name)
     precision = precision_of(seen, machine, looks.convolution_share)
     most = peak.flops_per_second.get(precision) if peak else None
@@ -116,7 +119,7 @@ def build_gpu(
         precision=precision,
         flops_per_sample=flops,
         mfu=flops * samples / seconds / most if flops and most and seconds else None,
-        joules_per_sample=joules_per_sample(telemetry, windows),
+        joules_per_sample=joules_per_sample(telemetry, windows) if gpus == 1 else None,
         telemetry=telemetry,
         trace=looks.trace,
         syncs=looks.syncs,
@@ -125,6 +128,13 @@ def build_gpu(
         missing=missing,
     )
     return _with_shares(found, seconds / steps, data_share) if looks.trace and steps else found
+
+
+def _of_several(looks: Looks, gpus: int) -> Looks:
+    """Without what would hold the work of several devices against the time and the peak of one."""
+    reason = f"the program computes on {gpus} GPUs"
+    missing = {**looks.missing, TRACE: reason, FLOPS: reason}
+    return replace(looks, trace=None, flops_per_step=None, convolution_share=None, missing=missing)
 
 
 def retries_within(windows: Sequence[Window], before: Sequence[Window]) -> int | None:

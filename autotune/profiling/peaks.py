@@ -76,11 +76,11 @@ def precision_of(seen: Seen, machine: Machine, convolution_share: float | None =
     """The fastest precision that the program lets its matrix products and convolutions use; where
     it is known what convolutions do of the operations, those of the two that do most of them.
     """
-    names = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
+    names = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float64": "fp64"}
     largest = max(seen.models, key=lambda model: model.parameters, default=None)
-    half = names.get(seen.autocast) or names.get(largest.dtype if largest else "")
-    if half:
-        return half
+    given = names.get(seen.autocast) or names.get(largest.dtype if largest else "")
+    if given:
+        return given
     products, convolutions = seen.matmul_precision != "highest", seen.cudnn_tf32
     if convolution_share is None:
         convolves = any(model.convolutions for model in seen.models)

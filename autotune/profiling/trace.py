@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from autotune.profiling.intervals import Interval, gaps, intersection, total, union
+from autotune.profiling.lost import RUNTIME, correlation, whole_steps
 from autotune.workload.seen import NOTABLE_BYTES
 
 TO_DEVICE = "HtoD"
@@ -26,8 +27,7 @@ _SYNCHRONISES = re.compile(
 )
 _SUBMITS = re.compile(r"(cuda|cu)(Launch|Graph|Memcpy|Memset)")
 _WORK, _COPIES = ("kernel", "gpu_memset"), ("gpu_memcpy",)
-_RUNTIME = ("cuda_runtime", "cuda_driver")
-_HOST = ("cpu_op", "user_annotation", *_RUNTIME)
+_HOST = ("cpu_op", "user_annotation", *RUNTIME)
 _MICROSECONDS = 1e-6
 # The host's clock and the device's are aligned to some microseconds; a launch takes about as long.
 _SKEW_MICROSECONDS = 10.0
@@ -67,6 +67,7 @@ class Trace:
             a batch's size, or for another reason, and could only then go on), "launch" (the host
             was late for no such reason), "other" (the work was there in time).
         syncs_per_step: in which the host waited for the device, copies of batches to it left out.
+        gpus: that kernels ran on, as if they were one.
     """
 
     steps: int
@@ -80,6 +81,7 @@ class Trace:
     hidden_share: float | None = None
     idle: Mapping[str, float] = field(default_factory=dict)
     syncs_per_step: float = 0.0
+    gpus: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,33 +96,32 @@ class _Sync:
 
 
 def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
-    """The Trace of the profiler's JSON over `steps` steps; None where no kernel ran.
+    """The Trace of the profiler's JSON over `steps` steps, or over those of them that lack no
+    kernels; None where no kernel ran.
 
     Raises:
+        IncompleteTrace: the profiler lost kernels of too many steps.
         ValueError: it is no such trace.
     """
-    found = json.loads(text)
-    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
-        raise ValueError("a profiler's trace has a list of traceEvents")
-    events = [each for each in found["traceEvents"] if each.get("ph") == "X" and "dur" in each]
-    events.sort(key=lambda each: float(each["ts"]))
+    whole = whole_steps(_events(text), steps)
+    events, left = whole.events, whole.steps
     work = [each for each in events if each.get("cat") in _WORK]
     kernels = [each for each in work if each["cat"] == "kernel"]
     if not kernels:
         return None
     copying = [each for each in events if each.get("cat") in _COPIES]
     last = max(_interval(each)[1] for each in (*work, *copying))
-    hosts = (each for each in (*events,) if each.get("cat") in (*_HOST, *_WORK, *_COPIES))
-    span = (_interval(next(hosts))[0], last)
+    span = (_begin(events) if whole.begin is None else whole.begin, last)
     busy, moved = union(map(_interval, work)), union(map(_interval, copying))
     seconds = span[1] - span[0]
     to_device = union(
         _interval(each) for each in copying if _way(str(each["name"]))[0] == TO_DEVICE
     )
     exposed = (total(to_device) - total(intersection(to_device, busy))) / seconds
-    syncs = [each for each in _syncs(events) if _interval(work[0])[0] < each.end < last]
+    at_work = float(work[0]["ts"]) if whole.begin is None else whole.begin
+    syncs = [each for each in _syncs(events) if at_work < each.end < last]
     return Trace(
-        steps=steps,
+        steps=left,
         seconds=seconds * _MICROSECONDS,
         busy_share=total(busy) / seconds,
         kernels=len(kernels),
@@ -130,8 +131,23 @@ def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
         other_copy_share=(total(moved) - total(intersection(moved, busy))) / seconds - exposed,
         hidden_share=_hidden(to_device, busy),
         idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds),
-        syncs_per_step=sum(not each.for_copy for each in syncs) / max(steps, 1),
+        syncs_per_step=sum(not each.for_copy for each in syncs) / max(left, 1),
+        gpus=len({each.get("args", {}).get("device") for each in kernels}),
     )
+
+
+def _events(text: str | bytes) -> list[Mapping[str, Any]]:
+    """What a trace says took time, in the order in which it began."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
+        raise ValueError("a profiler's trace has a list of traceEvents")
+    events = [each for each in found["traceEvents"] if each.get("ph") == "X" and "dur" in each]
+    return sorted(events, key=lambda each: float(each["ts"]))
+
+
+def _begin(events: Sequence[Mapping[str, Any]]) -> float:
+    known = (*_HOST, *_WORK, *_COPIES)
+    return next(float(each["ts"]) for each in events if each.get("cat") in known)
 
 
 def _interval(event: Mapping[str, Any]) -> Interval:
@@ -179,15 +195,15 @@ def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
     non-blocking or not: the driver stages that.
     """
     events = list(events)
-    copies = {_correlation(each): each for each in events if each.get("cat") in _COPIES}
+    copies = {correlation(each): each for each in events if each.get("cat") in _COPIES}
     ways = {which: _way(str(copy["name"])) for which, copy in copies.items()}
     to_device = {which: _size(copies[which]) for which, way in ways.items() if way[0] == TO_DEVICE}
     copied: dict[Any, int] = {}  # bytes, by thread
     found = []
     for event in events:
-        if event.get("cat") not in _RUNTIME:
+        if event.get("cat") not in RUNTIME:
             continue
-        name, thread, which = str(event["name"]), event.get("tid"), _correlation(event)
+        name, thread, which = str(event["name"]), event.get("tid"), correlation(event)
         if _SUBMITS.match(name):
             copied[thread] = copied.get(thread, 0) + to_device[which] if which in to_device else 0
         begin, end = _interval(event)
@@ -209,10 +225,10 @@ def _idle(
     """The share of each cause in `idle`, the intervals in which the device did nothing."""
     loading = union(_interval(each) for each in events if each["name"].startswith(_LOADER))
     launched = {
-        _correlation(each): _interval(each)[1] for each in events if each.get("cat") in _RUNTIME
+        correlation(each): _interval(each)[1] for each in events if each.get("cat") in RUNTIME
     }
     begun = {
-        float(each["ts"]): launched.get(_correlation(each))
+        float(each["ts"]): launched.get(correlation(each))
         for each in events
         if each.get("cat") in (*_WORK, *_COPIES)
     }
@@ -234,7 +250,3 @@ def _cause(gap: Interval, syncs: Sequence[_Sync], launched: float | None) -> str
         ):
             return COPY if each.for_copy else SYNC
     return LAUNCH
-
-
-def _correlation(event: Mapping[str, Any]) -> Any:
-    return event.get("args", {}).get("correlation")

@@ -40,6 +40,7 @@ def describe_model(module: nn.Module) -> SeenModel:
     parameters = list(inner.parameters())
     modules = list(inner.modules())
     blocks = repeated_blocks(inner)
+    tables = [each for each in modules if isinstance(each, (nn.Embedding, nn.EmbeddingBag))]
     leading = max(
         (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
     )
@@ -63,12 +64,29 @@ def describe_model(module: nn.Module) -> SeenModel:
         moving_blocks=any(
             _moves(each) for name in blocks for each in inner.get_submodule(name).modules()
         ),
+        frozen_bytes=_bytes(each for each in parameters if not each.requires_grad),
+        frozen_table_bytes=_bytes(
+            {each.weight for each in tables if not each.weight.requires_grad}
+        ),
+        sparse_gradients=any(each.sparse and each.weight.requires_grad for each in tables),
     )
+
+
+def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:
+    """The GPUs that hold weights of `models`, or that they split their batches among."""
+    models = list(models)
+    weights = (each for model in models for each in model.parameters())
+    parts = (each for model in models for each in model.modules())
+    split = (each.device_ids for each in parts if isinstance(each, nn.DataParallel))
+    return {each.device for each in weights if each.is_cuda} | {
+        torch.device("cuda", index) for indices in split for index in indices
+    }
 
 
 def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
     """`optimizer` as it is now; `closure` says that its step was called with one."""
     groups = optimizer.param_groups
+    parameters = [each for group in groups for each in group["params"]]
     settings = {**optimizer.defaults, **groups[0]}
     differentiable = bool(
         settings.get("differentiable")
@@ -85,9 +103,10 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         foreach=settings.get("foreach"),
         takes_fused="fused" in optimizer.defaults and not differentiable,
         takes_foreach="foreach" in optimizer.defaults and not differentiable,
-        parameters=sum(each.numel() for group in groups for each in group["params"]),
+        parameters=sum(each.numel() for each in parameters),
         closure=closure,
         state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
+        trained_bytes=_bytes(each for each in parameters if each.requires_grad),
     )
 
 

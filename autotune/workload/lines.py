@@ -27,6 +27,7 @@ FEWEST_LOOKS = 20  # with fewer, a share of a half is told from one of a fifth b
 LEAST_SHARE = 0.02
 _SEAMS = os.path.dirname(seams.__file__)
 _LOADER = os.path.join(_SEAMS, "loader.py")
+_OF_CUDA = os.path.dirname(torch.cuda.__file__)
 _STOP_SECONDS = 5.0
 _OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
@@ -63,17 +64,26 @@ class Sampling:
         if self._looks < FEWEST_LOOKS:
             return beside
         waited_for = tuple(
-            BusyLine(
-                phase=phase,
-                path=os.path.abspath(code.co_filename),
-                line=self._lines[phase, code].most_common(1)[0][0],
-                function=code.co_name,
-                share=count / self._looks,
-            )
+            self._busy(phase, code, count)
             for (phase, code), count in self._seen.most_common()
             if count >= LEAST_SHARE * self._looks
         )
         return (*waited_for, *beside)
+
+    def _busy(self, phase: str, code: CodeType, count: int) -> BusyLine:
+        lines = self._lines[phase, code].most_common()
+        return BusyLine(
+            phase=phase,
+            path=os.path.abspath(code.co_filename),
+            line=lines[0][0],
+            function=code.co_name,
+            share=count / self._looks,
+            lines=tuple(
+                (line, looks / self._looks)
+                for line, looks in lines
+                if looks >= LEAST_SHARE * self._looks
+            ),
+        )
 
     def _look_on(self) -> None:
         beside = self._beside = ThreadsBeside(self._live.thread)
@@ -86,6 +96,8 @@ class Sampling:
                 self._note(frame)
 
     def _note(self, innermost: FrameType) -> None:
+        if _waits_for_device(innermost):
+            return
         users: FrameType | None = None
         for frame in _outwards(innermost):
             path = frame.f_code.co_filename
@@ -103,6 +115,12 @@ class Sampling:
         key = phase, frame.f_code
         self._seen[key] += 1
         self._lines.setdefault(key, Counter())[frame.f_lineno] += 1
+
+
+def _waits_for_device(frame: FrameType) -> bool:
+    """Whether it is `torch.cuda.synchronize`, or that of an event or a stream."""
+    code = frame.f_code
+    return code.co_name == "synchronize" and code.co_filename.startswith(_OF_CUDA)
 
 
 def _is_of_model(frame: FrameType) -> bool:

@@ -9,7 +9,12 @@ import torch
 
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
-from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
+from autotune.workload.inspect import (
+    describe_loader,
+    describe_model,
+    describe_optimizer,
+    gpus_of,
+)
 from autotune.workload.live import BuiltLoader, Live
 from autotune.workload.seen import Seen, SeenLoader
 
@@ -26,8 +31,7 @@ def observe(live: Live) -> Seen:
         optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
         backwards_per_step=live.backwards / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
-        device=live.device().type,
-        device_uuid=_uuid(live.device()),
+        **_device(live),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
         shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
@@ -77,6 +81,11 @@ def _allows_cudnn_tf32() -> bool:
     except RuntimeError:
         cudnn: Any = torch.backends.cudnn
         return bool(cudnn.conv.fp32_precision == "tf32")
+
+
+def _device(live: Live) -> dict[str, Any]:
+    device, gpus = live.device(), gpus_of(live.models.known())
+    return {"device": device.type, "device_uuid": _uuid(device), "gpus": max(1, len(gpus))}
 
 
 def _uuid(device: torch.device) -> str:

@@ -10,6 +10,7 @@ from torch import nn
 
 from autotune.workload import batches
 from autotune.workload.blocks import repeated_blocks
+from autotune.workload.idle import seconds_until_idle
 from autotune.workload.live import Live
 from autotune.workload.window import Saved, SavedBlock
 
@@ -130,7 +131,7 @@ class _Blocks:
 
     def _now(self) -> float:
         if self._device is not None:
-            torch.cuda.synchronize(self._device)
+            seconds_until_idle(self._device)
         return time.perf_counter()
 
 

@@ -80,6 +80,9 @@ class SeenModel:
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
     five_dimensional: bool = False  # some of its tensors: torch refuses to move them channels last
     moving_blocks: bool = False  # `blocks` keep what each of their forward passes moves on
+    frozen_bytes: int = 0  # of its parameters, those without gradients
+    frozen_table_bytes: int = 0  # of those, embeddings: a step reads some of their rows
+    sparse_gradients: bool = False  # of an embedding: a step touches the rows of its batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class SeenOptimizer:
     parameters: int
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
+    trained_bytes: int = 0  # of its parameters, those with gradients
 
 
 # Copies to the device of fewer bytes are none of a batch (Nsight Systems' rule for synchronous
@@ -120,6 +124,7 @@ class Seen:
     samples_per_step: float
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
+    gpus: int = 1  # that hold weights, or that a model splits its batches among
     batch: tuple[
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"

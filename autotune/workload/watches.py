@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.counting import Counting
 from autotune.workload.gradients import Losing
 from autotune.workload.idle import seconds_until_idle
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE, Counted
+from autotune.workload.window import FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
 
 
 class Watch(Protocol):
@@ -121,30 +122,3 @@ class Synchronising:
             place = users_place() or calling_place()
             if place is not None:
                 self._places[place] += 1
-
-
-class Counting:
-    """Counts floating point operations of matrix products, convolutions and attention."""
-
-    def __init__(self) -> None:
-        from torch.utils.flop_counter import FlopCounterMode
-
-        self._counter = FlopCounterMode(display=False)
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._counter.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
-
-    def end(self) -> Counted:
-        """See `Watch`."""
-        self._counter.__exit__(None, None, None)
-        by_operator = self._counter.get_flop_counts().get("Global", {})
-        return Counted(
-            flops=int(self._counter.get_total_flops()),
-            convolution_flops=int(
-                sum(flops for name, flops in by_operator.items() if "conv" in str(name))
-            ),
-        )

@@ -53,7 +53,8 @@ class BusyLine:
     `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
     for, "forward" for methods of modules among that (parts of a model that are called by
     themselves), and `BESIDE` for a thread of the program's own that computes meanwhile: its share
-    is of processor time.
+    is of processor time. `lines` are those of the function's lines that have a notable share, the
+    one that was seen most first.
     """
 
     phase: str
@@ -61,6 +62,7 @@ class BusyLine:
     line: int
     function: str
     share: float
+    lines: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,10 +182,17 @@ class SavedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Floating point operations of products and convolutions, and of convolutions alone."""
+    """Floating point operations of products and convolutions, and of convolutions alone.
+
+    `recomputed` says that some of them compute activations again in the backward pass (or gradients
+    that are to have gradients), `unknown`
+    are operators that multiply and are not counted, the most frequent first.
+    """
 
     flops: int
     convolution_flops: int
+    recomputed: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,6 +117,9 @@ def test_a_run_has_the_energy_of_its_samples_where_the_device_says_what_it_draws
 ) -> None:
     outcome = on_a_device(monkeypatch, Telemetry(seconds=1.0, readings=9, power_watts=90.0))
     assert outcome.joules_per_sample == pytest.approx(90.0 / outcome.samples_per_second, rel=0.01)
+    monkeypatch.setattr(Loaded, "seen", lambda _: builders.seen(gpus=2))
+    several = on_a_device(monkeypatch, Telemetry(seconds=1.0, readings=9, power_watts=90.0))
+    assert several.joules_per_sample is None
 
 
 class Diverging(Starved):

@@ -8,10 +8,10 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.watching import BEFORE, STARTS, STEPS, TRIES, look
+from autotune.measurement.watching import BEFORE, STARTS, STEPS, TRIES, WARM_STEPS, look
 from autotune.source.edits import Place
 from autotune.workload.conversation import Watched
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -35,11 +35,15 @@ class Run:
         self.found = found
         self.steps = {**STEPS, TRACE: traced_steps}
         self.validations = validations
+        self.validates_every = 0
+        self.trained: list[int] = []
         self.killed = False
         self.asked: list[str] = []
 
-    def window(self, seconds: float, *, steps: int) -> None:
-        pass
+    def window(self, seconds: float, *, steps: int) -> Window:
+        self.trained.append(steps)
+        between = self.validates_every and len(self.trained) % self.validates_every == 0
+        return builders.window(180.0, validations=int(between))
 
     def watch(self, mode: str, *, steps: int) -> Watched:
         assert steps == self.steps[mode] + BEFORE.get(mode, 0)
@@ -87,12 +91,33 @@ def test_everything_is_found_in_one_run_the_trace_last() -> None:
 
 
 def test_steps_between_which_it_validated_are_looked_at_again() -> None:
-    found = looked(FOUND, validations=TRIES - 1)
-    assert found == looked(FOUND)
-    always = looked(FOUND, validations=TRIES)
+    found = looked({**FOUND, TRACE: NotPossible("no CUPTI")}, validations=TRIES - 1)
+    assert found == looked({**FOUND, TRACE: NotPossible("no CUPTI")})
+    always = looked(*[FOUND] * STARTS, validations=TRIES)
     assert set(always.missing) == set(STEPS)
     assert set(always.missing.values()) == {"a validation came in between"}
     assert always.trace is None and always.flops_per_step is None
+
+
+def test_a_trace_is_taken_again_in_another_process_behind_a_validation() -> None:
+    runs = [Run(FOUND, 1, STEPS[TRACE]), Run(FOUND, 0, STEPS[TRACE])]
+    runs[1].validates_every = 4
+    waiting = iter(runs)
+    found = look(lambda: next(waiting), **USUAL)  # type: ignore[arg-type,return-value]
+    assert found.trace is not None and found.missing == {}
+    assert [run.asked.count(TRACE) for run in runs] == [1, 1]
+    assert runs[1].asked == [TRACE]
+    assert runs[1].trained == [WARM_STEPS, 1, 1, 1]
+
+
+def test_a_trace_that_lacks_kernels_is_taken_again_in_another_process() -> None:
+    launch = {**KERNEL, "cat": "cuda_runtime", "name": "cudaLaunchKernel"}
+    launches = [{**launch, "ts": at, "args": {"correlation": at}} for at in range(9)]
+    lacking = {**FOUND, TRACE: zlib.compress(json.dumps({"traceEvents": launches}).encode())}
+    assert looked(lacking, FOUND).trace is not None
+    always = looked(*[lacking] * STARTS)
+    assert always.trace is None
+    assert always.missing == {TRACE: "the profiler lost 9 of 9 kernels"}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +159,25 @@ def test_a_trace_without_kernels_or_out_of_order_is_missing() -> None:
     assert "no kernel" in empty.missing[TRACE]
     broken = looked({**FOUND, TRACE: zlib.compress(b"[")})
     assert "cannot be read" in broken.missing[TRACE]
+
+
+@pytest.mark.parametrize(
+    ("counted", "why"),
+    [
+        (
+            Counted(flops=400, convolution_flops=100, unknown=("aten::_grouped_mm", "a::b")),
+            "operations of aten::_grouped_mm, a::b are not counted",
+        ),
+        (
+            Counted(flops=400, convolution_flops=100, recomputed=True),
+            "the backward pass computes activations again, or gradients of gradients",
+        ),
+    ],
+)
+def test_what_is_not_all_of_a_model_s_operations_is_missing(counted: Counted, why: str) -> None:
+    found = looked({**FOUND, FLOPS: counted})
+    assert (found.flops_per_step, found.convolution_share) == (None, None)
+    assert found.missing == {FLOPS: why}
 
 
 @pytest.mark.slow

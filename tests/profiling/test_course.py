@@ -29,6 +29,7 @@ def test_an_ordinary_training_has_none() -> None:
         ({"models": ()}, "no module"),
         ({"backwards_per_step": 0.0}, "no backward"),
         ({"passed_loops": 1}, "later loop"),
+        ({"gpus": 2}, "several GPUs"),
         ({"passed_loops": 1, "taking_turns": True}, "loops in turns"),
     ],
 )

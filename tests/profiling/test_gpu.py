@@ -89,6 +89,30 @@ def test_a_device_that_is_not_in_the_table_has_no_utilisation_of_its_peak() -> N
     assert found.flops_per_sample is not None
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seen": seen(autocast="bfloat16", gpus=2)},
+        {"looks": Looks(trace=replace(TRACE, gpus=2), flops_per_step=1e12)},
+    ],
+)
+def test_several_gpus_are_not_held_against_the_time_and_the_peak_of_one(
+    changes: dict[str, Any],
+) -> None:
+    found = gpu(**changes)
+    assert (found.trace, found.busy_share, dict(found.idle)) == (None, None, {})
+    assert (found.mfu, found.joules_per_sample) == (None, None)
+    assert found.missing["trace"] == found.missing["flops"] == "the program computes on 2 GPUs"
+    ceiling = roofline(seen(), found, H200, rate=1.0)
+    assert (ceiling.max_gain, ceiling.reason) == (None, "the program computes on 2 GPUs")
+
+
+def test_double_precision_is_not_held_against_the_peak_of_single() -> None:
+    found = gpu(seen=seen(dtype="float64"))
+    assert found.mfu is None
+    assert "in fp64" in found.missing["peak"]
+
+
 def test_what_was_not_looked_at_is_unknown() -> None:
     found = gpu(Looks(missing={"trace": "no kernel"}), telemetry=None)
     assert (found.busy_share, found.mfu, found.joules_per_sample) == (None, None, None)
@@ -124,6 +148,8 @@ def test_peaks_are_of_exactly_that_device(
         ({"autocast": "bfloat16"}, "bf16"),
         ({"autocast": "float16"}, "fp16"),
         ({"dtype": "bfloat16"}, "bf16"),
+        ({"dtype": "float64"}, "fp64"),
+        ({"dtype": "float64", "autocast": "bfloat16"}, "bf16"),
         ({"convolutions": 0}, "fp32"),
         ({"convolutions": 0, "matmul_precision": "high"}, "tf32"),
         ({"convolutions": 3}, "tf32"),
@@ -162,10 +188,47 @@ def test_no_ceiling_is_above_what_is_computed_or_moved() -> None:
     computing = roofline(seen(parameter_bytes=0), gpu(), H200, rate=320.0)
     assert computing.samples_per_second == pytest.approx(320.0)
     assert computing.max_gain == pytest.approx(1.0)
-    moving = roofline(seen(parameter_bytes=1_600 * 10**9), gpu(), H200, rate=0.32)
+    moving = roofline(weights(1_600 * 10**9), gpu(), H200, rate=0.32)
     assert moving.samples_per_second == pytest.approx(32.0, rel=1e-4)
     unknown = roofline(seen(), gpu(Looks(missing={"flops": "compiled"})), H200, rate=1.0)
     assert (unknown.max_gain, unknown.reason) == (None, "compiled")
+
+
+def weights(trained: int, **changes: Any) -> Any:
+    """A model of so many bytes, all of which its optimizer has, but for what is frozen."""
+    whole = seen(parameter_bytes=trained + changes.get("frozen_bytes", 0), **changes)
+    return replace(whole, optimizer=replace(whole.optimizer, trained_bytes=trained))
+
+
+TERA = 10**12
+
+
+@pytest.mark.parametrize(
+    ("changes", "moved"),
+    [
+        ({"trained": TERA}, 3 * TERA),
+        ({"trained": 0, "frozen_bytes": TERA}, TERA),
+        ({"trained": TERA, "frozen_bytes": 2 * TERA, "frozen_table_bytes": TERA}, 4 * TERA),
+    ],
+)
+def test_weights_that_are_not_trained_are_read_once(changes: dict[str, Any], moved: int) -> None:
+    found = roofline(weights(**changes), gpu(), H200, rate=1.0)
+    # 32 samples a step, and 4.8 TB a second.
+    assert found.samples_per_second == pytest.approx(32 * 4.8 * TERA / moved, rel=1e-4)
+
+
+def test_weights_that_the_optimizer_has_not_are_not_written() -> None:
+    whole = weights(TERA)
+    head = replace(whole, optimizer=replace(whole.optimizer, trained_bytes=0))
+    found = roofline(head, gpu(), H200, rate=1.0)
+    assert found.samples_per_second == pytest.approx(32 * 4.8 / 2, rel=1e-4)
+
+
+def test_no_roofline_is_below_what_was_measured_nor_of_rows_that_nobody_counted() -> None:
+    faster = roofline(weights(TERA), gpu(), H200, rate=60.0)
+    assert faster.samples_per_second is None and "faster" in faster.reason
+    sparse = roofline(weights(TERA, sparse_gradients=True), gpu(), H200, rate=1.0)
+    assert sparse.samples_per_second is None and "rows" in sparse.reason
 
 
 def profile(looks: Looks | None, **changes: Any) -> Any:

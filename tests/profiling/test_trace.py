@@ -200,6 +200,14 @@ def test_all_shares_of_a_trace_make_up_its_time() -> None:
     assert whole == pytest.approx(1)
 
 
+def test_devices_that_kernels_ran_on_are_counted() -> None:
+    line = TimeLine()
+    for device in (0, 1, 0):
+        line.kernel(10 * device, 10 * device + 5, 10 * device + 9)
+        line.events[-1]["args"]["device"] = device
+    assert line.parsed().gpus == 2
+
+
 def test_a_trace_without_kernels_is_none_and_another_file_an_error() -> None:
     assert parse_trace('{"traceEvents": []}', steps=1) is None
     for text in ("[]", "{}", "nothing"):

@@ -23,6 +23,7 @@ from autotune.workload.inspect import (
     describe_loader,
     describe_model,
     describe_optimizer,
+    gpus_of,
     length_of,
 )
 from autotune.workload.streams import random_state
@@ -88,6 +89,30 @@ class TestModel:
         seen = describe_model(nn.Sequential(nn.ModuleList(blocks), nn.BatchNorm1d(2)))
         assert len(seen.blocks) == 2
         assert seen.moving_blocks == moves
+
+    def test_weights_that_are_not_trained_are_told_and_tables_among_them(self) -> None:
+        model = nn.ModuleDict(
+            {
+                "words": nn.Embedding(10, 4),
+                "backbone": nn.Linear(4, 8, bias=False),
+                "head": nn.Linear(8, 2, bias=False),
+            }
+        )
+        for name in ("words", "backbone"):
+            model[name].requires_grad_(False)
+        seen = describe_model(model)
+        assert (seen.frozen_bytes, seen.frozen_table_bytes) == (4 * (40 + 32), 4 * 40)
+        assert seen.parameter_bytes - seen.frozen_bytes == 4 * 16
+        assert not seen.sparse_gradients
+        assert describe_model(nn.EmbeddingBag(10, 4, sparse=True)).sparse_gradients
+        optimizer = describe_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+        assert (optimizer.parameters, optimizer.trained_bytes) == (40 + 32 + 16, 4 * 16)
+
+    def test_gpus_that_a_model_splits_its_batches_among_are_told(self) -> None:
+        split = nn.DataParallel(nn.Linear(2, 2))
+        split.device_ids = [0, 1]
+        assert gpus_of([nn.Sequential(split)]) == {torch.device("cuda", each) for each in (0, 1)}
+        assert gpus_of([nn.Linear(2, 2)]) == set()
 
     def test_a_model_without_parameters_has_no_dtype(self) -> None:
         assert describe_model(nn.ReLU()).dtype == ""

@@ -1,15 +1,22 @@
 """What is looked for in steps that are not timed."""
 
 import json
+import sys
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from autotune.workload import idle
 from autotune.workload.conversation import RunWindow, Unsupported, Watched
-from autotune.workload.watches import Counting, Synchronising
+from autotune.workload.lines import Sampling
+from autotune.workload.live import Live
+from autotune.workload.saving import _Blocks
+from autotune.workload.setup import Setup
+from autotune.workload.watches import Synchronising
 from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests.workload.programs import PLAIN, run
 
@@ -34,18 +41,6 @@ def watched(mode: str, folder: Path, *, steps: int = 2, traced: int = 2) -> obje
 def test_floating_point_operations_of_all_passes_are_counted(tmp_path: Path) -> None:
     found = watched(FLOPS, tmp_path)
     assert found == Counted(flops=2 * FLOPS_PER_STEP, convolution_flops=0)
-
-
-def test_operations_of_convolutions_are_told_from_products() -> None:
-    layers = torch.nn.Sequential(
-        torch.nn.Conv1d(4, 8, 1), torch.nn.Flatten(), torch.nn.Linear(8, 2)
-    )
-    watch = Counting()
-    watch.begin()
-    layers(torch.zeros(32, 4, 1)).sum().backward()
-    found = watch.end()
-    assert found.convolution_flops == 2 * 2 * 32 * 4 * 8  # forward, and for the weights
-    assert found.flops == found.convolution_flops + 3 * 2 * 32 * 8 * 2
 
 
 def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path) -> None:
@@ -76,6 +71,29 @@ def test_what_each_block_keeps_and_takes_is_measured(tmp_path: Path) -> None:
     # tanh keeps what it gives, the second layer what it is given: the same.
     assert (narrow.freed_bytes, wide.freed_bytes) == (4 * 32 * 64, 4 * 32 * 2048)
     assert 0 < narrow.seconds < 1 and 0 < wide.seconds < 1
+
+
+@pytest.mark.parametrize("capturing", [False, True])
+def test_blocks_are_timed_without_waiting_where_a_graph_is_captured(
+    capturing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(idle, "is_capturing", lambda: capturing)
+    blocks = _Blocks()
+    blocks._device = torch.device("cuda")
+    blocks._now()
+    assert bool(waited) is not capturing
+
+
+@pytest.mark.parametrize(("name", "seen"), [("synchronize", False), ("manual_seed", True)])
+def test_no_line_is_named_for_waiting_for_the_device(name: str, seen: bool) -> None:
+    code = f"def {name}(note):\n    note(sys._getframe())"
+    called: dict[str, Any] = {"sys": sys}
+    exec(compile(code, torch.cuda.__file__, "exec"), called)
+    watch = Sampling(Live(setup=Setup()))
+    called[name](watch._note)
+    assert bool(watch._seen) is seen
 
 
 def test_a_trace_holds_the_operations_of_its_steps_but_the_first(tmp_path: Path) -> None:
