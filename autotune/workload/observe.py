@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import describe_loader, describe_model, describe_optimizer
@@ -27,7 +28,7 @@ def observe(live: Live) -> Seen:
         backwards_per_step=live.backwards / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         device=live.device().type,
-        device_uuid=_uuid(live.device()),
+        **_gpu(live.device()),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
         shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
@@ -79,10 +80,18 @@ def _allows_cudnn_tf32() -> bool:
         return bool(cudnn.conv.fp32_precision == "tf32")
 
 
-def _uuid(device: torch.device) -> str:
+def _gpu(device: torch.device) -> dict[str, Any]:
+    """What CUDA says of the GPU that trains, by the fields of a Seen."""
     if device.type != "cuda":
-        return ""
-    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+        return {}
+    told = torch.cuda.get_device_properties(device)
+    gpu = Gpu(
+        name=told.name,
+        memory_bytes=told.total_memory,
+        capability=(told.major, told.minor),
+        driver="",
+    )
+    return {"device_uuid": str(getattr(told, "uuid", "")), "gpu": gpu}
 
 
 def _has_expandable_segments() -> bool:

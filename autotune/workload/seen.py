@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from autotune.nvml import Gpu
 from autotune.source.edits import Places
 
 
@@ -120,6 +121,7 @@ class Seen:
     samples_per_step: float
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
+    gpu: Gpu | None = None  # as CUDA describes it, which says nothing of its driver
     batch: tuple[
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
