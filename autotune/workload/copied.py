@@ -17,7 +17,7 @@ class Copied:
     Attributes:
         count: of copies.
         non_blocking: of those that did not wait.
-        aside: some were made on a stream that does not train.
+        aside: some were made on a stream that does not train, or by a thread that does not.
         places: the user's lines that made them, in the first steps.
         batches: those of them that were at a batch: what was copied in a row, before the model is
             called or after, came to a notable size.

@@ -141,7 +141,7 @@ class Seen:
     )
     non_blocking: bool = False
     own_buffers: bool = False  # the program fills memory again that it copies to the device
-    prefetch_to_device: bool = False  # batches were copied on a stream of their own
+    prefetch_to_device: bool = False  # batches were copied on a stream, or by a thread, apart
     copies_to_device: int = 0
     set_to_none: bool = True
     threads: int = 1

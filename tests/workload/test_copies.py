@@ -1,6 +1,7 @@
 """Copies to the device, with a stand-in for it: which of them are of a step."""
 
 import linecache
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -148,3 +149,13 @@ def test_a_copy_that_is_not_to_block_is_counted_however_that_is_said(
     on_device.end_step()
     torch.zeros(8).to(torch.device("cuda"), *args, **kwargs)
     assert (on_device.copied.count, on_device.copied.non_blocking) == (1, counted)
+
+
+@pytest.mark.parametrize("in_backward", [False, True])
+def test_a_copy_of_another_thread_is_none_of_the_step_s(live: Live, in_backward: bool) -> None:
+    live.in_backward = in_backward  # by a thread of autograd's, then
+    filling = threading.Thread(target=lambda: torch.zeros(1).to(torch.device("cpu")))
+    filling.start()
+    filling.join()
+    assert "copy" not in live.clock.drain()
+    assert (live.copied.count, live.copied.aside) == (0, not in_backward)

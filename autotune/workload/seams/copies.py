@@ -2,6 +2,7 @@
 so.
 """
 
+import threading
 from typing import Any
 
 import torch
@@ -46,6 +47,9 @@ def _watched(live: Live, name: str) -> Any:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        if threading.get_ident() != live.thread:  # in a backward pass, one of autograd's
+            live.copied.aside = live.copied.aside or not live.in_backward
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if _is_aside():
             live.copied.aside = True  # beside the training: none of its time
