@@ -148,7 +148,8 @@ def test_a_copy_that_is_not_to_block_is_counted_however_that_is_said(
     on_device.setup = Setup()
     on_device.end_step()
     torch.zeros(8).to(torch.device("cuda"), *args, **kwargs)
-    assert (on_device.copied.count, on_device.copied.non_blocking) == (1, counted)
+    assert (on_device.copied.count, on_device.copied.unblocked) == (1, counted)
+    assert on_device.copied.non_blocking == counted
 
 
 @pytest.mark.parametrize("in_backward", [False, True])
@@ -159,3 +160,17 @@ def test_a_copy_of_another_thread_is_none_of_the_step_s(live: Live, in_backward:
     filling.join()
     assert "copy" not in live.clock.drain()
     assert (live.copied.count, live.copied.aside) == (0, not in_backward)
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_few_numbers_that_are_waited_for_do_not_make_batches_wait(
+    on_device: Live, batch: bool
+) -> None:
+    on_device.setup, device = Setup(), torch.device("cuda")
+    for _ in range(4):
+        on_device.end_step()
+        on_device.forward_begun = False
+        torch.zeros(1 << 16).to(device, non_blocking=batch)
+        on_device.forward_begun = True
+        torch.zeros(1).to(device, non_blocking=not batch)
+    assert on_device.copied.non_blocking is batch

@@ -66,11 +66,12 @@ def _watched(live: Live, name: str) -> Any:
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
             flag = _flag(args)
-            live.copied.non_blocking += bool(kwargs.get("non_blocking") if flag is None else flag)
+            waits = not (kwargs.get("non_blocking") if flag is None else flag)
+            live.copied.unblocked += not waits
             # A step more than all else: a buffer that is filled again is seen when it comes again.
             if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
                 row = (live.pace.steps, live.forward_begun) if live.discovering else None
-                live.copied.note(self, live.pace.steps, row)
+                live.copied.note(self, live.pace.steps, row, waits=waits)
         return moved  # type: ignore[no-any-return]
 
     return copy
