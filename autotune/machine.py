@@ -197,15 +197,19 @@ def _control_groups(controller: str, root: Path) -> Iterator[Path]:
             yield from (group for group in (inner, *inner.parents) if group.is_relative_to(top))
 
 
-def with_gpu(machine: Machine, uuid: str) -> Machine:
+def with_gpu(machine: Machine, uuid: str, told: Gpu | None = None) -> Machine:
     """`machine` with the GPU of this id, as CUDA gives it: of several unlike ones CUDA need not
-    take the one that the driver counts first, nor a program the one that CUDA does.
+    take the one that the driver counts first, nor a program the one that CUDA does. Where the
+    driver cannot be asked, it is what CUDA has `told` of it.
     """
-    gpu = describe_gpu(uuid) if uuid else None
+    gpu = (describe_gpu(uuid) if uuid else None) or told
     if gpu is None:
         return machine
     return replace(
         machine,
+        device=CUDA,
+        compiler=_compiler(CUDA),
+        versions=_versions(gpu),
         device_name=gpu.name,
         device_memory_bytes=gpu.memory_bytes,
         capability=gpu.capability,
@@ -231,7 +235,7 @@ def _why_no_gpu() -> str:
         return "the installed torch is built without CUDA"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in {"", "-1"}:
         return "CUDA_VISIBLE_DEVICES hides every GPU"
-    return "the NVIDIA driver shows none"
+    return "NVML, by which the driver is asked, shows none"
 
 
 def _versions(gpu: Gpu | None) -> dict[str, str]:

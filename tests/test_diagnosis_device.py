@@ -111,6 +111,7 @@ def test_small_batches_that_are_added_up_are_named_where_larger_ones_fit(
     for other in (
         on_device(memory=memory, seen=seen),
         replace(given, seen=replace(seen, models=normed)),
+        replace(given, seen=replace(seen, shapes=2)),
     ):
         assert not any("small batches" in each.headline for each in diagnose(other))
 
@@ -260,6 +261,27 @@ def test_a_link_below_its_limit_is_said_beside_the_copies() -> None:
     good = replace(telemetry, pcie_generation=5, pcie_width=16)
     finding = found(on_device(gpu=slow | {"telemetry": good}))[Bottleneck.COPY]
     assert "PCIe" not in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "said"),
+    [
+        (6.3e9, (5, 16), "6.3 GB/s from pinned memory: 10 % of the 63.0 GB/s that"),
+        (12.6e9, (5, 16), "12.6 GB/s from pinned memory: 20 % of the 63.0 GB/s that"),
+        (12.6e9, (3, 16), "12.6 GB/s from pinned memory: 80 % of the 15.8 GB/s that"),
+        (400e9, (5, 16), "400.0 GB/s from pinned memory."),  # not over PCIe
+        (6.3e9, None, "6.3 GB/s from pinned memory."),
+    ],
+)
+def test_the_rate_of_copies_is_said_beside_what_their_link_could_carry(
+    rate: float, limit: tuple[int, int] | None, said: str
+) -> None:
+    copies = (replace(BATCH, bytes_per_second=rate),)
+    telemetry = Telemetry(seconds=1, readings=9, pcie_limit=limit)
+    gpu = {"exposed_copy_share": 0.3, "telemetry": telemetry}
+    evidence = found(on_device(trace={"copies": copies}, gpu=gpu))[Bottleneck.COPY].evidence
+    _, _, told = evidence.partition(" That goes at ")
+    assert told == (said if said[-1] == "." else f"{said} the device's PCIe link could carry.")
 
 
 def test_an_allocator_that_began_anew_while_it_was_timed_is_named() -> None:

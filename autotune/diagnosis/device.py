@@ -5,6 +5,7 @@ busy, or a copy that kernels hide, is none.
 """
 
 import os
+from collections.abc import Sequence
 
 from autotune.diagnosis.finding import (
     Bottleneck,
@@ -62,7 +63,7 @@ def copy_evidence(profile: Profile) -> str:
     if hidden is not None:
         beside = f"kernels run beside {percent(hidden)} of it"
         text += f"; {beside}: it is not overlapped" if hidden < HIDDEN else f"; {beside}"
-    return f"{text}.{_link(profile)}"
+    return f"{text}.{_rates(profile, batches)}{_link(profile)}"
 
 
 def syncs_of_device(profile: Profile) -> Finding | None:
@@ -128,7 +129,8 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
     whole = any(model.batch_norms for model in seen.models) or seen.optimizers != 1
     if gpu is None or gpu.busy_share is None or gpu.busy_share >= BUSY or parts < 2 or whole:
         return None
-    size = loader.batch_size if loader else None
+    # Of batches of several shapes nobody has measured what the largest takes.
+    size = loader.batch_size if loader and seen.shapes == 1 else None
     line = line_of(profile.memory, size or 0)
     if not size or line is None:
         return None
@@ -193,6 +195,25 @@ def _to_device(trace: Trace) -> list[Copies]:
         for each in trace.copies
         if each.direction == TO_DEVICE and each.largest_bytes >= NOTABLE_BYTES
     ]
+
+
+def _rates(profile: Profile, batches: Sequence[Copies]) -> str:
+    """How fast they are copied, and could be; "" where no device has timed it."""
+    known = {each.memory: each.bytes_per_second for each in batches if each.bytes_per_second}
+    if not known:
+        return ""
+    told = [
+        f"{rate / 1e9:.1f} GB/s from {memory or 'unknown'} memory" for memory, rate in known.items()
+    ]
+    telemetry = profile.gpu.telemetry if profile.gpu else None
+    link = telemetry.link_bytes_per_second if telemetry else None
+    if link is None or max(known.values()) > link:  # it has another link, then
+        return f" That goes at {' and '.join(told)}."
+    shares = " and ".join(percent(rate / link) for rate in known.values())
+    return (
+        f" That goes at {' and '.join(told)}: {shares} of the {link / 1e9:.1f} GB/s that the "
+        "device's PCIe link could carry."
+    )
 
 
 def _link(profile: Profile) -> str:

@@ -26,7 +26,7 @@ _CURES = (
         ),
     ),
     (
-        r"Torch not compiled with CUDA|Found no NVIDIA driver|No CUDA GPUs are available",
+        r"Torch not compiled with CUDA|Found no NVIDIA driver|[Nn]o CUDA( GPUs|-capable device)",
         (
             "It trains on a GPU and finds none here: tune it where it trains, or give it the "
             "argument that makes it train on the CPU."

@@ -15,10 +15,10 @@ from autotune.flow.context import (
     PROFILE_SHARE,
     Context,
 )
+from autotune.flow.device import that_trains
 from autotune.flow.mending import cure
 from autotune.listener import Listener
-from autotune.machine import CPU, detect
-from autotune.machine import with_gpu as machine_with_gpu
+from autotune.machine import CPU
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
@@ -63,12 +63,8 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     context.listener.stage("starting the program")
     ablation = _ablate(context)
     context.bench.training_loader = ablation.seen.training_loader()
-    machine, cores = context.machine, context.machine.cores
-    idle_gpu = "" if trains_on_gpu(ablation.seen) or machine.device == CPU else machine.device_name
-    if idle_gpu:
-        machine = detect(CPU)
-    elif trains_on_gpu(ablation.seen):
-        machine = machine_with_gpu(machine, ablation.seen.device_uuid)
+    machine, cores = that_trains(context, ablation.seen), context.machine.cores
+    idle_gpu = context.machine.device_name if machine.device != context.machine.device else ""
     windows = {mode: _fair(taken, cores) for mode, taken in ablation.windows.items()}
     profiled = build_profile(
         machine=machine,

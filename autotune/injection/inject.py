@@ -4,6 +4,7 @@ run without autotune.
 
 import os
 import sys
+from collections.abc import Set
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -21,6 +22,9 @@ from autotune.workload.seams import backward, copies, loader, model, optimizer
 
 # Steps after which the settings must be in effect; the seams note what they see in the first ones.
 LOOK_AFTER = DISCOVERY_STEPS + 2
+# Hooks that pass all on where nothing trains. In a loader's worker they stay: subclasses of Tensor
+# know by the very function which methods keep their class (torchvision's masks and boxes).
+_COPIES = frozenset({"to", "cuda"})
 _OURS = os.path.join(os.path.dirname(autotune.__file__), "")
 
 
@@ -76,16 +80,23 @@ def _shed(live: Live) -> None:
     if live.setup.set_to_none is not None:
         kept.add("zero_grad")
     if live.setup.non_blocking:
-        kept |= {"to", "cuda"}
-    staying = [hook for hook in live.restore if hook[1] in kept]
-    going = [hook for hook in live.restore if hook[1] not in kept]
-    live.restore = [hook for hook in going if _is_ours(owner_of(hook[0]), hook[1])]
+        kept |= _COPIES
+    live.restore = [
+        hook for hook in live.restore if hook[1] in kept or _is_ours(owner_of(hook[0]), hook[1])
+    ]
     live.optimizers = [known for known in live.optimizers if _is_ours(known(), "step")]
-    live.unpatch()
-    live.restore = staying
+    _take_out(live, staying=kept)
     # From here on steps are not counted: the next model, of the next fold, does not follow soon.
     live.discovering = False
     live.models.forget()
+
+
+def _take_out(live: Live, *, staying: Set[str]) -> None:
+    """Take out all hooks but those of the names `staying`."""
+    stay = [hook for hook in live.restore if hook[1] in staying]
+    live.restore = [hook for hook in live.restore if hook[1] not in staying]
+    live.unpatch()
+    live.restore = stay
 
 
 def _is_ours(owner: object, name: str) -> bool:
@@ -102,8 +113,10 @@ def _follow_forks(order: Order, live: Live) -> None:
 
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
         if os.getpid() != parent:
-            live.unpatch()
-            if self._target is not _worker_loop:
+            if self._target is _worker_loop:
+                _take_out(live, staying=_COPIES)
+            else:
+                live.unpatch()
                 set_up(order)
         return begin(self, *args, **kwargs)
 

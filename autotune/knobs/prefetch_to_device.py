@@ -35,7 +35,7 @@ class PrefetchesToDevice(Knob):
         if not on_cuda(profile):
             return Skip(reason=ON_THE_CPU, impossible=True)
         if self.read(seen):
-            return Skip(reason="batches are copied on a stream of their own already")
+            return Skip(reason="batches are copied beside the training already")
         if seen.copies_to_device == 0 or seen.loader is None:
             return Skip(reason="no batch of a DataLoader was seen to be copied to the GPU")
         if seen.loader.threaded or seen.loader.ahead:

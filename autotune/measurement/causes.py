@@ -4,6 +4,8 @@ CUDA's errors are told by their text, as the CUDA runtime documents it for `cuda
 raises all of them as one type, `torch.AcceleratorError` (a RuntimeError before torch 2.8).
 """
 
+import os
+
 import torch
 
 # Messages of a process that could get no more memory; torch raises RuntimeError for the CPU
@@ -22,14 +24,14 @@ _OUT_OF_MEMORY = (
 # Nothing that a program does: another program, the driver, or the hardware.
 _DEVICE_LOST = (
     "CUDA-capable device(s) is/are busy or unavailable",
-    "no CUDA-capable device is detected",
-    "No CUDA GPUs are available",
     "CUDA unknown error",
     "uncorrectable ECC error encountered",
     "uncorrectable NVLink error detected",
     "GPU is lost",
     "the launch timed out and was terminated",
 )
+# So too, unless the user has hidden them all: the program cannot do without, then.
+_NO_DEVICE = ("no CUDA-capable device is detected", "No CUDA GPUs are available")
 # A kernel went wrong. Most of these leave the process without its device for good, which is why
 # every run has a process of its own.
 _DEVICE_ERROR = (
@@ -57,7 +59,9 @@ def kind_of(error: BaseException) -> str:
     said = str(error) if isinstance(error, RuntimeError) else ""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _has(said, _OUT_OF_MEMORY):
         return "out_of_memory"
-    if _has(said, _DEVICE_LOST):
+    if _has(said, _NO_DEVICE) and _are_hidden():
+        return "crashed"
+    if _has(said, (*_DEVICE_LOST, *_NO_DEVICE)):
         return "device_lost"
     return "device_error" if _has(said, _DEVICE_ERROR) else "crashed"
 
@@ -67,6 +71,12 @@ def likely_cause(kind: str, said: str) -> str:
     nothing more is known.
     """
     return _OVERWRITING if _OVERWRITTEN in said else _CAUSES.get(kind, "")
+
+
+def _are_hidden() -> bool:
+    """Whether no GPU is shown, as `--device cpu` does it: up to the first that is none."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    return shown in {"", "-1"}
 
 
 def _has(said: str, signs: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from autotune import nvml
-from autotune.machine import CPU
+from autotune.machine import CPU, CUDA
 from autotune.measurement.sandbox.environment import MEASURED
 
 # The same for every user and session of the host, wherever their temporary files go.
@@ -30,8 +30,9 @@ class DeviceLock:
         self.waited_seconds = 0.0
 
     def follow(self, uuid: str) -> None:
-        """From now on the GPU of this id is meant, which CUDA was seen to train on."""
-        self._uuid = uuid
+        """From now on the GPU of this id is meant, which CUDA was seen to train on, if any."""
+        if uuid:
+            self._device, self._uuid = CUDA, uuid
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -27,6 +27,7 @@ def device_rows(gpu: GpuProfile) -> dict[str, str]:
         else f"{NOT_MEASURED}: {trace}",
         "Idle for": _shares({_IDLE[cause]: share for cause, share in gpu.idle.items()}),
         "Copies": _copies(gpu),
+        "Rate of copies": _rates(gpu),
         "Of its peak": _peak(gpu),
     }
     telemetry = gpu.telemetry
@@ -84,6 +85,22 @@ def _copies(gpu: GpuProfile) -> str:
     if hidden is not None:
         told.append(f"kernels ran beside {percent(hidden)} of those to the device")
     return "; ".join(told)
+
+
+def _rates(gpu: GpuProfile) -> str:
+    """How fast copies of a batch's size go between host and device, and what their link carries."""
+    known = [
+        (each, each.bytes_per_second)
+        for each in (gpu.trace.copies if gpu.trace else ())
+        if each.memory and each.bytes_per_second
+    ]
+    told = [f"{each.direction} {rate / 1e9:.1f} GB/s, {each.memory}" for each, rate in known]
+    link = gpu.telemetry.link_bytes_per_second if gpu.telemetry else None
+    if link is None or any(rate > link for _, rate in known):  # it has another link, then
+        beside = "what the link could carry is unknown"
+    else:
+        beside = f"of {link / 1e9:.1f} GB/s that the PCIe link could carry"
+    return "; ".join([*told, beside]) if told else ""
 
 
 def _peak(gpu: GpuProfile) -> str:

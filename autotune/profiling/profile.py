@@ -53,9 +53,10 @@ class Memory:
 
     Gradients and activations are each counted where there are most of them, which need not be at
     the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,
-    results that are soon given up), `reserved_bytes` the most that the allocator took from the
-    device, `blocks` what computing each repeated block of the model again would free, and cost.
-    `capacity_bytes` is what the device has, or less where that `is_limit` set by the user.
+    results that are soon given up, autocast's copies of weights), `reserved_bytes` the most that
+    the allocator took from the device, `blocks` what computing each repeated block of the model
+    again would free, and cost. `capacity_bytes` is what the device has, or less where that
+    `is_limit` set by the user.
     """
 
     peak_bytes: int | None

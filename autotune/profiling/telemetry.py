@@ -10,6 +10,10 @@ from autotune.workload.window import Window
 # A counter of energy goes forward every 20 to 100 ms (PETSc's manual, PetscLogGpuEnergyMeter): over
 # less than this its ends are more than a tenth.
 LEAST_ENERGY_SECONDS = 1.0
+# Bytes a second that one lane carries one way, by the link's generation: its transfers a second, of
+# which the line code leaves 8 of 10 bits, then 128 of 130, then 242 of 256 (PCI Express Base
+# Specification, revisions 1.0 to 6.0).
+_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,13 @@ class Telemetry:
     pcie_limit: tuple[int, int] | None = None
     other_processes: int | None = None
     activity: Activity | None = None
+
+    @property
+    def link_bytes_per_second(self) -> float | None:
+        """What the PCIe link of this machine could carry one way; None is "unknown"."""
+        generation, width = self.pcie_limit or (0, 0)
+        lane = _LANE.get(generation)
+        return lane * width if lane and width else None
 
     @property
     def slowed_share(self) -> float | None:

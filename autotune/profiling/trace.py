@@ -36,7 +36,8 @@ _SKEW_MICROSECONDS = 10.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
     """Copies in one direction ("HtoD", "DtoH", "DtoD"), by the host's memory that they went from or
-    to: "pageable", "pinned", or "" where there is none.
+    to: "pageable", "pinned", or "" where there is none. `bytes_per_second` is of those of a batch's
+    size, by the device's own time; None without any.
     """
 
     direction: str
@@ -45,6 +46,7 @@ class Copies:
     bytes: int
     seconds: float
     largest_bytes: int
+    bytes_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +178,15 @@ def _copies(events: Sequence[Mapping[str, Any]]) -> tuple[Copies, ...]:
             bytes=sum(map(_size, those)),
             seconds=sum(float(each["dur"]) for each in those) * _MICROSECONDS,
             largest_bytes=max(map(_size, those)),
+            bytes_per_second=_rate([each for each in those if _size(each) >= NOTABLE_BYTES]),
         )
         for (direction, memory), those in sorted(by_way.items())
     )
+
+
+def _rate(events: Sequence[Mapping[str, Any]]) -> float | None:
+    seconds = sum(float(each["dur"]) for each in events) * _MICROSECONDS
+    return sum(map(_size, events)) / seconds if seconds else None
 
 
 def _size(event: Mapping[str, Any]) -> int:

@@ -171,7 +171,10 @@ class _Events:
         """One that is recorded now; None while a graph is captured."""
         if self._is_capturing():
             return None
-        event = self._pool.pop() if self._pool else self._make(enable_timing=True)
+        try:
+            event = self._pool.pop()
+        except IndexError:  # asking first would be too early: threads may take from it
+            event = self._make(enable_timing=True)
         which = self._stream_now(self.device.index)
         stream = self._streams.get(which)
         if stream is None:

@@ -16,8 +16,8 @@ class Copied:
 
     Attributes:
         count: of copies.
-        non_blocking: of those that did not wait.
-        aside: some were made on a stream that does not train.
+        unblocked: of those that did not wait.
+        aside: some were made on a stream that does not train, or by a thread that does not.
         places: the user's lines that made them, in the first steps.
         batches: those of them that were at a batch: what was copied in a row, before the model is
             called or after, came to a notable size.
@@ -26,18 +26,36 @@ class Copied:
     """
 
     count: int = 0
-    non_blocking: int = 0
+    unblocked: int = 0
     aside: bool = False
     again: bool = False
     places: set[Place] = field(default_factory=set)
     batches: set[Place] = field(default_factory=set)
+    _blocking: set[Place] = field(default_factory=set)  # places that have waited
     _row: tuple[int, bool] | None = None
     _row_bytes: int = 0
     _from: "dict[Place, list[tuple[int, weakref.ref[torch.Tensor]]]]" = field(default_factory=dict)
 
-    def note(self, tensor: torch.Tensor, step: int, row: tuple[int, bool] | None = None) -> None:
-        """Remember the user's line that copies `tensor` in a step, and what memory that is; `row`
-        tells copies of another step, and those after the model is called, from those before.
+    @property
+    def non_blocking(self) -> bool:
+        """Whether batches were copied without waiting: by the lines that copy them where these are
+        known, else by all copies.
+        """
+        if self.batches:
+            return self.batches.isdisjoint(self._blocking)
+        return 0 < self.count == self.unblocked
+
+    def note(
+        self,
+        tensor: torch.Tensor,
+        step: int,
+        row: tuple[int, bool] | None = None,
+        *,
+        waits: bool = True,
+    ) -> None:
+        """Remember the user's line that copies `tensor` in a step, what memory that is, and whether
+        it waits; `row` tells copies of another step, and those after the model is called, from
+        those before.
         """
         place = calling_place()
         if place is None:
@@ -47,6 +65,8 @@ class Copied:
         self.again = self.again or any(at < step and each() is memory for at, each in known)
         known.append((step, weakref.ref(memory)))
         self.places.add(place)
+        if waits:
+            self._blocking.add(place)
         goes_on = row is not None and row == self._row
         self._row, self._row_bytes = row, tensor.nbytes + goes_on * self._row_bytes
         if self._row_bytes >= NOTABLE_BYTES:

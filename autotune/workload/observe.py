@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.inspect import (
@@ -44,7 +45,7 @@ def observe(live: Live) -> Seen:
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         other_loaders=sum(not each.trains and each.loader() is not None for each in live.loaders),
-        non_blocking=0 < live.copied.count == live.copied.non_blocking,
+        non_blocking=live.copied.non_blocking,
         own_buffers=live.copied.again,
         prefetch_to_device=live.copied.aside,
         copies_to_device=round(live.copied.count / steps),
@@ -84,14 +85,24 @@ def _allows_cudnn_tf32() -> bool:
 
 
 def _device(live: Live) -> dict[str, Any]:
+    """What is known of the device that trains, by the fields of a Seen."""
     device, gpus = live.device(), gpus_of(live.models.known())
-    return {"device": device.type, "device_uuid": _uuid(device), "gpus": max(1, len(gpus))}
+    known = {"device": device.type, "gpus": max(1, len(gpus))}
+    return known | _gpu(device)
 
 
-def _uuid(device: torch.device) -> str:
+def _gpu(device: torch.device) -> dict[str, Any]:
+    """What CUDA says of the GPU that trains, by the fields of a Seen."""
     if device.type != "cuda":
-        return ""
-    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+        return {}
+    told = torch.cuda.get_device_properties(device)
+    gpu = Gpu(
+        name=told.name,
+        memory_bytes=told.total_memory,
+        capability=(told.major, told.minor),
+        driver="",
+    )
+    return {"device_uuid": str(getattr(told, "uuid", "")), "gpu": gpu}
 
 
 def _has_expandable_segments() -> bool:

@@ -14,13 +14,22 @@ from autotune.workload.idle import seconds_until_idle
 from autotune.workload.live import Live
 from autotune.workload.window import Saved, SavedBlock
 
+# What autograd calls a leaf, and what autocast's copy of one and views of that come from.
+_LEAF = "torch::autograd::AccumulateGrad"
+_SAME = frozenset(
+    ("ToCopyBackward0", "TBackward0", "TransposeBackward0", "PermuteBackward0", "ViewBackward0")
+)
+
 
 class Saving:
-    """Measures what is kept from forward for backward: every tensor that autograd saves, once."""
+    """Measures what is kept from forward for backward: every tensor that autograd saves, once,
+    without parameters and the copies of them that autocast makes: those do not grow with a batch.
+    """
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._own: set[int] = set()
+        self._frozen: set[tuple[int, ...]] = set()
         self._users: Counter[int] = Counter()
         self._held = 0
         self._most = 0
@@ -30,6 +39,11 @@ class Saving:
     def begin(self) -> None:
         """See `Watch`."""
         self._own = {_place(each) for each in self._parameters()}
+        self._frozen = {
+            tuple(each.shape)
+            for each in self._parameters()
+            if each.dtype == torch.float32 and not each.requires_grad
+        }
         models = self._live.models.known()
         self._blocks.watch(next((each for each in models if repeated_blocks(each)), None))
         self._hooks.__enter__()
@@ -53,13 +67,25 @@ class Saving:
 
     def _pack(self, tensor: torch.Tensor) -> "_Kept":
         place = _place(tensor)
-        size = 0 if place in self._own else _bytes(tensor)
+        size = 0 if place in self._own or self._is_weight(tensor) else _bytes(tensor)
         if not self._users[place]:
             self._held += size
             self._most = max(self._most, self._held)
             self._blocks.keeps(place, size)
         self._users[place] += 1
         return _Kept(tensor, lambda: self._release(place, size))
+
+    def _is_weight(self, tensor: torch.Tensor) -> bool:
+        """Whether it is a parameter in another format: by how it came about or, where nothing is
+        learned, by its shape.
+        """
+        node: Any = tensor.grad_fn
+        if node is None:
+            shapes = {tuple(tensor.shape), tuple(tensor.shape)[::-1]}
+            return tensor.dtype in (torch.bfloat16, torch.float16) and bool(shapes & self._frozen)
+        while node is not None and node.name() in _SAME:
+            node = node.next_functions[0][0]
+        return node is not None and node.name() == _LEAF and _place(node.variable) in self._own
 
     def _release(self, place: int, size: int) -> None:
         self._users[place] -= 1

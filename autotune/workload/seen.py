@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from autotune.nvml import Gpu
 from autotune.source.edits import Places
 
 
@@ -125,6 +126,7 @@ class Seen:
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
     gpus: int = 1  # that hold weights, or that a model splits its batches among
+    gpu: Gpu | None = None  # as CUDA describes it, which says nothing of its driver
     batch: tuple[
         str, ...
     ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
@@ -144,7 +146,7 @@ class Seen:
     )
     non_blocking: bool = False
     own_buffers: bool = False  # the program fills memory again that it copies to the device
-    prefetch_to_device: bool = False  # batches were copied on a stream of their own
+    prefetch_to_device: bool = False  # batches were copied on a stream, or by a thread, apart
     copies_to_device: int = 0
     set_to_none: bool = True
     threads: int = 1

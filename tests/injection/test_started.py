@@ -163,3 +163,29 @@ def test_a_recipe_runs_as_the_program_written_for_it(tmp_path: Path, offers: str
         assert ran.stdout.startswith("tuned\n") and "recipe.py" in ran.stdout
     else:
         assert ran.stdout.startswith(f"1 {tmp_path / 'recipe.py'}\n")
+
+
+def test_tensors_of_own_classes_keep_them_in_workers_where_copies_are_changed(
+    tmp_path: Path,
+) -> None:
+    masks = (  # as torchvision has them: only these methods give a mask again
+        "KEEPS = {torch.Tensor.to, torch.Tensor.cuda}\n"
+        "class Mask(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
+        "        with torch._C.DisableTorchFunctionSubclass():\n"
+        "            found = function(*args, **kwargs or {})\n"
+        "        return found.as_subclass(cls) if function in KEEPS else found\n"
+        "class Masked(TensorDataset):\n"
+        "    def __getitem__(self, index):\n"
+        "        mask = torch.zeros(2).as_subclass(Mask).to(torch.float64)\n"
+        "        print(type(mask).__name__, flush=True)\n"
+        "        return super().__getitem__(index)\n"
+        "train()\n"
+    )
+    text = TRAIN.replace("TensorDataset(", "Masked(") + masks
+    out = searched(tmp_path / "train.py", text, {"num_workers": 1, "non_blocking": True})
+
+    ran = autotune_run(out)
+
+    assert ran.stdout.splitlines()[:-1] == 128 * ["Mask"], ran.stderr

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from autotune.flow.mending import cure
 from autotune.knobs import blamed
 from autotune.knobs.knob import Config
 from autotune.measurement.causes import kind_of, likely_cause
@@ -66,6 +67,25 @@ OUT_OF_MEMORY = (
 )
 def test_each_error_has_its_kind(error: BaseException, kind: str) -> None:
     assert kind_of(error) == kind
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["No CUDA GPUs are available", "CUDA error: no CUDA-capable device is detected" + ADVICE],
+)
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [("", "crashed"), ("-1", "crashed"), ("0", "device_lost"), (None, "device_lost")],
+)
+def test_a_device_that_is_hidden_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, said: str, shown: str | None, kind: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    assert kind_of(RuntimeError(said)) == kind
+    assert likely_cause("crashed", said) == ""
+    assert "GPU and finds none here" in cure(f"RuntimeError: {said}", "")
 
 
 @pytest.mark.skipif(not hasattr(torch, "AcceleratorError"), reason="torch 2.8 brought it")

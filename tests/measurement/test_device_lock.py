@@ -113,3 +113,15 @@ def test_a_gpu_has_one_by_whatever_it_is_called(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")  # the program says `cuda:1` itself
     assert locks(folder, uuid="5c1b-22") == ["autotune-cuda-GPU-5c1b-22.lock"]
     assert len(locks(folder)) == 2
+
+
+def test_a_gpu_that_was_not_found_beforehand_is_held_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    for uuid in ("", "9e0a-11"):
+        lock = DeviceLock("cpu", waiting=lambda: None)
+        lock.follow(uuid)
+        with lock.held():
+            pass
+    assert {path.name for path in folder.iterdir()} == {"autotune-cpu.lock", "autotune-cuda-0.lock"}

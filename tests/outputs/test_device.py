@@ -20,6 +20,7 @@ COPIES = Copies(
     bytes=40_000_000,
     seconds=0.01,
     largest_bytes=10_000_000,
+    bytes_per_second=4.0e9,
 )
 KNOWN = GpuProfile(
     busy_share=0.62,
@@ -67,6 +68,7 @@ def test_what_is_known_is_said_with_its_unit() -> None:
         "Busy": "62 % of each step ran some kernel",
         "Idle for": "data 6 %, launches 24 %, its own order of work 2 %",
         "Copies": "HtoD 10 MB a step, pageable; kernels ran beside 4 % of those to the device",
+        "Rate of copies": "HtoD 4.0 GB/s, pageable; of 63.0 GB/s that the PCIe link could carry",
         "Of its peak": "31 % of what it could compute in bf16 (MFU)",
         "Utilisation by NVML": "97 %: the time in which some kernel was resident, however small",
         "Own counters": "multiprocessors 81 %, occupancy 40 %, memory bandwidth 12 %",
@@ -75,6 +77,12 @@ def test_what_is_known_is_said_with_its_unit() -> None:
         "PCIe": "generation 4, width 16, of 5 and 16 that it could have",
         "Other processes": "0 processes",
     }
+
+
+def test_a_rate_whose_limit_is_not_known_is_said_without_one() -> None:
+    silent = replace(KNOWN, telemetry=Telemetry(seconds=1.0, readings=10))
+    rows = device_rows(silent)
+    assert rows["Rate of copies"] == "HtoD 4.0 GB/s, pageable; what the link could carry is unknown"
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:

@@ -70,3 +70,14 @@ def test_a_device_that_says_nothing_is_unknown() -> None:
 def test_the_link_is_as_good_as_it_was_when_it_was_used() -> None:
     links = [Reading(seconds=0, pcie_generation=each, pcie_width=16) for each in (1, 4, 1)]
     assert sum_up(links).pcie_generation == 4
+
+
+@pytest.mark.parametrize(
+    ("limit", "gigabytes"),
+    [((3, 16), 15.8), ((4, 8), 15.8), ((5, 16), 63.0), ((9, 16), None), (None, None)],
+)
+def test_a_link_carries_what_its_lanes_do(
+    limit: tuple[int, int] | None, gigabytes: float | None
+) -> None:
+    carried = Telemetry(seconds=1.0, readings=9, pcie_limit=limit).link_bytes_per_second
+    assert carried == (None if gigabytes is None else pytest.approx(gigabytes * 1e9, rel=0.01))

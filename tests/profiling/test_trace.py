@@ -213,3 +213,13 @@ def test_a_trace_without_kernels_is_none_and_another_file_an_error() -> None:
     for text in ("[]", "{}", "nothing"):
         with pytest.raises(ValueError, match=r"traceEvents|Expecting"):
             parse_trace(text, steps=1)
+
+
+def test_the_rate_of_copies_is_the_device_s_and_of_batches_alone() -> None:
+    line = TimeLine()
+    line.kernel(0, 5, 10)
+    line.copy(10, 20, 1020, "HtoD (Pinned -> Device)", 50_000_000)
+    line.copy(1030, 1040, 1042, "HtoD (Pinned -> Device)", 8)  # takes as long as 100 kB would
+    line.copy(1050, 1060, 1062, "HtoD (Pageable -> Device)", 8)
+    rates = {each.memory: each.bytes_per_second for each in line.parsed().copies}
+    assert rates == {"pinned": pytest.approx(50e9), "pageable": None}

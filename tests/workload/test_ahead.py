@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,7 +129,8 @@ def test_a_run_is_given_the_same_batches_in_every_epoch(
 
     monkeypatch.setattr(loader, "CopiedAhead", copied_ahead)
     monkeypatch.setattr(Live, "device", lambda _: torch.device("cuda"))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: object())
+    told = SimpleNamespace(name="stand-in", total_memory=1 << 30, major=9, minor=0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda _, __: None)

@@ -1,6 +1,7 @@
 """Copies to the device, with a stand-in for it: which of them are of a step."""
 
 import linecache
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -147,4 +148,29 @@ def test_a_copy_that_is_not_to_block_is_counted_however_that_is_said(
     on_device.setup = Setup()
     on_device.end_step()
     torch.zeros(8).to(torch.device("cuda"), *args, **kwargs)
-    assert (on_device.copied.count, on_device.copied.non_blocking) == (1, counted)
+    assert (on_device.copied.count, on_device.copied.unblocked) == (1, counted)
+    assert on_device.copied.non_blocking == counted
+
+
+@pytest.mark.parametrize("in_backward", [False, True])
+def test_a_copy_of_another_thread_is_none_of_the_step_s(live: Live, in_backward: bool) -> None:
+    live.in_backward = in_backward  # by a thread of autograd's, then
+    filling = threading.Thread(target=lambda: torch.zeros(1).to(torch.device("cpu")))
+    filling.start()
+    filling.join()
+    assert "copy" not in live.clock.drain()
+    assert (live.copied.count, live.copied.aside) == (0, not in_backward)
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_few_numbers_that_are_waited_for_do_not_make_batches_wait(
+    on_device: Live, batch: bool
+) -> None:
+    on_device.setup, device = Setup(), torch.device("cuda")
+    for _ in range(4):
+        on_device.end_step()
+        on_device.forward_begun = False
+        torch.zeros(1 << 16).to(device, non_blocking=batch)
+        on_device.forward_begun = True
+        torch.zeros(1).to(device, non_blocking=not batch)
+    assert on_device.copied.non_blocking is batch

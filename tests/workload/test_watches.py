@@ -54,6 +54,26 @@ def test_what_lies_between_forward_and_backward_is_measured_once(tmp_path: Path)
     assert least <= found.activation_bytes <= 1.1 * least
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_weights_that_autocast_has_copied_are_none_of_a_batch(tmp_path: Path, frozen: bool) -> None:
+    layers = "nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 512), nn.Linear(512, 512)"
+    text = PLAIN.replace("nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)", layers)
+    text = text.replace("optimizer =", f"model[3].requires_grad_({not frozen})\noptimizer =")
+    run_in = "with torch.autocast('cpu', dtype=torch.bfloat16):\n"
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if "model(x)" in line)
+    indent = " " * (len(lines[at]) - len(lines[at].lstrip()))
+    lines[at : at + 1] = [f"{indent}{run_in}{indent}    {lines[at].lstrip()}"]
+    reports = run(
+        "\n".join(lines) + "\n", RunWindow(seconds=0.0, steps=2, mode=SAVED), folder=tmp_path
+    )
+    assert isinstance(reports[1], Watched) and isinstance(reports[1].found, Saved)
+    # In bf16 what goes into each layer and comes out of the last; of its loss, in fp32, two times
+    # the last's output at the most. The weights of the last layer alone take 512 KiB.
+    inside = 32 * (2 * (8 + 16 + 512) + (2 + 4 + 4) * 512 + 8)
+    assert 0 < reports[1].found.activation_bytes <= inside
+
+
 def test_what_each_block_keeps_and_takes_is_measured(tmp_path: Path) -> None:
     # Each block keeps what comes out of its first layer, 32 x 64, and is slower the wider it is;
     # what goes into it and comes out of it is kept by whoever has it next.

@@ -2,6 +2,7 @@
 so.
 """
 
+import threading
 from typing import Any
 
 import torch
@@ -47,6 +48,9 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        if threading.get_ident() != live.thread:  # in a backward pass, one of autograd's
+            live.copied.aside = live.copied.aside or not live.in_backward
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if _is_aside():
             live.copied.aside = True  # beside the training: none of its time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
@@ -62,11 +66,12 @@ def _watched(live: Live, name: str) -> Any:
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
             flag = _flag(args)
-            live.copied.non_blocking += bool(kwargs.get("non_blocking") if flag is None else flag)
+            waits = not (kwargs.get("non_blocking") if flag is None else flag)
+            live.copied.unblocked += not waits
             # A step more than all else: a buffer that is filled again is seen when it comes again.
             if live.discovering or live.pace.steps <= DISCOVERY_STEPS:
                 row = (live.pace.steps, live.forward_begun) if live.discovering else None
-                live.copied.note(self, live.pace.steps, row)
+                live.copied.note(self, live.pace.steps, row, waits=waits)
         return moved  # type: ignore[no-any-return]
 
     return copy
