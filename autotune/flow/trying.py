@@ -173,11 +173,11 @@ def _try_all(
 
 
 def diverges(baseline: Measurement) -> bool:
-    """Whether most losses are infinite or no numbers; those of the few steps in which a scaler
-    looks for its scale are not.
+    """Whether most losses are infinite or no numbers, or every step is left out for its gradients;
+    those of the few steps in which a scaler looks for its scale are not.
     """
     wrong = sum(not math.isfinite(loss) for loss in baseline.losses)
-    return wrong > MOST_NOT_FINITE * len(baseline.losses)
+    return wrong > MOST_NOT_FINITE * len(baseline.losses) or baseline.moves_no_weights
 
 
 def _try_next(

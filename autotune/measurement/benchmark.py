@@ -153,7 +153,10 @@ def _measurement(
 
 
 def _trained(outcome: Measurement | Failure, most_not_finite: float) -> Measurement | Failure:
-    """`outcome`, a failure where too many of its losses are no numbers."""
+    """`outcome`, a failure where too many of its losses are no numbers, or no weight has moved."""
+    if isinstance(outcome, Measurement) and outcome.moves_no_weights:
+        reason = "gradients were infinite or not a number at any scale: every step was left out"
+        return Failure(kind="not_finite", reason=reason)
     losses = outcome.losses if isinstance(outcome, Measurement) else ()
     wrong = sum(not math.isfinite(loss) for loss in losses)
     if wrong <= most_not_finite * len(losses):

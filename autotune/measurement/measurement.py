@@ -31,6 +31,14 @@ class Measurement:
         """Whether the machine may have stood still meanwhile: then it is no measure for others."""
         return any(doubt.name in SHAKEN for doubt in self.doubts)
 
+    @property
+    def moves_no_weights(self) -> bool:
+        """Whether a GradScaler left out every step that was timed. Those that it leaves out by not
+        calling the optimizer are not among `steps`, but have a loss.
+        """
+        timed = sum(max(window.steps, len(window.losses)) for window in self.windows)
+        return 0 < timed <= sum(window.skipped_steps for window in self.windows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:

@@ -131,6 +131,10 @@ def test_a_training_whose_losses_are_no_numbers_diverges(
     assert diverges(replace(AS_IT_IS.outcome, losses=losses)) is wrong
 
 
+def test_a_training_whose_every_step_is_left_out_diverges() -> None:
+    assert diverges(builders.measurement(180.0, windows=(builders.window(skipped_steps=12),)))
+
+
 def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
     crashed = [builders.trial(number, {"threads": 1}, BUSY) for number in (1, 2, 3)]
     assert not trying._are_enough([AS_IT_IS, *crashed])
