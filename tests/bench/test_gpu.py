@@ -185,6 +185,12 @@ class TestGoes:
         for number, each in enumerate(gpu.UNITS):
             assert set(each.needs) <= set(names[:number])
 
+    def test_all_but_the_rivals_comes_first_and_fits_one_go(self) -> None:
+        rivals = [unit.part == "rivals" for unit in gpu.UNITS]
+        assert rivals == sorted(rivals)
+        others = (unit.seconds for unit in gpu.UNITS if unit.part != "rivals")
+        assert sum(others) <= 8 * 60
+
     def test_a_rehearsal_is_held_to_no_bar(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -327,7 +333,7 @@ class TestRivals:
     ) -> None:
         self.go(gpu_rivals.UNITS[:3], tmp_path)
         theirs, own, runs = (
-            read(tmp_path / f"rivals-resnet50{end}.json")["measured"]
+            read(tmp_path / f"rivals-resnet18{end}.json")["measured"]
             for end in ("-theirs", "-ours", "")
         )
         assert theirs["cache"] == {"key": "config"}
@@ -354,7 +360,7 @@ class TestRivals:
     ) -> None:
         contest["claim"] = replace(CLAIM, outcome=delivered.NOTHING_DELIVERED, speedup=1.0)
         self.go(gpu_rivals.UNITS[:3] + gpu_jpeg.UNITS, tmp_path)
-        runs = read(tmp_path / "rivals-resnet50.json")["measured"]["runs"]
+        runs = read(tmp_path / "rivals-resnet18.json")["measured"]["runs"]
         assert list(runs) == [ORIGINAL, RIVAL]
         assert read(tmp_path / "rivals-jpeg.json")["measured"]["speedup"]["estimate"] == 1.0
         others = read(tmp_path / "rivals-jpeg-loadtune.json")["measured"]["runs"]
@@ -387,8 +393,8 @@ class TestRivals:
     def test_the_budget_leaves_the_whole_search_half_of_the_rivals_time(
         self, its_seconds: float, budget: str, tmp_path: Path
     ) -> None:
-        facts = document("rivals-resnet50-theirs", {"wall_seconds": its_seconds})
-        (tmp_path / "rivals-resnet50-theirs.json").write_text(json.dumps(facts))
+        facts = document("rivals-resnet18-theirs", {"wall_seconds": its_seconds})
+        (tmp_path / "rivals-resnet18-theirs.json").write_text(json.dumps(facts))
         setting = Setting().within(tmp_path, tmp_path)
         assert gpu_rivals.budget_beside(WORKLOAD, setting) == budget
         assert gpu_rivals.budget_beside(WORKLOAD, replace(setting, budget="9s")) == "9s"
