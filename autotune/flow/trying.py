@@ -249,7 +249,7 @@ def _measure(
 
     diverging = any(not math.isfinite(loss) for loss in baseline.losses)
     outcome = time_run(
-        lambda: context.bench.start(config),
+        lambda: context.bench.start(config, compiles_until=context.deadline),
         seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
