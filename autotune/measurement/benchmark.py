@@ -120,7 +120,7 @@ def _time_once(
     outcome = _measurement(run, seen, warm, timed, cores)
     if isinstance(outcome, Failure):
         return outcome
-    outcome = replace(outcome, peak_bytes=whole_peak(timed, beside))
+    outcome = replace(outcome, peak_bytes=whole_peak(seen, timed, beside))
     return _with_telemetry(outcome, device.telemetry)
 
 

@@ -13,7 +13,8 @@ OUR_FAULT = "autotune itself failed in the program"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A timed run: samples per second over its windows, with a 95 % interval and all that it was
-    computed from. `joules_per_sample` is of the GPU's board, None where that is not known.
+    computed from. `peak_bytes` is all that it takes of the device's memory, on a CPU of the
+    machine's. `joules_per_sample` is of the GPU's board, None where that is not known.
     """
 
     samples_per_second: float
