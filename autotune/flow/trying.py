@@ -15,7 +15,9 @@ from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.memory import ran_out
 from autotune.measurement.statistics import throughput
+from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
@@ -259,7 +261,22 @@ def _measure(
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])
-    return outcome
+    return _with_all_batches(outcome, baseline)
+
+
+def _with_all_batches(
+    outcome: Measurement | Failure, baseline: Measurement
+) -> Measurement | Failure:
+    """`outcome`, a failure where it left out batches for which there was no memory, as the program
+    as it is does not.
+    """
+    if isinstance(outcome, Failure) or ran_out(baseline.windows):
+        return outcome
+    if not (times := ran_out(outcome.windows)):
+        return outcome
+    ran = f"the device's memory ran out {counted(times, 'time')}"
+    reason = f"{ran}, and it went on without those batches"
+    return Failure(kind="out_of_memory", reason=reason)
 
 
 def _storage(context: Context) -> Path | str | None:

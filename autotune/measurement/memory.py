@@ -52,6 +52,15 @@ def device_peak(windows: Sequence[Window]) -> int | None:
     return None if kept is None else kept + CONTEXT_BYTES
 
 
+def ran_out(windows: Sequence[Window]) -> int:
+    """How often a GPU had no memory to give between the end of the first of `windows`, all of one
+    run, and the end of the last. A program that goes on after that has left out a batch.
+    """
+    known = [each.allocator.out_of_memories for each in windows if each.allocator]
+    counts = [each for each in known if each is not None]
+    return counts[-1] - counts[0] if counts else 0
+
+
 def whole_peak(seen: Seen, windows: Sequence[Window], beside: Sequence[int | None]) -> int | None:
     """Peak memory of a run by its windows, and what was needed beside it at several moments; None
     where either is unknown. On a GPU it is the most that was taken of that.

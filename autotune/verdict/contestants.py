@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.memory import ran_out
 from autotune.measurement.turns import Turns
 from autotune.verdict.parity import FEWEST_STEPS, Parity, parity
 from autotune.workload.seen import Seen
@@ -40,11 +41,22 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
-    if found.steps >= FEWEST_STEPS and (why := _unsettled(turns, name, found.steps)):
+    why = _without_batches(turns, name)
+    if found.steps >= FEWEST_STEPS:
+        why = why or _unsettled(turns, name, found.steps)
+    if why:
         found = replace(
             found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
         )
     return replace(found, skipped_steps=skipped)
+
+
+def _without_batches(turns: Turns, name: str) -> str:
+    """Why `name` trained on less than it was given, where the program as it is did not; or ""."""
+    times, own = (sum(map(ran_out, turns.windows.get(each, ()))) for each in (name, BASELINE))
+    if not times or own:
+        return ""
+    return "It ran out of the device's memory, and went on without the batches that did not fit."
 
 
 def _skipped(turns: Turns, name: str, since: float) -> int:

@@ -17,7 +17,7 @@ from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
 from autotune.verdict.clear import is_clear
-from autotune.workload.window import Window
+from autotune.workload.window import Allocator, Window
 from tests import builders
 
 CONFIG = {"num_workers": 4, "threads": 1}
@@ -219,6 +219,20 @@ def test_a_scaler_that_finds_no_scale_makes_no_training(skipped, same):
         assert found.outcome == ("faster" if same else "no_gain") and not found.may_be_allowed
     taken.skipped["baseline"] = skipped
     assert judged(taken, {"precision": "fp16"}).parity.same_training is True
+
+
+def test_who_runs_out_of_memory_and_goes_on_has_trained_on_less():
+    """Two windows of a process, and what its allocator counted by their ends."""
+    for before, after, own, same in ((3, 3, 0, True), (0, 2, 0, False), (0, 2, 1, True)):
+        taken = turns(baseline=1000, tuned=2000)
+        for name, counts in (("baseline", (0, own)), ("tuned", (before, after))):
+            for windows in taken.windows[name]:
+                for place, count in zip((0, -1), counts, strict=True):
+                    known = Allocator(out_of_memories=count)
+                    windows[place] = replace(windows[place], allocator=known)
+        found = judged(taken)
+        assert found.parity.same_training is same
+        assert ("ran out" in found.parity.reason) is not same
 
 
 def test_a_training_that_stays_where_it_is_explains_its_losses_by_no_steps_left_out():
