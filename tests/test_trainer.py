@@ -420,6 +420,7 @@ def test_a_process_that_has_used_the_gpu_is_told_what_comes_too_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
 
     with pytest.warns(UserWarning, match="before it starts"):

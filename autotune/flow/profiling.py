@@ -24,7 +24,7 @@ from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
 from autotune.measurement.filling import doubts_of_cache, doubts_of_memory
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.memory import most
+from autotune.measurement.memory import device_peak, most
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
 from autotune.measurement.telemetry import trains_on_gpu
@@ -277,7 +277,9 @@ def _as_measurement(
         windows=tuple(windows),
         seen=profiled.seen,
         startup_seconds=ablation.startup_seconds,
-        peak_bytes=profiled.memory.peak_bytes,
+        peak_bytes=device_peak(windows)
+        if trains_on_gpu(profiled.seen)
+        else profiled.memory.peak_bytes,
         joules_per_sample=profiled.gpu.joules_per_sample if profiled.gpu else None,
         losses=tuple(
             loss for window in (*ablation.warm, *ablation.windows[AS_IS]) for loss in window.losses

@@ -15,7 +15,9 @@ from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.memory import ran_out
 from autotune.measurement.statistics import throughput
+from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
 from autotune.trials.planner import PROCESS_SD, Ranked
@@ -173,11 +175,11 @@ def _try_all(
 
 
 def diverges(baseline: Measurement) -> bool:
-    """Whether most losses are infinite or no numbers; those of the few steps in which a scaler
-    looks for its scale are not.
+    """Whether most losses are infinite or no numbers, or every step is left out for its gradients;
+    those of the few steps in which a scaler looks for its scale are not.
     """
     wrong = sum(not math.isfinite(loss) for loss in baseline.losses)
-    return wrong > MOST_NOT_FINITE * len(baseline.losses)
+    return wrong > MOST_NOT_FINITE * len(baseline.losses) or baseline.moves_no_weights
 
 
 def _try_next(
@@ -249,7 +251,7 @@ def _measure(
 
     diverging = any(not math.isfinite(loss) for loss in baseline.losses)
     outcome = time_run(
-        lambda: context.bench.start(config),
+        lambda: context.bench.start(config, compiles_until=context.deadline),
         seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
@@ -259,7 +261,22 @@ def _measure(
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])
-    return outcome
+    return _with_all_batches(outcome, baseline)
+
+
+def _with_all_batches(
+    outcome: Measurement | Failure, baseline: Measurement
+) -> Measurement | Failure:
+    """`outcome`, a failure where it left out batches for which there was no memory, as the program
+    as it is does not.
+    """
+    if isinstance(outcome, Failure) or ran_out(baseline.windows):
+        return outcome
+    if not (times := ran_out(outcome.windows)):
+        return outcome
+    ran = f"the device's memory ran out {counted(times, 'time')}"
+    reason = f"{ran}, and it went on without those batches"
+    return Failure(kind="out_of_memory", reason=reason)
 
 
 def _storage(context: Context) -> Path | str | None:

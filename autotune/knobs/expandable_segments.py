@@ -2,7 +2,7 @@
 
 What it does
     Sets `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` before the program first uses the GPU,
-    beside what the variable says already.
+    beside what the variable says already, and the same under its newer name `PYTORCH_ALLOC_CONF`.
 
 When it helps
     On a GPU whose memory is nearly full, when the allocator had to give blocks back and ask again,
@@ -28,8 +28,9 @@ from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-# Torch 2.6 to 2.8 read this name only; later ones read the other where this is not set.
-_VARIABLE, _OTHER = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+# Torch 2.6 to 2.8 read the first name only; from 2.9 on, where the second is set, that only, and
+# some versions warn of the first; later ones read the first again before the second.
+_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _SETTING = "expandable_segments:True"
 # The share of the memory kept by the allocator that the program does not use at its peak, from
 # which gaps are worth closing; an estimate.
@@ -75,30 +76,41 @@ class ExpandableSegments(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         if not value:
             return ()
-        code = f'os.environ.setdefault("{_VARIABLE}", "{_SETTING}")'
-        if own := _own():  # the search's environment is the program's
-            code = f'os.environ["{_VARIABLE}"] = "{own},{_SETTING}"'
-        return (ProcessStatement(code=code, imports=("import os",)),)
+        return tuple(
+            ProcessStatement(
+                code=f'os.environ.setdefault("{name}", "{told}")'
+                if told == _SETTING
+                else f'os.environ["{name}"] = "{told}"',
+                imports=("import os",),
+            )
+            for name, told in _told().items()  # the search's environment is the program's
+        )
 
 
 def _grow_in_place() -> None:
     import torch
 
-    own = _own()
-    if _SETTING in own:
+    told = _told()
+    if all(os.environ.get(name) == each for name, each in told.items()):
         return
-    os.environ[_VARIABLE] = f"{own},{_SETTING}" if own else _SETTING
+    os.environ.update(told)
     if torch.cuda.is_initialized():
         warnings.warn(
             "expandable_segments has no effect: this process has used the GPU already. Set "
-            f"{_VARIABLE}={_SETTING} before it starts",
+            f"{_VARIABLES[0]}={_SETTING} before it starts",
             stacklevel=2,
         )
 
 
-def _own() -> str:
-    """What the allocator is told already."""
-    return os.environ.get(_VARIABLE, os.environ.get(_OTHER, ""))
+def _told() -> dict[str, str]:
+    """What each variable says with the setting: beside what it says already, or else the other."""
+    said = [os.environ.get(name, "") for name in _VARIABLES]
+    either = said[0] or said[1]
+    own = {name: each or either for name, each in zip(_VARIABLES, said, strict=True)}
+    return {
+        name: each if _SETTING in each else f"{each},{_SETTING}".lstrip(",")
+        for name, each in own.items()
+    }
 
 
 def _asked_again(profile: Profile) -> bool:

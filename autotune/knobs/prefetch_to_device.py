@@ -9,7 +9,8 @@ When it helps
     stream that computes, non-blocking or not, waits for what is computed before it.
 
 What it costs
-    The memory of one more batch on the GPU.
+    The memory of one more batch on the GPU, and of one for each step that the program is ahead of
+    the GPU: a batch's memory is free again once the step on it is done. A trial's peak has them.
 
 What it changes
     Nothing: the same batches in the same order.

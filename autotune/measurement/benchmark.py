@@ -120,7 +120,7 @@ def _time_once(
     outcome = _measurement(run, seen, warm, timed, cores)
     if isinstance(outcome, Failure):
         return outcome
-    outcome = replace(outcome, peak_bytes=whole_peak(timed, beside))
+    outcome = replace(outcome, peak_bytes=whole_peak(seen, timed, beside))
     return _with_telemetry(outcome, device.telemetry)
 
 
@@ -154,7 +154,10 @@ def _measurement(
 
 
 def _trained(outcome: Measurement | Failure, most_not_finite: float) -> Measurement | Failure:
-    """`outcome`, a failure where too many of its losses are no numbers."""
+    """`outcome`, a failure where too many of its losses are no numbers, or no weight has moved."""
+    if isinstance(outcome, Measurement) and outcome.moves_no_weights:
+        reason = "gradients were infinite or not a number at any scale: every step was left out"
+        return Failure(kind="not_finite", reason=reason)
     losses = outcome.losses if isinstance(outcome, Measurement) else ()
     wrong = sum(not math.isfinite(loss) for loss in losses)
     if wrong <= most_not_finite * len(losses):

@@ -30,7 +30,9 @@ class DeviceLock:
         self.waited_seconds = 0.0
 
     def follow(self, uuid: str) -> None:
-        """From now on the GPU of this id is meant, which CUDA was seen to train on, if any."""
+        """From now on the GPU of this id is meant too, which CUDA was seen to train on. The first
+        one still is: others are profiled under its lock, until it is seen where they train.
+        """
         if uuid:
             self._device, self._uuid = CUDA, uuid
 
@@ -42,8 +44,8 @@ class DeviceLock:
         """
         with ExitStack() as until:
             with suppress(OSError):
-                if MEASURED not in os.environ:
-                    lock = self._opened()
+                for name in self._names() if MEASURED not in os.environ else ():
+                    lock = _opened(name)
                     until.callback(os.close, lock)
                     began = time.monotonic()
                     self._take(lock)
@@ -57,25 +59,30 @@ class DeviceLock:
             self._waiting()
             fcntl.flock(lock, fcntl.LOCK_EX)
 
-    def _opened(self) -> int:
-        """Another user's file can be read and locked, but in a shared folder not made again."""
-        path = _FOLDER / f"autotune-{self._name().replace('/', '-')}.lock"
-        try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            if os.fstat(lock).st_uid == os.geteuid():  # whatever the umask says
-                os.fchmod(lock, 0o644)
-            return lock
-
-    def _name(self) -> str:
-        """The same by whatever a GPU is called here: its number, its id, or the beginning of it.
-
-        Only a GPU of which its driver says nothing goes by what it is called.
-        """
+    def _names(self) -> list[str]:
+        """Of its locks, in the order in which everybody takes them."""
         if self._device == CPU:
-            return CPU
-        with nvml.open_device(self._uuid) as gpu:
-            own = gpu.uuid() if gpu else None
-        called = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-        return f"{self._device}-{own or called or 0}"
+            return [CPU]
+        return sorted({f"{self._device}-{_called(uuid)}" for uuid in ("", self._uuid)})
+
+
+def _opened(name: str) -> int:
+    """Another user's file can be read and locked, but in a shared folder not made again."""
+    path = _FOLDER / f"autotune-{name.replace('/', '-')}.lock"
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if os.fstat(lock).st_uid == os.geteuid():  # whatever the umask says
+            os.fchmod(lock, 0o644)
+        return lock
+
+
+def _called(uuid: str) -> str:
+    """The GPU of this id, or the first: the same by whatever it is called here, its number, its id,
+    or the beginning of it. Only one of which its driver says nothing goes by what it is called.
+    """
+    with nvml.open_device(uuid) as gpu:
+        own = gpu.uuid() if gpu else None
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    return own or first or "0"

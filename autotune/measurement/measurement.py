@@ -13,7 +13,8 @@ OUR_FAULT = "autotune itself failed in the program"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A timed run: samples per second over its windows, with a 95 % interval and all that it was
-    computed from. `joules_per_sample` is of the GPU's board, None where that is not known.
+    computed from. `peak_bytes` is all that it takes of the device's memory, on a CPU of the
+    machine's. `joules_per_sample` is of the GPU's board, None where that is not known.
     """
 
     samples_per_second: float
@@ -30,6 +31,14 @@ class Measurement:
     def is_shaken(self) -> bool:
         """Whether the machine may have stood still meanwhile: then it is no measure for others."""
         return any(doubt.name in SHAKEN for doubt in self.doubts)
+
+    @property
+    def moves_no_weights(self) -> bool:
+        """Whether a GradScaler left out every step that was timed. Those that it leaves out by not
+        calling the optimizer are not among `steps`, but have a loss.
+        """
+        timed = sum(max(window.steps, len(window.losses)) for window in self.windows)
+        return 0 < timed <= sum(window.skipped_steps for window in self.windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

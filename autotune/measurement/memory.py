@@ -1,4 +1,6 @@
-"""Main memory of the processes that a run has started: the workers of its loader."""
+"""What a run takes at most: of main memory with the processes that it has started, the workers of
+its loader; of a GPU with all that torch's allocator keeps.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,6 +11,10 @@ from autotune.measurement.telemetry import trains_on_gpu
 from autotune.workload.processor import read_text
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
+
+# What a process has of a GPU beside its allocator: the context, and kernels that are loaded. Some
+# hundred MiB, by the GPU and what a program calls; chosen, not measured.
+CONTEXT_BYTES = 512 << 20
 
 
 def beside_bytes(pid: int, seen: Seen) -> int | None:
@@ -36,10 +42,31 @@ def most(readings: Iterable[int | None]) -> int | None:
     return max((each for each in readings if each is not None), default=None)
 
 
-def whole_peak(windows: Sequence[Window], beside: Sequence[int | None]) -> int | None:
-    """Peak memory of a run by its windows, and what was needed beside it at several moments; None
-    where either is unknown.
+def device_peak(windows: Sequence[Window]) -> int | None:
+    """The most that a run took of its GPU; None where its allocator does not say.
+
+    That is more than was allocated: blocks that lie free, and the pool of a CUDA graph, which is
+    kept while all else is allocated beside it, and counts as free once it is recorded.
     """
+    kept = most(each.allocator.reserved_peak_bytes for each in windows if each.allocator)
+    return None if kept is None else kept + CONTEXT_BYTES
+
+
+def ran_out(windows: Sequence[Window]) -> int:
+    """How often a GPU had no memory to give between the end of the first of `windows`, all of one
+    run, and the end of the last. A program that goes on after that has left out a batch.
+    """
+    known = [each.allocator.out_of_memories for each in windows if each.allocator]
+    counts = [each for each in known if each is not None]
+    return counts[-1] - counts[0] if counts else 0
+
+
+def whole_peak(seen: Seen, windows: Sequence[Window], beside: Sequence[int | None]) -> int | None:
+    """Peak memory of a run by its windows, and what was needed beside it at several moments; None
+    where either is unknown. On a GPU it is the most that was taken of that.
+    """
+    if trains_on_gpu(seen):
+        return device_peak(windows)
     own, others = most(window.peak_bytes for window in windows), most(beside)
     return None if own is None or others is None else own + others
 

@@ -290,8 +290,8 @@ class Round:
             return
         turns = self._turns
         for window in windows:
-            if len(turns.losses[name]) < LOSSES_WANTED:
-                turns.skipped[name] = turns.skipped.get(name, 0) + window.skipped_steps
+            if (before := len(turns.losses[name])) < LOSSES_WANTED and window.skipped_steps:
+                turns.skipped.setdefault(name, []).append((before, window.skipped_steps))
             turns.losses[name] += window.losses
 
 

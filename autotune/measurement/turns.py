@@ -25,16 +25,17 @@ class Turns:
     """What taking turns gave: for each contestant its windows by round, a fresh set of processes.
 
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
-    round, from the program's first step on; `skipped` says of how many of them a GradScaler left
-    the weights as they were. `controls` are those of the program as it is where chance alone is
-    another. `failures` names who could not be measured, and why.
+    round, from the program's first step on; `skipped` says for each window of them how many losses
+    came before it, and how many of its steps a GradScaler left out. `controls` are those of the
+    program as it is where chance alone is another. `failures` names who could not be measured, and
+    why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
     turns, as (round, turn), in which the GPU was shared or kept its clocks down.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
     seen: dict[str, Seen] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)

@@ -2,8 +2,10 @@
 user's files.
 """
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -116,6 +118,7 @@ class Workbench:
         nudge: float = 0.0,
         stream: int = 0,
         compiles: bool = False,
+        compiles_until: float = math.inf,
         phases: bool = False,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
@@ -123,8 +126,9 @@ class Workbench:
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
         `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
-        other random numbers. With `compiles`, `sources` use
-        torch.compile, as `config` may. With `phases`, windows say what their time was spent on.
+        other random numbers. With `compiles`, `sources` use torch.compile, as `config` may;
+        beyond `compiles_until`, of `time.monotonic()`, compiling gets no time of its own. With
+        `phases`, windows say what their time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -139,16 +143,20 @@ class Workbench:
             compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )
-        run = self._fork(job, self._sandbox.layer())
+        run = self._fork(job, self._sandbox.layer(), compiles_until)
         return self._try_prepared(run, job) if self._prepared_untried else run
 
-    def _fork(self, job: Job, layer: Layer) -> ProcessRun:
+    def _fork(self, job: Job, layer: Layer, compiles_until: float = math.inf) -> ProcessRun:
         self._discard_old()
+        limit, left = self._limit_seconds(), compiles_until - time.monotonic()
+        compiling = limit + COMPILING_LIMIT_SECONDS
         run = self._zygote.start(
-            replace(job, layer=layer), limit_seconds=self._limit_seconds(compiles=job.compiles)
+            replace(job, layer=layer),
+            limit_seconds=max(limit, min(compiling, left)) if job.compiles else limit,
         )
         if job.compiles:
-            run.slow_because = "torch.compile was most likely still at work"
+            over = " when the budget was used up" if left < compiling else ""
+            run.slow_because = f"torch.compile was most likely still at work{over}"
         self._layers[run.pid] = layer
         return run
 
@@ -210,11 +218,10 @@ class Workbench:
             return filled
         return replace(filled, full=self._sandbox.keep_more(layer, filled.files))
 
-    def _limit_seconds(self, *, compiles: bool) -> float:
+    def _limit_seconds(self) -> float:
         if self._longest_start_seconds is None:
             return self._first_start_limit_seconds
-        limit = max(LIMIT_FLOOR_SECONDS, LATER_STARTS_TAKE_AT_MOST * self._longest_start_seconds)
-        return limit + (COMPILING_LIMIT_SECONDS if compiles else 0.0)
+        return max(LIMIT_FLOOR_SECONDS, LATER_STARTS_TAKE_AT_MOST * self._longest_start_seconds)
 
     def _discard_old(self) -> None:
         """Throw away what runs that have ended wrote, so that a long search does not fill the

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.memory import ran_out
 from autotune.measurement.turns import Turns
-from autotune.verdict.parity import Parity, parity
+from autotune.verdict.parity import FEWEST_STEPS, Parity, parity
 from autotune.workload.seen import Seen
 
 # The contestants, as turns and results name them.
@@ -19,6 +20,11 @@ _OTHER_ORDER = (
     "single steps cannot be compared."
 )
 _ALLOWED = "Another training was allowed."
+# A scale that begins at 2**16 has come to 2**-8 after so many halvings: gradients that overflow
+# even then are infinite themselves. Once a scale is found, a single step may overflow by chance: it
+# grows after 2,000 steps without any. Both chosen, not measured.
+MOST_SKIPPED, MOST_SKIPPED_LATE = 24, 1
+SETTLED_AFTER = 2 / 3  # of the steps that are compared
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
@@ -27,15 +33,51 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     """
     seen = turns.seen.get(BASELINE)
     baseline, own = (turns.losses.get(each, ()) for each in (BASELINE, name))
-    skipped = turns.skipped.get(name, 0)
-    late = max(0, skipped - turns.skipped.get(BASELINE, 0))
+    skipped = _skipped(turns, name, 0.0)
+    late = max(0, skipped - _skipped(turns, BASELINE, 0.0))
     found = parity(baseline, own, promised(turns, config), controls=turns.controls, late=late)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
+    why = _without_batches(turns, name)
+    if found.steps >= FEWEST_STEPS:
+        why = why or _unsettled(turns, name, found.steps)
+    if why:
+        found = replace(
+            found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
+        )
     return replace(found, skipped_steps=skipped)
+
+
+def _without_batches(turns: Turns, name: str) -> str:
+    """Why `name` trained on less than it was given, where the program as it is did not; or ""."""
+    times, own = (sum(map(ran_out, turns.windows.get(each, ()))) for each in (name, BASELINE))
+    if not times or own:
+        return ""
+    return "It ran out of the device's memory, and went on without the batches that did not fit."
+
+
+def _skipped(turns: Turns, name: str, since: float) -> int:
+    """Steps that a GradScaler left out in the windows that begin with loss `since` or later."""
+    return sum(steps for before, steps in turns.skipped.get(name, ()) if before >= since)
+
+
+def _unsettled(turns: Turns, name: str, steps: int) -> str:
+    """Why the GradScaler of `name` finds no scale at which gradients are numbers, where that of the
+    program as it is has one or needs none; "" where it does.
+    """
+    since = SETTLED_AFTER * steps
+    whole, late = (
+        _skipped(turns, name, each) - _skipped(turns, BASELINE, each) for each in (0.0, since)
+    )
+    if whole <= MOST_SKIPPED and late <= MOST_SKIPPED_LATE:
+        return ""
+    return (
+        f"Its GradScaler left out {_skipped(turns, name, 0.0)} steps and found no scale at which "
+        "gradients are numbers: weights hardly move."
+    )
 
 
 def promised(turns: Turns, config: Config) -> Semantics:

@@ -14,6 +14,7 @@ what there is is written after each example.
 import argparse
 import json
 import math
+import os
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,8 @@ from tests.bench import rival
 from tests.bench.contestants import EXAMPLES, Example
 from tests.bench.stopwatch import Timing, mean_and_reach, time_program
 
-EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES_FOLDER = ROOT / "examples"
 ORIGINAL, TUNED, RIVAL = "original", "autotune", "loadtune"
 NOTHING_DELIVERED = "nothing delivered"  # the outcome of a search that is faster without a patch
 NEEDED = ("PIL", "skimage", "sklearn")  # by the examples
@@ -104,7 +106,7 @@ def prepare(example: Example, work: Path) -> Path:
     shutil.copytree(
         EXAMPLES_FOLDER, root / "examples", ignore=shutil.ignore_patterns("__pycache__")
     )
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    under_version_control(root)
     folder = root / "examples"
     if example.recipe:
         text = load_target(folder / f"{example.name}.py").program_source
@@ -116,9 +118,16 @@ def prepare(example: Example, work: Path) -> Path:
     return root
 
 
+def under_version_control(root: Path) -> None:
+    """`git init`, which only the patch needs, where there is git."""
+    if shutil.which("git"):
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+
+
 def search(example: Example, root: Path, budget: str) -> Claim:
     """Run `autotune search` as a user would, and apply its patch to a copy of its own; where there
-    is none, nothing was delivered and no gain is claimed of it.
+    is none, nothing was delivered and no gain is claimed of it. Without git the tuned program that
+    lies beside the patch is taken.
     """
     out = root.parent / "out"
     command = ["search", f"examples/{example.name}.py", "--budget", budget, "--out", str(out)]
@@ -127,14 +136,25 @@ def search(example: Example, root: Path, budget: str) -> Claim:
         check=True,
         cwd=root,
         stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
     )
     claim, patch = Claim.of(json.loads((out / "result.json").read_text())), out / "tuned.patch"
     if claim.outcome != "faster":
         return claim
     if not patch.exists():
         return replace(claim, outcome=NOTHING_DELIVERED, speedup=1.0, interval=(1.0, 1.0))
-    subprocess.run(["git", "apply", str(patch)], check=True, cwd=copy_of(root, TUNED))
+    copy = copy_of(root, TUNED)
+    if shutil.which("git"):
+        subprocess.run(["git", "apply", str(patch)], check=True, cwd=copy)
+    else:
+        shutil.copy(out / f"{example.name}_tuned.py", copy / "examples" / example.tuned)
     return claim
+
+
+def _search_path() -> list[str]:
+    """Where a program in another folder finds this autotune, and all else that this one does."""
+    given = os.environ.get("PYTHONPATH", "")
+    return [str(ROOT), *([given] if given else [])]
 
 
 def copy_of(root: Path, name: str) -> Path:

@@ -6,8 +6,8 @@ Each measurement is written to a file of its own as soon as it is there, with th
 One that has its file is not made again without `--fresh` unless it failed, and none is begun that
 would probably not be over within `--minutes` of the process's start, nor goes on beyond: the same
 command goes on where it stopped. What failed is tried again last. The rivals are installed by pip
-from their published packages (without a network: `PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER`); `git` and
-Python's `venv` with pip are needed too.
+from their published packages (without a network: `PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER`); Python's
+`venv` with pip is needed for loadtune. Without `git` the tuned program is taken as it was written.
 
 Without a GPU it says so and exits 4. `--rehearse` runs the same code on whatever there is, with
 tiny sizes; what it writes is marked, is held to no bar, and is never written to `reports/`.
@@ -32,13 +32,13 @@ NO_DEVICE, INTERRUPTED = 4, 130
 # What the batches of the largest loader here take, those that its workers have ahead included.
 NEEDED_SHARED_BYTES = 512 << 20
 REPORTS = Path(__file__).parents[2] / "reports"
-# In this order: what the others wait for comes first, and then what says most.
+# In this order: what says most in the shortest time. All before the rivals fits one go.
 UNITS: tuple[Unit, ...] = (
-    *gpu_rivals.UNITS,
-    *gpu_jpeg.UNITS,
     *gpu_planted.UNITS,
     *gpu_memory.UNITS,
     *gpu_checks.UNITS,
+    *gpu_rivals.UNITS,
+    *gpu_jpeg.UNITS,
 )
 PARTS = tuple(dict.fromkeys(unit.part for unit in UNITS))
 

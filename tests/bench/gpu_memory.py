@@ -1,8 +1,9 @@
 """How near the memory model comes to the largest micro-batch that a device really takes.
 
 A ResNet-50 on pictures of 224 by 224, in a share of the device's memory that is set by torch, so
-that steps stay short: first the model's own search, then the true limit by halving between what
-fits and what does not, then an epoch at the size that was found.
+that steps stay short: first the model's own search, then two epochs at the size that was found,
+each with a smaller last batch and a validation, in which nothing is given back in between; then the
+true limit by halving between what fits and what does not.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 SHARE_BYTES = 24 << 30
-START, MOST, EPOCH_STEPS = 32, 4096, 20
+START, MOST = 32, 4096
+EPOCHS, EPOCH_STEPS = 2, 10
 # Of the rehearsal's made-up device, which runs out of memory by its own arithmetic.
 _FIXED_BYTES, _SAMPLE_BYTES, _FAKE_SHARE = 9_000_000, 1_000_000, 40_000_000
 
@@ -35,19 +37,20 @@ def memory(setting: Setting) -> dict[str, Any]:
 
 def _measured(setting: Setting) -> dict[str, Any]:
     capacity = _FAKE_SHARE if setting.rehearse else _limited_bytes()
-    probe = _fake if setting.rehearse else Training(images.ResNet(50), pixels=224).probe
+    training = None if setting.rehearse else Training(images.ResNet(50), pixels=224)
+    probe = training.probe if training else _fake
     found = find_limit(
         probe, start=4 if setting.rehearse else START, most=MOST, capacity_bytes=capacity
     )
     failing = [size for size, peak in found.tried.items() if peak is None]
-    epoch = [probe(found.size) for _ in range(1 if setting.rehearse else EPOCH_STEPS // 2)]
+    epochs = training.epochs(found.size) if training else {"epoch_out_of_memory": 0}
     return {
         "capacity_bytes": capacity,
         "predicted_samples": found.size,
         "true_samples": true_limit(probe, found.size, min(failing, default=None)),
         "probes": len(found.tried),
         "out_of_memory": found.out_of_memories,
-        "epoch_out_of_memory": sum(isinstance(each, OutOfMemory) for each in epoch),
+        **epochs,
         "tried": {str(size): peak for size, peak in found.tried.items()},
     }
 
@@ -95,6 +98,12 @@ def _give_back() -> None:
         torch.cuda.set_per_process_memory_fraction(1.0)
 
 
+def _retries() -> int:
+    import torch
+
+    return int(torch.cuda.memory_stats().get("num_alloc_retries", 0))
+
+
 class Training:
     """Two steps with the optimizer's state, and a validation, at any batch size."""
 
@@ -112,27 +121,56 @@ class Training:
 
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+        if not self._fits(self.train, size):
+            return OutOfMemory()
+        return int(torch.cuda.max_memory_reserved())
+
+    def epochs(self, size: int) -> dict[str, int]:
+        """How often there was no memory in epochs of `size`, and how often the allocator gave its
+        cache back to find some: as its blocks lie, what fits once need not fit again.
+        """
+        import torch
+
+        torch.cuda.empty_cache()
+        before = _retries()
+        batches = [*[size] * EPOCH_STEPS, max(1, size // 3)]
+        failed = 0
+        for _ in range(EPOCHS):
+            failed += sum(not self._fits(self.step, each) for each in batches)
+            failed += not self._fits(self.validate, size)
+        return {"epoch_out_of_memory": failed, "epoch_retries": _retries() - before}
+
+    def train(self, size: int) -> None:
+        """Two steps and a validation, each on a made-up batch; no gradients are left."""
+        for _ in range(2):
+            self.step(size)
+        self.validate(size)
+        self._optimizer.zero_grad()
+
+    def step(self, size: int) -> None:
+        """Train on one made-up batch."""
+        self._optimizer.zero_grad()
+        inputs, labels = self._batch(size)
+        images.loss_of(self._model(inputs), labels).backward()
+        self._optimizer.step()
+
+    def validate(self, size: int) -> None:
+        """Look at one made-up batch."""
+        import torch
+
+        with torch.no_grad():
+            self._model(self._batch(size)[0])
+
+    def _fits(self, run: Callable[[int], None], size: int) -> bool:
+        """Run with `size`: whether there was memory for it."""
         try:
-            self.train(size)
+            run(size)
         except RuntimeError as error:
             if kind_of(error) != "out_of_memory":
                 raise
             self._optimizer.zero_grad()
-            return OutOfMemory()
-        return int(torch.cuda.max_memory_reserved())
-
-    def train(self, size: int) -> None:
-        """Train and validate on one made-up batch."""
-        import torch
-
-        for _ in range(2):
-            self._optimizer.zero_grad()
-            inputs, labels = self._batch(size)
-            images.loss_of(self._model(inputs), labels).backward()
-            self._optimizer.step()
-        with torch.no_grad():
-            self._model(self._batch(size)[0])
-        self._optimizer.zero_grad()
+            return False
+        return True
 
     def _batch(self, size: int) -> "tuple[torch.Tensor, torch.Tensor]":
         import torch

@@ -1,7 +1,7 @@
 """Programs with one fault planted in each, and one without: is each diagnosed right?
 
-What is written is a recorded run (see `tests.recorded`): `cp reports/h200/planted-*.json
-tests/recorded/` makes the ordinary tests replay it.
+What is written is a recorded run (see `tests.recorded`), which the ordinary tests replay once it is
+there.
 """
 
 import json
@@ -44,15 +44,20 @@ FAULTS = {
 }
 
 
+# What the device itself said is large, and is kept of these: one that keeps it busy, and one that
+# lets it wait.
+WITH_RAW = ("healthy", "item_costly")
+
+
 def diagnose(fault: str, setting: Setting) -> dict[str, Any]:
     """Profile the program with `fault`, as a user would."""
-    program, out = setting.work / "planted.py", setting.work / "out"
+    program, out, raw = (setting.work / name for name in ("planted.py", "out", "raw.json"))
     program.write_text((PROGRAMS / "planted.py").read_text())
     budget, scale = ("4s", "1") if setting.rehearse else ("20s", "8")
     subprocess.run(
         [
-            *(sys.executable, "-m", "autotune", "profile", str(program), "--budget", budget),
-            *("--out", str(out), "--", fault, "--scale", scale),
+            *(sys.executable, "-m", "tests.bench.gpu_raw", str(raw), "profile", str(program)),
+            *("--budget", budget, "--out", str(out), "--", fault, "--scale", scale),
         ],
         check=True,
         cwd=ROOT,
@@ -66,6 +71,7 @@ def diagnose(fault: str, setting: Setting) -> dict[str, Any]:
         "expected": asdict(expected),
         "missed": expected.missed(result["diagnosis"]),
         "result": result,
+        **({"raw": json.loads(raw.read_text())} if fault in WITH_RAW else {}),
     }
 
 

@@ -11,6 +11,7 @@ rival's took, then the runs in turns of what the two hand back.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -102,16 +103,6 @@ _TINY = {
 }
 WORKLOADS = (
     Workload(
-        name="resnet50",
-        program="images",
-        sizes=(_IMAGES, _IMAGES),
-        batch=64,
-        steps=500,
-        warm_steps=200,
-        rounds=1,
-        turns_seconds=100,
-    ),
-    Workload(
         name="resnet18",
         program="images",
         sizes=(_IMAGES, "DEPTH, PIXELS, BATCH, PICTURES, WORKERS = 18, 32, 128, 32768, 8"),
@@ -130,6 +121,16 @@ WORKLOADS = (
         warm_steps=300,
         rounds=2,
         turns_seconds=110,
+    ),
+    Workload(
+        name="resnet50",
+        program="images",
+        sizes=(_IMAGES, _IMAGES),
+        batch=64,
+        steps=500,
+        warm_steps=200,
+        rounds=1,
+        turns_seconds=100,
     ),
 )
 
@@ -173,6 +174,7 @@ def search_by_us(example: Example, root: Path, budget: str) -> dict[str, Any]:
         "budget": budget,
         "wall_seconds": wall_seconds,
         "tuned": tuned.read_text() if tuned.exists() else None,
+        "patch_applied_by_git": tuned.exists() and shutil.which("git") is not None,
         "result": json.loads((root.parent / "out" / "result.json").read_text()),
     }
 
@@ -210,7 +212,7 @@ def _original(workload: Workload, setting: Setting) -> Path:
     root = setting.work / ORIGINAL
     example = workload.example(setting.rehearse)
     original = written(workload.text(setting.rehearse), root / "examples" / example.original)
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    delivered.under_version_control(root)
     return original
 
 

@@ -11,6 +11,7 @@ from typing import Any
 PROGRAMS = Path(__file__).parent / "gpu_programs"
 ROOT = Path(__file__).parents[2]
 RIVAL = "pytorch-autotune"
+AS_IT_IS = "as it is"  # a program without a setting of ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,35 @@ def test_who_is_faster_without_a_patch_delivers_nothing(tmp_path, monkeypatch):
     assert compare(PHOTOS, claim, None, {ORIGINAL: runs(100)})["claim_holds"] is None
 
 
+@pytest.mark.parametrize("git", [False, True])
+def test_a_search_finds_autotune_from_anywhere_and_needs_no_git(tmp_path, monkeypatch, git):
+    ran = []
+
+    def run(command, **given):
+        ran.append((command[0], given))
+        if "--out" in command:
+            out = Path(command[command.index("--out") + 1])
+            out.mkdir()
+            (out / "result.json").write_text(json.dumps(result()))
+            (out / "tuned.patch").write_text("a patch")
+            (out / "photos_tuned.py").write_text("tuned")
+
+    monkeypatch.setattr(delivered.subprocess, "run", run)
+    monkeypatch.setattr(delivered.shutil, "which", lambda _: "/usr/bin/git" if git else None)
+    monkeypatch.setenv("PYTHONPATH", "/tmp/site")
+    root = tmp_path / ORIGINAL
+    (root / "examples").mkdir(parents=True)
+    (root / "examples" / "photos.py").write_text("as it is")
+    delivered.under_version_control(root)
+    assert delivered.search(PHOTOS, root, "60s").outcome == "faster"
+    by_git = [given for program, given in ran if program == "git"]
+    assert len(by_git) == (2 if git else 0)
+    searched = next(given for program, given in ran if program != "git")
+    assert searched["env"]["PYTHONPATH"] == f"{delivered.ROOT}{delivered.os.pathsep}/tmp/site"
+    handed_back = tmp_path / TUNED / "examples" / "photos.py"
+    assert handed_back.read_text() == ("as it is" if git else "tuned")
+
+
 def test_a_claim_holds_within_five_percent_of_the_stopwatch():
     claim = Claim.of(result(delivered={"speedup": RATIO}))
     near = compare(PHOTOS, claim, None, {ORIGINAL: runs(100), TUNED: runs(145)})

@@ -12,10 +12,11 @@ import pytest
 from autotune.flow import Options, trying
 from autotune.flow.trying import Found, _to_judge, diverges
 from autotune.listener import Listener
-from autotune.measurement.measurement import Failure
+from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending
+from autotune.workload.window import Allocator
 from tests import builders
 from tests.flow.device import Device
 from tests.trials.test_study import SPACE
@@ -129,6 +130,25 @@ def test_a_training_whose_losses_are_no_numbers_diverges(
     losses: tuple[float, ...], wrong: bool
 ) -> None:
     assert diverges(replace(AS_IT_IS.outcome, losses=losses)) is wrong
+
+
+def test_a_trial_that_leaves_out_batches_for_want_of_memory_is_a_failure() -> None:
+    def measured(*counts: int) -> Measurement:
+        known = (Allocator(out_of_memories=count) for count in counts)
+        return builders.measurement(
+            180.0, windows=tuple(builders.window(allocator=each) for each in known)
+        )
+
+    calm = measured(3, 3)
+    for tried, own in ((calm, calm), (measured(3, 5), measured(0, 1)), (BUSY, calm)):
+        assert trying._with_all_batches(tried, own) is tried
+    outcome = trying._with_all_batches(measured(3, 5), calm)
+    assert isinstance(outcome, Failure) and outcome.kind == "out_of_memory"
+    assert "2 times" in outcome.reason
+
+
+def test_a_training_whose_every_step_is_left_out_diverges() -> None:
+    assert diverges(builders.measurement(180.0, windows=(builders.window(skipped_steps=12),)))
 
 
 def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:

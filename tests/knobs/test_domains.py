@@ -410,16 +410,41 @@ class TestExpandableSegments:
     def test_stand_beside_what_a_variable_says(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
+        names = self.cleared(monkeypatch)
         monkeypatch.setenv(name, "max_split_size_mb:128")
-        (edit,) = by_name("expandable_segments").edits(True, on_a_gpu().seen)
+        edits = by_name("expandable_segments").edits(True, on_a_gpu().seen)
         both = "max_split_size_mb:128,expandable_segments:True"
         for _ in range(2):
             for switch in setup_for({"expandable_segments": True}).process:
                 switch()
-            assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == both
-        assert isinstance(edit, ProcessStatement)
-        assert edit.code == f'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "{both}"'
+            assert [os.environ[each] for each in names] == [both, both]
+        codes = [edit.code for edit in edits if isinstance(edit, ProcessStatement)]
+        assert codes == [f'os.environ["{each}"] = "{both}"' for each in names]
+
+    def test_are_set_where_only_the_name_that_torch_does_not_read_says_so(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = self.cleared(monkeypatch)
+        monkeypatch.setenv(names[1], "expandable_segments:True")
+        for switch in setup_for({"expandable_segments": True}).process:
+            switch()
+        assert [os.environ[each] for each in names] == ["expandable_segments:True"] * 2
+
+    def test_leave_each_name_what_it_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, said in zip(self.cleared(monkeypatch), "ab", strict=True):
+            monkeypatch.setenv(name, said)
+        for switch in setup_for({"expandable_segments": True}).process:
+            switch()
+        assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == "a,expandable_segments:True"
+        assert os.environ["PYTORCH_ALLOC_CONF"] == "b,expandable_segments:True"
+
+    def cleared(self, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+        """The names of the variable, of which none is set."""
+        names = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+        for name in names:
+            monkeypatch.setenv(name, "")  # so that what a test sets is taken back
+            monkeypatch.delenv(name)
+        return names
 
 
 class TestMicroBatches:

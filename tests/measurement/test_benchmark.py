@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,28 @@ def test_losses_that_are_no_numbers_are_a_failure_beyond_what_is_tolerated(
     )
     assert isinstance(outcome, Measurement) == counts
     assert counts or (isinstance(outcome, Failure) and outcome.kind == "not_finite")
+
+
+class LeavingOut(Starved):
+    """A live run whose GradScaler leaves out all of twelve steps, or twelve beside them."""
+
+    calls_the_optimizer = True
+
+    def window(self, *_: object, **__: object) -> Window:
+        losses = 12 if self.calls_the_optimizer else 24
+        return builders.window(steps=12, skipped_steps=12, losses=(1.0,) * losses)
+
+
+class LeavingOutSome(LeavingOut):
+    calls_the_optimizer = False
+
+
+def test_a_run_whose_every_step_is_left_out_is_a_failure() -> None:
+    given: dict[str, Any] = {"seconds": 0.01, "cores": 2, "warm_seconds": 0.0}
+    outcome = time_run(LeavingOut, **given)  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure) and outcome.kind == "not_finite"
+    assert "every step was left out" in outcome.reason
+    assert isinstance(time_run(LeavingOutSome, **given), Measurement)  # type: ignore[arg-type]
 
 
 class Short(Starved):

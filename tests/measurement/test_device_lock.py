@@ -111,8 +111,8 @@ def test_a_gpu_has_one_by_whatever_it_is_called(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert locks(folder) == ["autotune-cuda-GPU-5c1b-22.lock"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")  # the program says `cuda:1` itself
-    assert locks(folder, uuid="5c1b-22") == ["autotune-cuda-GPU-5c1b-22.lock"]
-    assert len(locks(folder)) == 2
+    both = [f"autotune-cuda-{each}.lock" for each in sorted(ids)]
+    assert locks(folder, uuid="5c1b-22") == both
 
 
 def test_a_gpu_that_was_not_found_beforehand_is_held_too(
@@ -125,3 +125,29 @@ def test_a_gpu_that_was_not_found_beforehand_is_held_too(
         with lock.held():
             pass
     assert {path.name for path in folder.iterdir()} == {"autotune-cpu.lock", "autotune-cuda-0.lock"}
+
+
+def test_who_trains_on_another_gpu_waits_for_whoever_is_profiled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs that say `cuda:1` are profiled under the first GPU's lock."""
+    monkeypatch.setattr(device_lock, "_called", lambda uuid: uuid or "first")
+    waiting, done = threading.Event(), threading.Event()
+    profiled = DeviceLock("cuda", waiting=lambda: None)
+    tried = DeviceLock("cuda", waiting=waiting.set)
+    tried.follow("second")
+
+    def enter() -> None:
+        with tried.held():
+            done.set()
+
+    thread = threading.Thread(target=enter)
+    with profiled.held():
+        thread.start()
+        assert waiting.wait(30)
+    thread.join(30)
+    assert done.is_set()
+    assert {each.name for each in folder.iterdir()} == {
+        "autotune-cuda-first.lock",
+        "autotune-cuda-second.lock",
+    }

@@ -6,9 +6,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from autotune.measurement.memory import beside_bytes, whole_peak
+from autotune.measurement.memory import CONTEXT_BYTES, beside_bytes, whole_peak
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window
+from autotune.workload.window import Allocator, Window
 from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -31,7 +31,8 @@ def peak(start: Start, text: str) -> int:
         run.await_first_step()
         before = beside_bytes(run.pid, run.seen())
         timed = [run.window(0.2, steps=1)]
-        found = whole_peak(timed, [before, beside_bytes(run.pid, run.seen())])
+        seen = run.seen()
+        found = whole_peak(seen, timed, [before, beside_bytes(run.pid, seen)])
     finally:
         run.kill()
     assert found is not None
@@ -84,6 +85,20 @@ def test_what_the_system_keeps_to_itself_is_not_known(monkeypatch: pytest.Monkey
 
 def test_a_peak_of_which_a_part_is_unknown_is_unknown() -> None:
     window: Window = builders.window(peak_bytes=5)
-    assert whole_peak([window], [None, 3, 2]) == 8
-    assert whole_peak([window], [None]) is None
-    assert whole_peak([replace(window, peak_bytes=None)], [3]) is None
+    seen = builders.seen()
+    assert whole_peak(seen, [window], [None, 3, 2]) == 8
+    assert whole_peak(seen, [window], [None]) is None
+    assert whole_peak(seen, [replace(window, peak_bytes=None)], [3]) is None
+
+
+def test_of_a_gpu_a_run_takes_all_that_its_allocator_keeps_and_its_context() -> None:
+    """A CUDA graph's pool counts as free once it is recorded, but nobody else can have it."""
+    on_a_gpu = builders.seen(device="cuda")
+    kept = [
+        builders.window(peak_bytes=10, allocator=Allocator(reserved_peak_bytes=each))
+        for each in (14, 15)
+    ]
+    assert whole_peak(on_a_gpu, kept, [0]) == 15 + CONTEXT_BYTES
+    unknown = builders.window(peak_bytes=10, allocator=Allocator())
+    assert whole_peak(on_a_gpu, [unknown], [0]) is None
+    assert whole_peak(on_a_gpu, [replace(unknown, allocator=None)], [0]) is None

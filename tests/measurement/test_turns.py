@@ -115,7 +115,9 @@ def test_steps_left_out_after_the_last_loss_compared_are_no_allowance():
     turns = taken(slow, fast)
     assert len(turns.losses["tuned"]) > 2 * LOSSES_WANTED
     compared = math.ceil(LOSSES_WANTED / (TURN_SECONDS * fast.rate / 10))
-    assert turns.skipped["tuned"] <= compared + 1 < len(fast.asked)
+    assert len(turns.skipped["tuned"]) <= compared + 1 < len(fast.asked)
+    begins = [before for before, _ in turns.skipped["baseline"]]
+    assert begins[0] == 0 and begins == sorted(set(begins))
 
 
 def test_a_turn_in_which_the_device_was_shared_counts_for_no_one(monkeypatch):

@@ -4,6 +4,7 @@ stand it.
 
 import ctypes
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,10 @@ def test_what_compiles_may_take_longer_to_its_first_step(
         run.await_first_step()
         assert "torch.compile" in run.slow_because
         run.kill()
+        late = bench.start(**given, compiles_until=time.monotonic() - 1)
+        with pytest.raises(RunEnded, match="when the budget was used up") as ended:
+            late.await_first_step()
+        assert ended.value.failure.kind == "hung"
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Runs recorded on a real GPU, which the ordinary tests replay where there is none.
 
-A recording is what `python -m tests.bench.gpu` writes for each planted program, copied here as it
-is (`cp reports/h200/planted-*.json tests/recorded/`), never edited:
+A recording is what `python -m tests.bench.gpu` writes for each planted program, for its searches
+and for memory, copied here as it is (`cp reports/h200/{planted-*,rivals-*-ours,memory}.json
+tests/recorded/`), never edited. Of a planted program:
 
     part, name    of the measurement
     machine       the device, driver, versions and cores that it was made on
@@ -10,6 +11,10 @@ is (`cp reports/h200/planted-*.json tests/recorded/`), never edited:
       expected    what a diagnosis must say: `first` (one of these), `absent` (none of these)
       result      the whole result.json of `autotune profile`: every window with its phases and
                   losses, ceilings, memory statistics, telemetry and the summary of the trace
+      raw         the trace and the readings that these were made from, of some
+
+Of a search `result` is that of `autotune search`, with every turn of its verdict. Of memory, every
+size that was tried, with its peak.
 """
 
 import json
@@ -23,17 +28,21 @@ from autotune.errors import UsageError
 from autotune.outputs.document import from_document
 from autotune.result import Result
 from tests.bench.gpu_planted import Expected
+from tests.bench.gpu_raw import Raw
 
 FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """One recorded run: what was planted, what must be said of it, and all that was measured."""
+    """One recorded run: what was planted, what must be said of it, and all that was measured; `raw`
+    is what the device itself said, where that was kept.
+    """
 
     name: str
     expected: Expected
     result: Result
+    raw: Raw | None = None
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Recording":
@@ -53,10 +62,13 @@ class Recording:
             name=name,
             expected=Expected(**expected),
             result=from_document(measured["result"]),
+            raw=Raw(**measured["raw"]) if "raw" in measured else None,
         )
 
 
-PATHS = sorted(FOLDER.glob("*.json"))
+PATHS = sorted(FOLDER.glob("planted-*.json"))
+SEARCHES = sorted(FOLDER.glob("rivals-*-ours.json"))
+MEMORY = sorted(FOLDER.glob("memory.json"))
 
 
 def recordings(paths: Sequence[Path] = PATHS) -> list[Recording]:
@@ -76,3 +88,6 @@ def read(path: Path) -> Recording:
         UsageError: its result is of another version.
     """
     return Recording.of(json.loads(path.read_text()))
+
+
+RECORDED_RAW = [each for each in recordings() if each.raw is not None]

@@ -17,7 +17,7 @@ from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
 from autotune.verdict.clear import is_clear
-from autotune.workload.window import Window
+from autotune.workload.window import Allocator, Window
 from tests import builders
 
 CONFIG = {"num_workers": 4, "threads": 1}
@@ -139,7 +139,7 @@ def test_a_faster_program_that_trains_differently_is_no_gain():
 
 def test_steps_that_a_scaler_left_out_are_counted_with_the_training():
     taken = turns(baseline=1000, tuned=2000)
-    taken.skipped["tuned"] = 3
+    taken.skipped["tuned"] = [(0, 2), (6, 1)]
     assert judged(taken).parity.skipped_steps == 3
 
 
@@ -190,10 +190,58 @@ def test_an_emitted_program_without_its_settings_is_reported_and_the_settings_st
 
 def test_steps_that_only_the_tuned_training_left_out_may_make_it_late():
     late = FALL[:1] * 3 + FALL[:-3]
-    for skipped, same in (({}, False), ({"tuned": 3}, True), ({"tuned": 3, "baseline": 3}, False)):
+    three = [(0, 2), (5, 1)]
+    both = {"tuned": three, "baseline": three}
+    for skipped, same in (({}, False), ({"tuned": three}, True), (both, False)):
         taken = turns(baseline=1000, tuned=2000, losses={"baseline": FALL, "tuned": late})
         taken.skipped.update(skipped)
         assert judged(taken).parity.same_training is same
+
+
+FLAT = [2.3 - 0.005 * step for step in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("skipped", "same"),
+    [
+        ([(0, 12)], True),  # a scale that has to fall far
+        ([(0, 3), (30, 1)], True),  # one gradient that was too large, later
+        ([(0, 3), (9, 3), (27, 3), (30, 3), (33, 3)], False),
+        ([(0, 40)], False),
+    ],
+)
+def test_a_scaler_that_finds_no_scale_makes_no_training(skipped, same):
+    taken = turns(baseline=1000, tuned=2000, losses={"baseline": FLAT, "tuned": FLAT})
+    taken.skipped["tuned"] = skipped
+    for may_differ in (False, True):
+        found = judged(taken, {"precision": "fp16"}, may_differ=may_differ)
+        assert found.parity.same_training is same
+        assert found.outcome == ("faster" if same else "no_gain") and not found.may_be_allowed
+    taken.skipped["baseline"] = skipped
+    assert judged(taken, {"precision": "fp16"}).parity.same_training is True
+
+
+def test_who_runs_out_of_memory_and_goes_on_has_trained_on_less():
+    """Two windows of a process, and what its allocator counted by their ends."""
+    for before, after, own, same in ((3, 3, 0, True), (0, 2, 0, False), (0, 2, 1, True)):
+        taken = turns(baseline=1000, tuned=2000)
+        for name, counts in (("baseline", (0, own)), ("tuned", (before, after))):
+            for windows in taken.windows[name]:
+                for place, count in zip((0, -1), counts, strict=True):
+                    known = Allocator(out_of_memories=count)
+                    windows[place] = replace(windows[place], allocator=known)
+        found = judged(taken)
+        assert found.parity.same_training is same
+        assert ("ran out" in found.parity.reason) is not same
+
+
+def test_a_training_that_stays_where_it_is_explains_its_losses_by_no_steps_left_out():
+    stays = [FLAT[0]] * 40
+    taken = turns(baseline=1000, tuned=2000, losses={"baseline": FLAT, "tuned": stays})
+    taken.skipped["tuned"] = [(before, 3) for before in range(0, 39, 3)]
+    found = judged(taken, {"precision": "fp16"})
+    assert found.outcome == "no_gain" and found.trains_otherwise
+    assert found.parity.reason.startswith("Its GradScaler left out 39 steps")
 
 
 def test_an_emitted_program_that_has_a_part_of_the_settings_is_held_against_the_losses_too():
