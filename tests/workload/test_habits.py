@@ -47,8 +47,9 @@ def test_a_frozen_model_is_set_up_once_it_is_trained(tmp_path: Path) -> None:
 def test_a_teacher_without_gradients_is_part_of_forward(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "model = ",
-        "import time\nclass Teacher(nn.Module):\n    def forward(self, x):\n"
-        "        time.sleep(0.02)\n        return x\nteacher = Teacher()\nmodel = ",
+        "import time\nclass Teacher(nn.Linear):\n    def forward(self, x):\n"
+        "        time.sleep(0.02)\n        return super().forward(x)\n"
+        "teacher = Teacher(8, 2)\nmodel = ",
     ).replace(
         "        optimizer.zero_grad()\n",
         "        optimizer.zero_grad()\n        with torch.no_grad():\n            teacher(x)\n",

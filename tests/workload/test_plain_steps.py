@@ -275,7 +275,7 @@ def test_the_optimizers_class_may_be_patched_later(tmp_path: Path) -> None:
 
 def test_steps_are_plain_once_all_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = []
-    note = model._note_training
-    monkeypatch.setattr(model, "_note_training", lambda *given: looked.append(1) or note(*given))
+    note = model.note_training
+    monkeypatch.setattr(model, "note_training", lambda *given: looked.append(1) or note(*given))
     run(PLAIN, steps(20), folder=tmp_path)
     assert len(looked) == DISCOVERY_STEPS

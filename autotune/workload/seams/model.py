@@ -18,7 +18,8 @@ from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.nudging import nudge
 from autotune.workload.outputs import in_float32
-from autotune.workload.seams import autocast, samples
+from autotune.workload.seams import autocast
+from autotune.workload.seams.calls import note_for_good, note_training
 
 _is_compiling = torch.compiler.is_compiling  # or exporting
 _is_tracing = torch._C._is_tracing
@@ -28,7 +29,6 @@ _replicate_for_data_parallel = nn.Module._replicate_for_data_parallel
 
 _CALL = "_compiled_call_impl"  # the attribute that nn.Module asks first
 _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
-_CALLS = 256  # more distinct ones need no counting
 
 
 class Hook(functools.partial[Any]):
@@ -64,12 +64,15 @@ def install(live: Live) -> None:
                 return own_call(self, *args, **kwargs)
             if live.models.made_anew and not live.discovering:
                 return passing(own_call, self, args, kwargs)
+            if next(self.parameters(), None) is None:
+                return _without_weights(live, own_call, self, args, kwargs)
             found = _lasting(live, self)
             if found is self or not _is_hooked(found):
                 hook(live, found)
             return own_call(self, *args, **kwargs)
         finally:
-            if (live.discovering or live.models.made_anew) and live.restore:
+            finding = live.discovering or live.models.made_anew
+            if finding and live.restore and not live.elsewhere:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
@@ -86,7 +89,7 @@ def _passing(live: Live) -> Any:
         if live.models.pass_by(module, live.pace.steps):
             live.discover_again()
         if not live.plain:
-            _note_training(live, module, args, kwargs)
+            note_training(live, module, args, kwargs)
         began(now())
         try:
             outcome = call(module, *args, **kwargs)
@@ -95,6 +98,17 @@ def _passing(live: Live) -> Any:
         return _handed_on(live, module, (args, kwargs), outcome, trains=True)
 
     return passing
+
+
+def _without_weights(live: Live, call: Any, module: nn.Module, args: Any, kwargs: Any) -> Any:
+    """A call of a loss or an activation, which is hooked from then on; or of a transform, which is
+    left alone: where it is called for each sample a hook costs as much as it does itself.
+    """
+    outcome = call(module, *args, **kwargs)
+    if not any(each.requires_grad for each in batches.tensors(outcome)):
+        return outcome
+    hook(live, module)
+    return _handed_on(live, module, (args, kwargs), outcome, trains=False)
 
 
 def _lasting(live: Live, module: nn.Module) -> nn.Module:
@@ -156,9 +170,9 @@ def hook(live: Live, module: nn.Module) -> None:
             return vars(module)[_CALL](*args, **kwargs)
         elif not live.plain:
             if trainable:
-                _note_training(live, module, args, kwargs)
+                note_training(live, module, args, kwargs)
         elif not args or getattr(args[0], "shape", None) != last_shape or last_shape is None:
-            last_shape = _note_for_good(live, module, args, kwargs)
+            last_shape = note_for_good(live, module, args, kwargs)
         began(now())
         try:
             outcome = call(*args, **kwargs)
@@ -240,50 +254,3 @@ def _frozen(live: Live, module: nn.Module, call: Any) -> Any:
     if precision is None:
         return call
     return torch.autocast(live.device().type, dtype=getattr(torch, precision.dtype))(call)
-
-
-def _note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
-    live.looked = False
-    if live.pace.away:
-        live.pace.enter_training()
-    shape = _note_shape(live, module, args, kwargs)
-    if shape is not None:
-        live.forward_samples = shape[0] if shape else 1
-    elif not live.forward_samples:  # objects of the program's own: graphs, texts
-        live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
-    autocast.follow(live, module, args, kwargs)
-    if live.discovering:
-        if not live.forward_begun:
-            live.note_place("forward")
-            live.forward_begun = True
-            samples.forget_dropped(live, (args, kwargs))
-        live.models.note(module, live.pace.steps)
-        autocast.note(live)
-
-
-def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
-    """Remember the shape of the first tensor that `module` is given, and the numbers; give the
-    shape.
-    """
-    live.outputs.look()
-    given = args[0] if args else None
-    found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
-    if found is not None and not found.dim():  # a time, a temperature
-        rows = (each for each in batches.tensors((args, kwargs)) if each.dim())
-        found = next(rows, found)
-    if found is None:
-        return None
-    if len(live.calls) < _CALLS:
-        live.calls.add((id(module), tuple(found.shape), _numbers(args, kwargs)))
-    return found.shape
-
-
-def _note_for_good(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
-    """The shape with which further calls are alike; None where they may have other numbers."""
-    shape = _note_shape(live, module, args, kwargs)
-    return None if _numbers(args, kwargs) else shape
-
-
-def _numbers(args: Any, kwargs: Any) -> tuple[float, ...]:
-    """A step's number, a rate: compiled code holds for just these where it is not dynamic."""
-    return tuple(each for each in (*args, *kwargs.values()) if isinstance(each, int | float))

@@ -1,0 +1,60 @@
+"""What is noted of the calls of models that train."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from autotune.workload import batches
+from autotune.workload.live import Live
+from autotune.workload.seams import autocast, samples
+
+_CALLS = 256  # more distinct ones need no counting
+
+
+def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None:
+    """Note a training call as one of the current step's: its samples, its shape, its line."""
+    live.looked = False
+    if live.pace.away:
+        live.pace.enter_training()
+    shape = _note_shape(live, module, args, kwargs)
+    if shape is not None:
+        live.forward_samples = shape[0] if shape else 1
+    elif not live.forward_samples:  # objects of the program's own: graphs, texts
+        live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
+    autocast.follow(live, module, args, kwargs)
+    if live.discovering:
+        if not live.forward_begun:
+            live.note_place("forward")
+            live.forward_begun = True
+            samples.forget_dropped(live, (args, kwargs))
+        live.models.note(module, live.pace.steps)
+        autocast.note(live)
+
+
+def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
+    """Remember the shape of the first tensor that `module` is given, and the numbers; give the
+    shape.
+    """
+    live.outputs.look()
+    given = args[0] if args else None
+    found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)
+    if found is not None and not found.dim():  # a time, a temperature
+        rows = (each for each in batches.tensors((args, kwargs)) if each.dim())
+        found = next(rows, found)
+    if found is None:
+        return None
+    if len(live.calls) < _CALLS:
+        live.calls.add((id(module), tuple(found.shape), _numbers(args, kwargs)))
+    return found.shape
+
+
+def note_for_good(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
+    """The shape with which further calls are alike; None where they may have other numbers."""
+    shape = _note_shape(live, module, args, kwargs)
+    return None if _numbers(args, kwargs) else shape
+
+
+def _numbers(args: Any, kwargs: Any) -> tuple[float, ...]:
+    """A step's number, a rate: compiled code holds for just these where it is not dynamic."""
+    return tuple(each for each in (*args, *kwargs.values()) if isinstance(each, int | float))
