@@ -33,6 +33,7 @@ from autotune.workload.setup import Setup
 class Loop:
     """A training loop of `depth` linear layers of `width`, on batches of `batch`: `steps` of it,
     after `warm` ones. (Of a run's first 200 steps each loss is read, of later ones one in eight.)
+    Its dataset puts each sample through so many `transforms`, which are modules.
     """
 
     width: int
@@ -40,13 +41,37 @@ class Loop:
     batch: int
     steps: int
     warm: int = 20
+    transforms: int = 0
 
 
 LOOPS = {
     "tiny": Loop(width=16, depth=2, batch=8, steps=300, warm=200),
     "small": Loop(width=64, depth=40, batch=16, steps=60),
     "5 ms": Loop(width=512, depth=6, batch=32, steps=50),
+    "transforms": Loop(width=32, depth=2, batch=64, steps=100, transforms=5),
 }
+
+
+class Shift(nn.Module):
+    """A transform of one sample."""
+
+    def forward(self, sample: torch.Tensor) -> torch.Tensor:
+        """Adds one."""
+        return sample + 1
+
+
+class Transformed(TensorDataset):
+    """Samples that go through `count` modules each."""
+
+    def __init__(self, count: int, *tensors: torch.Tensor) -> None:
+        super().__init__(*tensors)
+        self._transforms = [Shift() for _ in range(count)]
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, ...]:
+        sample, *others = super().__getitem__(index)
+        for transform in self._transforms:
+            sample = transform(sample)
+        return sample, *others
 
 
 def step_seconds(loop: Loop) -> list[float]:
@@ -58,7 +83,9 @@ def step_seconds(loop: Loop) -> list[float]:
     model = nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     inputs = torch.randn(loop.batch * 50, loop.width)
-    loader = DataLoader(TensorDataset(inputs, inputs), batch_size=loop.batch)
+    tensors = (inputs, inputs)
+    dataset = Transformed(loop.transforms, *tensors) if loop.transforms else TensorDataset(*tensors)
+    loader = DataLoader(dataset, batch_size=loop.batch)
     batches = _forever(loader)
     seconds: list[float] = []
     for _ in range(loop.warm + loop.steps):
@@ -150,7 +177,7 @@ def main() -> None:
     machine = detect()
     costs = {name: cost(loop, arguments.rounds) for name, loop in LOOPS.items()}
     for name, found in costs.items():
-        print(f"{name:8} step of {found['plain_step_microseconds']:8.1f} us: hooks cost", end="")
+        print(f"{name:10} step of {found['plain_step_microseconds']:8.1f} us: hooks cost", end="")
         for when in list(CONTEXTS)[1:]:
             of: dict[str, Any] = found[when]  # type: ignore[assignment]
             middle, (low, high) = of["cost_microseconds"], of["interval_microseconds"]
