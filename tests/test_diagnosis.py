@@ -279,6 +279,26 @@ def test_a_costly_optimizer_is_named_before_the_overhead_that_it_causes():
     assert "SGD (torch's default) updates 272,474 parameters in 0.9 ms a step" in found[0].evidence
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "MySGD"}, "MySGD updates"),
+        ({"name": "MySGD", "takes_foreach": False, "takes_fused": False}, "MySGD updates"),
+        (
+            {"name": "SparseAdam", "takes_foreach": False, "takes_fused": False},
+            "SparseAdam updates",
+        ),
+        ({"name": "Adam"}, "Adam (torch's default) updates"),
+        ({"name": "Adam", "foreach": False}, "Adam (forloop) updates"),
+        ({"name": "MySGD", "foreach": True}, "MySGD (foreach) updates"),
+    ],
+)
+def test_only_torchs_optimizers_have_an_implementation_that_torch_chooses(given, said):
+    seen = builders.seen(optimizer=replace(builders.seen().optimizer, **given))
+    found = diagnose(profile(phases={"optimizer": 0.5, "forward": 0.5}, seen=seen))
+    assert any(each.evidence.startswith(said) for each in found), found
+
+
 def tiny(parameters):
     (model,) = builders.seen().models
     given = {field: getattr(model, field) for field in model.__slots__}

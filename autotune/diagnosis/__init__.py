@@ -30,6 +30,8 @@ from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, SYNC
+from autotune.source.places import OPTIMIZERS
+from autotune.workload.seen import SeenOptimizer
 
 __all__ = ["Bottleneck", "Finding", "diagnose"]
 
@@ -125,16 +127,24 @@ def _optimizer(profile: Profile) -> Finding | None:
     optimizer = profile.seen.optimizer
     if not grade or optimizer is None:
         return None
-    way = "fused" if optimizer.fused else "foreach" if optimizer.foreach else "torch's default"
     return Finding(
         bottleneck=Bottleneck.OPTIMIZER,
         severity=grade,
-        evidence=f"{optimizer.name} ({way}) updates {_parameters(profile):,} parameters in "
-        f"{milliseconds(share * profile.step_seconds)} a step.",
+        evidence=f"{optimizer.name}{_way(optimizer)} updates {_parameters(profile):,} parameters "
+        f"in {milliseconds(share * profile.step_seconds)} a step.",
         max_gain=most_gain(share),
         headline=f"Updates weights {percent(share)} of each step; "
         f"a faster optimizer step {can_gain(most_gain(share))}.",
     )
+
+
+def _way(optimizer: SeenOptimizer) -> str:
+    """Which of its implementations `optimizer` takes, in brackets; "" where it has but one."""
+    if optimizer.fused or optimizer.foreach:
+        return " (fused)" if optimizer.fused else " (foreach)"
+    if not (optimizer.takes_foreach and optimizer.name in OPTIMIZERS):
+        return ""
+    return " (torch's default)" if optimizer.foreach is None else " (forloop)"
 
 
 def _overhead(profile: Profile) -> Finding | None:

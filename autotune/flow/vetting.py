@@ -23,7 +23,7 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
-_NOT_WRITTEN = "the loop is not seen to train on every part of a divided batch"
+_NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
@@ -62,8 +62,9 @@ def _vet_workers(context: Context, loader: SeenLoader, space: Space) -> Vetted:
 
 
 def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:
-    """As `measurement.divided` does, and none where the loop is not seen to take every part: one
-    that counts its batches, or may be left early, would end before the data do.
+    """As `measurement.divided` does, and none where the source forbids it to the patch too: a loop
+    that counts its batches, or may be left early, would end before the data do, and a collate
+    function may make something else of a smaller batch.
     """
     context.listener.stage("comparing the step of a divided batch with the whole batch's")
     parts = space.choices["micro_batches"]

@@ -9,12 +9,12 @@ the micro-batches of it.
 import ast
 from collections.abc import Sequence
 
+from autotune.source.building import LOADER
 from autotune.source.edits import Accumulate
 from autotune.source.exits import put_off
 from autotune.source.insertions import at_top, under
 from autotune.source.keywords import given_value, operand, set_argument
 from autotune.source.lengths import counts_batches
-from autotune.source.loader import LOADER
 from autotune.source.loop import TrainingLoop
 from autotune.source.loss import is_summed
 from autotune.source.other_loaders import builds_several, other_loaders, wrapper_of

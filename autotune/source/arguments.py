@@ -13,15 +13,17 @@ from autotune.source.program import Refusal
 Space = cst.BaseParenthesizableWhitespace
 Item = cst.Arg | cst.BaseDictElement
 _CALLEE = "f"
-_INDENT = "    "
 _NOTHING = cst.SimpleWhitespace("")
 
 
-def add_argument(given: str, name: str, code: str, newline: str, *, margin: str = "") -> str:
+def add_argument(
+    given: str, name: str, code: str, newline: str, *, unit: str, margin: str = ""
+) -> str:
     """`given`, a call from its opening bracket on, with `name=code` as its last argument.
 
     On a line of its own where the last argument has one, or else where there is a `margin`: the
-    white space to begin it with. A trailing comma stays trailing.
+    white space to begin it with; `unit` is what the file has for one level. A trailing comma stays
+    trailing.
     """
     tree = _parse_arguments(given, newline)
     argument = cst.Arg(
@@ -30,7 +32,7 @@ def add_argument(given: str, name: str, code: str, newline: str, *, margin: str 
         equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
     )
     row = _Row.of_call(_with_parentheses(tree))
-    row.append(argument, margin)
+    row.append(argument, unit, margin)
     return _code(row.into_call(tree), newline).removeprefix(_CALLEE)
 
 
@@ -52,8 +54,10 @@ def remove_argument(given: str, name: str, newline: str) -> str:
     return _code(row.into_call(tree), newline).removeprefix(_CALLEE)
 
 
-def add_entry(display: str, key: str, code: str, newline: str) -> str:
-    """`display`, the text of a dict display, with the entry `"key": code` at its end."""
+def add_entry(display: str, key: str, code: str, newline: str, *, unit: str) -> str:
+    """`display`, the text of a dict display, with the entry `"key": code` at its end; `unit` is
+    what the file has for one level.
+    """
     tree = _parse(display, newline)
     assert isinstance(tree, cst.Dict)
     strings = [
@@ -63,7 +67,8 @@ def add_entry(display: str, key: str, code: str, newline: str) -> str:
     ]
     quote = "'" if strings and strings[0].startswith("'") else '"'
     row = _Row.of_dict(tree)
-    row.append(cst.DictElement(cst.SimpleString(f"{quote}{key}{quote}"), _parse(code, newline)))
+    entry = cst.DictElement(cst.SimpleString(f"{quote}{key}{quote}"), _parse(code, newline))
+    row.append(entry, unit)
     return _code(row.into_dict(tree), newline)
 
 
@@ -115,7 +120,7 @@ class _Row:
         closing = after[-1] if trailing else _NOTHING
         return cls(items=list(items), before=before, closing=closing, trailing_comma=trailing)
 
-    def append(self, item: Item, margin: str = "") -> None:
+    def append(self, item: Item, unit: str, margin: str = "") -> None:
         last = self.before[-1] if self.before else _NOTHING
         if margin and not isinstance(last, cst.ParenthesizedWhitespace):
             last = cst.ParenthesizedWhitespace(last_line=cst.SimpleWhitespace(margin))
@@ -125,7 +130,7 @@ class _Row:
         closing = self.closing
         if isinstance(closing, cst.ParenthesizedWhitespace) and closing.first_line.comment:
             # The comment belongs to the item that was the last one so far.
-            indent = closing.last_line.value + _INDENT
+            indent = closing.last_line.value + unit
             if isinstance(before, cst.ParenthesizedWhitespace):
                 indent = before.last_line.value
             before = cst.ParenthesizedWhitespace(

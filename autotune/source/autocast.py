@@ -9,7 +9,7 @@ from autotune.source.insertions import imports_added, snippet, under
 from autotune.source.keywords import Signature, drop_argument, given_value, replaced, set_argument
 from autotune.source.outputs import model_calls, outputs_in_float32
 from autotune.source.places import Call, backward_call, refusal
-from autotune.source.program import Change, Program
+from autotune.source.program import Change, Program, Refusal
 from autotune.source.scaler import scaler_by_hand, with_scaler
 from autotune.source.script import last_name
 
@@ -28,7 +28,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
         Refusal: they do not stand together in one block before backward, or a scaler has no place.
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
-    hand_step = f"{header} round forward and loss, up to backward"
+    hand_step = f"{header} round forward and loss, up to backward{_likewise(program)}"
     if edit.scaled:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
@@ -40,6 +40,22 @@ def autocast(program: Program, edit: Autocast) -> Program:
     else:
         program = _adapted(program, edit, hand_step)
     return with_scaler(program, edit.device_type, hand_step) if edit.scaled else program
+
+
+def _likewise(program: Program) -> str:
+    """What a person would do besides: the other backward passes have a forward of their own."""
+    seen = {(at.path, at.line) for at in program.places.backwards}
+    leading = program.places.backward
+    try:
+        backward = backward_call(program, "")
+    except Refusal:
+        own = (leading.path, leading.line) if leading else ("", 0)
+    else:
+        own = (backward.script.path, backward.node.lineno)
+        if not runs_one_backward(backward):
+            seen |= {(own[0], call.lineno) for call in backwards_in_loop(backward)}
+    others = ", ".join(f"{path}:{line}" for path, line in sorted(seen - {own}))
+    return f", and the same for the backward at {others}" if others else ""
 
 
 def _keeps_outputs(program: Program) -> bool:

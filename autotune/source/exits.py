@@ -3,7 +3,7 @@
 import ast
 from itertools import pairwise, takewhile
 
-from autotune.source.insertions import after, before, indent_unit, under
+from autotune.source.insertions import after, before, under
 from autotune.source.loop import TrainingLoop, own_nodes
 from autotune.source.program import Change
 
@@ -35,13 +35,13 @@ def put_off(loop: TrainingLoop, ready: str) -> list[Change]:
     below = [at for at in nodes if isinstance(at, ast.Break) and not _waits_there(loop, at)]
     if not below:
         return changes
-    name, unit = script.free_name("leaving", "leaving_loop"), indent_unit(script, body[0])
+    name = script.free_name("leaving", "leaving_loop")
     for at in below:
         start, end = script.start(at), script.end(at)
         changes.append(Change(path=script.path, start=start, end=end, text=f"{name} = True"))
     changes.append(before(script, loop.node, [f"{name} = False"]))
     ready = f"({ready})" if " or " in ready else ready
-    return [*changes, after(script, body[-1], [f"if {name} and {ready}:", f"{unit}break"])]
+    return [*changes, after(script, body[-1], [f"if {name} and {ready}:", "    break"])]
 
 
 def _is_settled(loop: TrainingLoop, node: ast.AST) -> bool:

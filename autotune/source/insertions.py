@@ -1,4 +1,7 @@
-"""New lines in a file: statements before and after others, imports, blocks moved one level in."""
+"""New lines in a file: statements before and after others, imports, blocks moved one level in.
+
+Lines are given with four spaces a level, and written with what the file itself has for one.
+"""
 
 import ast
 import io
@@ -11,14 +14,14 @@ from autotune.source.program import Change, Refusal
 from autotune.source.script import Script, imported_names, module_level, parse
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While
-_INDENT = "    "  # where the file itself shows none
+_INDENT = "    "  # of lines as they are given, and where the file itself shows none
 _END = sys.maxsize  # behind every line
 
 
 def before(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
     """`lines` as statements right before `statement`, at its level; it must begin its line."""
     at = script.line_start(script.first_line(statement))
-    return _inserted(script, at, script.indent(statement), lines)
+    return _inserted(script, at, statement, lines)
 
 
 def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
@@ -27,7 +30,7 @@ def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
     line = script.first_line(first)
     while line - 1 > (loop.iter.end_lineno or 0) and not _has_code(script.line_text(line - 1)):
         line -= 1
-    return _inserted(script, script.line_start(line), script.indent(first), lines)
+    return _inserted(script, script.line_start(line), first, lines)
 
 
 def _has_code(line: str) -> bool:
@@ -36,30 +39,45 @@ def _has_code(line: str) -> bool:
 
 def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
     """`lines` as statements right after `statement`, at its level; it must end its line."""
-    return after_line(script, script.last_line(statement), lines, script.indent(statement))
+    return after_line(script, script.last_line(statement), lines, statement)
 
 
-def after_line(script: Script, line: int, lines: list[str], indent: str = "") -> Change:
-    """`lines` right after `line`, counted from 1 (0 is before the first)."""
+def after_line(
+    script: Script, line: int, lines: list[str], beside: ast.stmt | None = None
+) -> Change:
+    """`lines` right after `line`, counted from 1 (0 is before the first), at the level of the
+    statement `beside` them.
+    """
     at = script.line_start(line + 1)
     text = script.text[:at]
     cut_off = bool(text) and not text.endswith(("\n", "\r"))  # the file's last line has no end
-    change = _inserted(script, at, indent, lines)
+    change = _inserted(script, at, beside, lines)
     if not cut_off:
         return change
     bare = script.newline + change.text.removesuffix(script.newline)
     return Change(path=script.path, start=at, end=at, text=bare)
 
 
-def _inserted(script: Script, at: int, indent: str, lines: list[str]) -> Change:
-    text = "".join((indent + line if line else "") + script.newline for line in lines)
+def _inserted(script: Script, at: int, beside: ast.stmt | None, lines: list[str]) -> Change:
+    indent = script.indent(beside) if beside is not None else ""
+    unit = indent_unit(script, beside)
+    written = [indent + _with_indent(line, unit) if line else "" for line in lines]
+    text = "".join(line + script.newline for line in written)
     return Change(path=script.path, start=at, end=at, text=text)
 
 
-def indent_unit(script: Script, statement: ast.stmt) -> str:
+def _with_indent(line: str, unit: str) -> str:
+    """`line` with `unit` for each level that it lies in."""
+    code = line.lstrip(" ")
+    levels, rest = divmod(len(line) - len(code), len(_INDENT))
+    return unit * levels + " " * rest + code
+
+
+def indent_unit(script: Script, statement: ast.stmt | None = None) -> str:
     """What one more level adds before a line, as seen round `statement` or else in the file."""
-    holders = [statement, *(at for at in script.ancestors(statement) if isinstance(at, ast.stmt))]
-    for inner in [*holders, *(at for at in ast.walk(script.tree) if isinstance(at, ast.stmt))]:
+    around = [statement, *script.ancestors(statement)] if statement is not None else []
+    nodes = [*around, *ast.walk(script.tree)]
+    for inner in (at for at in nodes if isinstance(at, ast.stmt)):
         outer = next((at for at in script.ancestors(inner) if isinstance(at, ast.stmt)), None)
         if outer is None or not script.owns_its_lines(inner):
             continue

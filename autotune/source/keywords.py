@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autotune.source.insertions import indent_unit
 from autotune.source.places import Call
 from autotune.source.program import Change, minimal_change
 from autotune.source.script import Script, meaning, parse
@@ -70,7 +71,8 @@ def set_argument(
 
     start, old = _arguments(call)
     margin = _margin(call, f", {name}={code}")
-    new = add_argument(old, name, code, script.newline, margin=margin)
+    unit = indent_unit(script, call.statement)
+    new = add_argument(old, name, code, script.newline, unit=unit, margin=margin)
     return minimal_change(script.path, start, old, new)
 
 
@@ -183,5 +185,6 @@ def _set_in_spread(
     from autotune.source.arguments import add_entry
 
     old = script.code(display)
-    new = add_entry(old, name, code, script.newline)
+    unit = indent_unit(script, script.statement(display))
+    new = add_entry(old, name, code, script.newline, unit=unit)
     return minimal_change(script.path, script.start(display), old, new)

@@ -11,11 +11,11 @@ from autotune.source.keywords import (
     operand,
     set_argument,
 )
-from autotune.source.loss import receiver_of
-from autotune.source.places import OPTIMIZERS, Call, optimizer_call, step_call
+from autotune.source.loads import loads_of
+from autotune.source.places import OPTIMIZERS, Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, is_method, last_name
+from autotune.source.script import last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
@@ -31,7 +31,8 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     built = _built(program, edit)
     if built is program or (edit.name, edit.code) != ("fused", "True"):
         return built
-    told = (change for call in _loads(program) for change in _told(program, call))
+    calls = [optimizer_call(program, "", index) for index in range(_count(program))]
+    told = (change for load in loads_of(program, calls) for change in _told(program, load))
     return _built(program.changed(told), edit)
 
 
@@ -71,60 +72,6 @@ def _is_of_one_class(call: Call) -> bool:
     classes = {at.name for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)}
     named = last_name(call.node.func) in OPTIMIZERS
     return named or root.id in script.imports or root.id in classes
-
-
-def _loads(program: Program) -> list[Call]:
-    """The calls that give an optimizer a checkpoint's state, by the names that it goes by."""
-    names = _names(program)
-    own = _with_own_loading(program)
-    calls = [
-        Call(script=script, node=call, what="load_state_dict")
-        for script in program.scripts.values()
-        for call in calls_in(script.tree)
-        if is_method(call, "load_state_dict") and call.args
-    ]
-    return [
-        call
-        for call in calls
-        if last_name(receiver_of(call)) in names and not _is_of(call, receiver_of(call), own)
-    ]
-
-
-def _with_own_loading(program: Program) -> set[str]:
-    """The names of the program's classes that take a checkpoint's state in a way of their own."""
-    return {
-        kind.name
-        for script in program.scripts.values()
-        for kind in ast.walk(script.tree)
-        if isinstance(kind, ast.ClassDef)
-        and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
-    }
-
-
-def _is_of(load: Call, receiver: ast.expr, classes: set[str]) -> bool:
-    """Whether `receiver` is given an object of one of these `classes` in its file."""
-    return any(
-        isinstance(at, ast.Assign)
-        and isinstance(at.value, ast.Call)
-        and last_name(at.value.func) in classes
-        and ast.unparse(receiver) in map(ast.unparse, at.targets)
-        for at in ast.walk(load.script.tree)
-    )
-
-
-def _names(program: Program) -> set[str]:
-    """What the optimizers are called where they are built, and where one steps."""
-    names: set[str] = set()
-    for index in range(_count(program)):
-        call = optimizer_call(program, "", index)
-        statement = call.statement
-        if isinstance(statement, ast.Assign) and statement.value is call.node:
-            names |= set(map(last_name, statement.targets))
-    try:
-        step = step_call(program, "")
-    except Refusal:
-        return names - {""}
-    return {*names, last_name((step.node.args or [receiver_of(step)])[0])} - {""}
 
 
 def _told(program: Program, load: Call) -> list[Change]:

@@ -53,8 +53,14 @@ def refusal(script: Script, line: int, reason: str, hand_step: str) -> Refusal:
     return Refusal(reason, f"{script.path}:{line}: {hand_step}" if hand_step else "")
 
 
-def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> Call:
-    """The call that builds the training DataLoader, of a class with this `name`.
+def loader_call(
+    program: Program,
+    hand_step: str,
+    name: str = "DataLoader",
+    *others: Callable[[ast.Call], bool],
+) -> Call:
+    """The call that builds the training DataLoader, of a class with this `name`, or else one that
+    passes the first of these `others` that any does.
 
     Raises:
         Refusal: there is not exactly one at its place.
@@ -69,7 +75,7 @@ def loader_call(program: Program, hand_step: str, name: str = "DataLoader") -> C
         return last_name(call.func).endswith("Loader") or is_method(call, "__init__")
 
     missing = f"no call of {name} under that name stands on this line"
-    found = _found(script, line, place, named, kin)
+    found = _found(script, line, place, named, *others, kin)
     return _only(script, line, "DataLoader(...)", hand_step, found, missing)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from autotune.source.accumulate import accumulate
 from autotune.source.autocast import autocast
+from autotune.source.building import NEEDS_WORKERS
 from autotune.source.edits import (
     Accumulate,
     Autocast,
@@ -19,7 +20,7 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.loader import NEEDS_WORKERS, loader_argument, overridden
+from autotune.source.loader import loader_argument, overridden
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
 from autotune.source.model import model_statement
 from autotune.source.optimizer import optimizer_argument
