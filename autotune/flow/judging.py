@@ -1,10 +1,12 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from autotune.flow.context import Context
+from autotune.flow.controls import Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
 from autotune.flow.trying import Found
@@ -13,9 +15,9 @@ from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.losses import LossSeconds
 from autotune.measurement.measurement import Measurement
-from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.workbench import Workbench
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
@@ -31,7 +33,7 @@ from autotune.verdict import (
 )
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
-from autotune.verdict.parity import NUDGE, first_difference, may_be_chance
+from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
 from autotune.workload.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -40,12 +42,6 @@ STEPS_PER_TURN = 2.5
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
-# How long the controls may take for as many, where the losses part: what the contestants needed for
-# theirs within the budget is mostly far less. And how many there are where random numbers are
-# others: these take a training now here, now there.
-CONTROL_SECONDS = 0.5, (30.0, 600.0)
-STREAMS = 3
-READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
 # What of a budget must be left for the next best to be judged, where the best trains otherwise.
 AGAIN_SHARE = 0.15
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
@@ -88,9 +84,10 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
     emission, whole = Emission(), False
     if best.config and context.target.kind != OBJECTS:
         emission, whole = tried_out(context, best.config, profiled.seen)
-    turns = Turns()
+    turns, contestants = Turns(), dict[str, Start]()
     if best.config:
-        turns = _take_turns(context, profiled, best.config, emission, whole=whole)
+        contestants = _contestants(context.bench, best.config, emission, whole=whole)
+        turns = _take_turns(context, profiled, best.config, contestants, whole=whole)
 
     def decided() -> Verdict:
         return decide(
@@ -103,10 +100,15 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
         )
 
     verdict = decided()
-    if (steps := _steps_that_part(verdict)) > 0:
+    if parted := _parted(verdict, may_be_chance):
         exact = promised(turns, best.config) is Semantics.IDENTICAL
-        own = turns.losses.get(BASELINE, ())[:steps]
-        turns.controls = _controls(context, best.config, own, nudge=0.0 if exact else NUDGE)
+        own = turns.losses.get(BASELINE, ())[: max(parity.steps for parity in parted.values())]
+        turns.controls = controls(context, best.config, own, exact=exact)
+        verdict = decided()
+    if parted := _parted(verdict, may_be_the_seeds):
+        name, parity = max(parted.items(), key=lambda each: each[1].parted_by)
+        for pair in pairs_of_seeds(context, parity, contestants[BASELINE], contestants[name]):
+            turns.pairs.append(pair)
         verdict = decided()
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
 
@@ -139,53 +141,37 @@ def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emiss
     return emission
 
 
-def _steps_that_part(verdict: Verdict) -> int:
-    """How many losses were compared where they part and that is what a gain falls with; or 0."""
+def _parted(verdict: Verdict, may_be: Callable[[Parity], bool]) -> dict[str, Parity]:
+    """Whose losses part, where that is what a gain falls with, and it `may_be` chance."""
     if verdict.speedup is None or verdict.speedup.high <= MINIMUM_GAIN:
-        return 0
-    found = [verdict.parity, verdict.delivered.parity if verdict.delivered else None]
-    parted = [each for each in found if each and may_be_chance(each.same_training, each.reason)]
-    return max((each.steps for each in parted), default=0)
+        return {}
+    delivered = verdict.delivered.parity if verdict.delivered else None
+    found = {TUNED: verdict.parity, DELIVERED: delivered}
+    return {name: parity for name, parity in found.items() if parity and may_be(parity)}
 
 
-def _controls(
-    context: Context, config: Config, own: Sequence[float], *, nudge: float
-) -> list[list[float]]:
-    """As many losses as its `own` of the program as it is, its weights moved by a share `nudge`,
-    and its samples read with other random numbers where `config` has other workers read them, or
-    the same ones go on. Several runs there, and where the program has other losses in each.
-
-    Where the same numbers are promised, it is only run again: it may have others in each run.
+def _contestants(
+    bench: Workbench, config: Config, emission: Emission, *, whole: bool
+) -> dict[str, Start]:
+    """What starts the program as it is and with its settings, and what was emitted: instead of the
+    settings injected where it is the `whole` of them.
     """
-    context.listener.stage("looking how far chance alone takes the training")
-    ends = time.monotonic() + context.seconds(*CONTROL_SECONDS)
-    otherwise = bool(READ_OTHERWISE & config.keys())
-    found: list[list[float]] = []
-    while len(found) < STREAMS and time.monotonic() < ends:
-        stream = len(found) + 1 if otherwise else 0
-        found.append(_control(context, len(own), ends, nudge=nudge, stream=stream))
-        if not otherwise and first_difference(own, found[0]) is None:
-            break
+    found: dict[str, Start] = {}
+    found |= {BASELINE: bench.start, TUNED: functools.partial(bench.start, config)}
+    if emission.sources:
+        found[TUNED if whole else DELIVERED] = functools.partial(
+            bench.start, sources=emission.sources, compiles=emission.compiles
+        )
     return found
 
 
-def _control(
-    context: Context, steps: int, ends: float, *, nudge: float, stream: int = 0
-) -> list[float]:
-    losses: list[float] = []
-    run = context.bench.start(nudge=nudge, stream=stream)
-    try:
-        while len(losses) < steps and time.monotonic() < ends:
-            losses += run.window(0.0).losses
-    except RunEnded as end:
-        losses += end.window.losses if end.window else ()
-    finally:
-        run.kill()
-    return losses
-
-
 def _take_turns(
-    context: Context, profiled: Profile, config: Config, emission: Emission, *, whole: bool
+    context: Context,
+    profiled: Profile,
+    config: Config,
+    contestants: dict[str, Start],
+    *,
+    whole: bool,
 ) -> Turns:
     """Turns of the program as it is and with its settings.
 
@@ -193,12 +179,6 @@ def _take_turns(
     the settings are injected, and what was emitted takes its turns beside them.
     """
     context.listener.stage(f"judging {settings(config)} against the program as it is")
-    bench = context.bench
-    contestants = {BASELINE: bench.start, TUNED: lambda: bench.start(config)}
-    if emission.sources:
-        contestants[TUNED if whole else DELIVERED] = lambda: bench.start(
-            sources=emission.sources, compiles=emission.compiles
-        )
     turns = take_turns(
         contestants,
         rounds=LOOKS[-1],

@@ -83,7 +83,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         seed_everything(job.seed)
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
-        setup.nudge, setup.stream = job.nudge, job.stream
+        setup.nudge, setup.stream, setup.reseed = job.nudge, job.stream, job.reseed
         with intercepted(
             setup,
             line,

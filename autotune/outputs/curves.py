@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from autotune.outputs.charts import PLOT_HEIGHT, Tick, grid
 from autotune.outputs.wording import counted
-from autotune.verdict.parity import FLOOR, SMOOTHED_SHARE, SMOOTHED_STEPS, Parity
+from autotune.verdict.courses import FLOOR, SMOOTHED_SHARE, SMOOTHED_STEPS
+from autotune.verdict.parity import Parity
 
 # Lines are drawn in a box this wide, which the page stretches to its own width.
 BOX_WIDTH = 1000

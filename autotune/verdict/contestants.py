@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.memory import ran_out
 from autotune.measurement.turns import Turns
-from autotune.verdict.parity import FEWEST_STEPS, Parity, parity
+from autotune.verdict.chance import FEWEST_STEPS
+from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
 
 # The contestants, as turns and results name them.
@@ -35,7 +37,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     baseline, own = (turns.losses.get(each, ()) for each in (BASELINE, name))
     skipped = _skipped(turns, name, 0.0)
     late = max(0, skipped - _skipped(turns, BASELINE, 0.0))
-    found = parity(baseline, own, promised(turns, config), controls=turns.controls, late=late)
+    given: dict[str, Any] = {"controls": turns.controls, "pairs": turns.pairs, "late": late}
+    found = parity(baseline, own, promised(turns, config), **given)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from autotune.workload import feeding, restreaming
+from autotune.workload import feeding, reseeding, restreaming
 from autotune.workload.clock import CudaClock, HostClock, Untimed
 from autotune.workload.conversation import Conversation
 from autotune.workload.drawing import deliver
@@ -58,6 +58,8 @@ def intercepted(
         seam.install(live)
     if setup.stream:
         restreaming.install(live)
+    if setup.reseed:
+        reseeding.install(live)
     try:
         yield live
     finally:

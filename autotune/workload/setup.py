@@ -37,6 +37,8 @@ class Setup:
             knob's doing, but how far rounding alone would take the training is seen by it.
         stream: if not 0, samples are read with other random numbers than the program's, others for
             each number; to see how far those alone would take the training.
+        reseed: if not 0, weights begin with, and training goes on from, other random numbers than
+            the program's, others for each number; to see how far another seed would take it.
     """
 
     process: list[Callable[[], None]] = field(default_factory=list)
@@ -50,6 +52,7 @@ class Setup:
     set_to_none: bool | None = None
     nudge: float = 0.0
     stream: int = 0
+    reseed: int = 0
 
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:

@@ -1,7 +1,6 @@
-"""Losses that part are held against how far chance alone takes the training."""
+"""What is handed back of what was judged, and why where there is no answer."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,98 +11,16 @@ from autotune.flow import judging, unanswered
 from autotune.flow.context import Options
 from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
-from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
 from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
-from autotune.verdict import Delivered
-from autotune.verdict.parity import NUDGE
-from autotune.workload.window import AS_IS, Window
+from autotune.verdict import DELIVERED, TUNED, Delivered
+from autotune.verdict.parity import may_be_chance
 from tests import builders
 from tests.trials.test_study import SPACE
-
-
-def window(*losses: float) -> Window:
-    return Window(mode=AS_IS, steps=len(losses), samples=1, seconds=0.1, losses=losses)
-
-
-def controls(
-    *windows: Window,
-    end: Window | None = None,
-    config: Config | None = None,
-    own: Sequence[float] = (3.0, 2.0, 1.0),
-) -> list[list[float]]:
-    """Losses of controls that each run for these windows and then end, held against the `own` of
-    the program; the streams that they read from are appended.
-    """
-    streams: list[float] = []
-
-    def start(*, nudge: float, stream: int) -> Any:
-        assert nudge == NUDGE
-        streams.append(stream)
-        return SimpleNamespace(window=_runs_on(windows, end), kill=lambda: None)
-
-    context: Any = SimpleNamespace(
-        listener=Listener(), bench=SimpleNamespace(start=start), seconds=Options().seconds
-    )
-    found = judging._controls(context, config or {"threads": 1}, own, nudge=NUDGE)
-    return [*found, streams]
-
-
-def _runs_on(windows: tuple[Window, ...], end: Window | None) -> Any:
-    given = iter(windows)
-
-    def run_on(_seconds: float) -> Window:
-        if (found := next(given, None)) is None:
-            raise RunEnded(Failure(kind="ended", reason="It ended."), end)
-        return found
-
-    return run_on
-
-
-def test_a_control_is_run_for_as_many_losses() -> None:
-    found = controls(window(3.0), window(2.0), window(1.0), window(0.5))
-    assert found == [[3.0, 2.0, 1.0], [0]]
-
-
-def test_a_control_that_ends_has_those_that_there_are() -> None:
-    assert controls(window(3.0), end=window(2.0)) == [[3.0, 2.0], [0]]
-
-
-@pytest.mark.parametrize("config", [{"num_workers": 2}, {"persistent_workers": True}])
-def test_where_other_workers_read_several_controls_read_with_other_random_numbers(
-    config: Config,
-) -> None:
-    found = controls(window(3.0), window(2.0), window(1.0), config=config)
-    assert found == [[3.0, 2.0, 1.0]] * 3 + [[1, 2, 3]]
-
-
-def test_a_program_that_has_other_losses_in_each_run_has_several_controls() -> None:
-    found = controls(window(3.0), window(2.0), window(1.0), own=(1.0, 0.2, 0.1))
-    assert found == [[3.0, 2.0, 1.0]] * 3 + [[0, 0, 0]]
-
-
-def test_the_controls_of_a_slow_program_have_their_share_of_the_budget(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [0.0]
-
-    def slow(_seconds: float) -> Window:
-        now[0] += 40.0
-        return window(1.0)
-
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    run = SimpleNamespace(window=slow, kill=lambda: None)
-    context: Any = SimpleNamespace(
-        listener=Listener(),
-        bench=SimpleNamespace(start=lambda **_: run),
-        seconds=Options(budget_seconds=300.0).seconds,
-    )
-    assert judging._controls(context, {"threads": 1}, [1.0] * 3, nudge=NUDGE) == [[1.0, 1.0, 1.0]]
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
@@ -113,14 +30,18 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     scattered = builders.parity(same_training=False, steps=90, reason="The loss scatters 2 times.")
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
     loss = Ratio(estimate=0.8, low=0.7, high=0.9)
-    assert judging._steps_that_part(builders.verdict(parity=parted, speedup=gain)) == 90
-    assert judging._steps_that_part(builders.verdict(parity=parted, speedup=loss)) == 0
-    assert judging._steps_that_part(builders.verdict(parity=exact, speedup=gain)) == 90
-    assert judging._steps_that_part(builders.verdict(parity=scattered, speedup=gain)) == 0
-    assert judging._steps_that_part(builders.verdict(parity=None, speedup=gain)) == 0
-    assert judging._steps_that_part(builders.verdict(speedup=gain)) == 0
+
+    def parted_of(**given: Any) -> list[str]:
+        return list(judging._parted(builders.verdict(**given), may_be_chance))
+
+    assert parted_of(parity=parted, speedup=gain) == [TUNED]
+    assert parted_of(parity=parted, speedup=loss) == []
+    assert parted_of(parity=exact, speedup=gain) == [TUNED]
+    assert parted_of(parity=scattered, speedup=gain) == []
+    assert parted_of(parity=None, speedup=gain) == []
+    assert parted_of(speedup=gain) == []
     partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)
-    assert judging._steps_that_part(builders.verdict(speedup=gain, delivered=partly)) == 90
+    assert parted_of(speedup=gain, delivered=partly) == [DELIVERED]
 
 
 def test_workers_that_no_second_epoch_has_shown_to_live_on_are_not_judged() -> None:

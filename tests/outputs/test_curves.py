@@ -5,7 +5,7 @@ import pytest
 
 from autotune.outputs.charts import PLOT_HEIGHT
 from autotune.outputs.curves import BOX_WIDTH, loss_chart, smoothed
-from autotune.verdict.parity import smooth
+from autotune.verdict.courses import smooth
 from tests import builders
 
 

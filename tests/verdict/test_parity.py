@@ -9,7 +9,8 @@ from torch import nn
 
 from autotune.knobs.knob import Semantics
 from autotune.measurement.losses import LOSSES_WANTED
-from autotune.verdict.parity import parity, smooth
+from autotune.verdict.courses import smooth
+from autotune.verdict.parity import parity
 from autotune.workload.pace import LOSSES_READ
 
 STEPS = 200
@@ -150,12 +151,12 @@ def test_random_numbers_may_differ_from_a_later_step_on(baseline, step, same):
     assert found.same_training is same
 
 
-def test_where_no_control_came_to_where_the_losses_part_nothing_is_said(baseline):
+def test_where_no_control_came_to_where_the_losses_part_it_is_not_shown_to_be_the_same(baseline):
     nearly = [baseline[0], baseline[1] * 1.001, *baseline[2:]]
-    for controls, same in (([[]], None), ([baseline[:1]], None), ([baseline[:2]], False)):
+    for controls, unseen in (([[]], True), ([baseline[:1]], True), ([baseline[:2]], False)):
         found = parity(baseline, nearly, Semantics.IDENTICAL, controls=controls)
-        assert found.same_training is same
-        assert ("was not seen" in found.reason) is (same is None)
+        assert found.same_training is False
+        assert ("was not seen" in found.reason) is unseen
 
 
 def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
@@ -169,12 +170,48 @@ def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     assert "Chance alone" in told.reason
     assert parity(first, bumped, EQUIVALENT, controls=[first]).same_training is False
     unseen = parity(first, bumped, EQUIVALENT, controls=[nudged[:90]])
-    assert unseen.same_training is None
+    assert unseen.same_training is False
     assert "was not seen" in unseen.reason
     assert parity(first, bumped, EQUIVALENT, controls=[nudged[:150]]).same_training is None
     assert parity(first, bumped, EQUIVALENT, controls=[first[:150]]).same_training is False
     far = [each + (0.9 if step >= 100 else 0) for step, each in enumerate(first)]
     assert parity(first, far, EQUIVALENT, controls=[nudged]).same_training is False
+
+
+def seeds_of(count, **settings):
+    """Losses of the small classifier and of the same with settings, with other seeds."""
+    seeds = range(1, count + 1)
+    own = {"steps": settings["steps"]}
+    return [(train(seed=seed, **own), train(seed=seed, stream=1, **settings)) for seed in seeds]
+
+
+@pytest.mark.parametrize("settings", [{"rate": 0.8e-3}, {"skipped": 10}], ids=str)
+def test_settings_that_train_otherwise_with_any_seed_are_another_training(baseline, settings):
+    tuned = train(stream=1, steps=100, **settings)
+    pairs = seeds_of(2, steps=100, **settings)
+    found = parity(baseline, tuned, EQUIVALENT, controls=[baseline], pairs=pairs)
+    assert found.same_training is False
+    assert "seed" not in found.reason
+
+
+def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
+    chance = random.Random(0)
+    first = [2.3 * math.exp(-step / 80) + chance.gauss(0, 0.05) for step in range(STEPS)]
+
+    def course(seed, by):
+        """From some step on it goes another way."""
+        return [each + (by if step > 60 + 20 * seed else 0) for step, each in enumerate(first)]
+
+    tuned, own = course(0, 0.3), course(1, 0.4)
+    for again, same in ((course(1, 0.1), None), (course(1, 0.4), None), (course(1, 0.7), False)):
+        pairs = [(own, again), (own, again)]
+        told = parity(first, tuned, EQUIVALENT, controls=[first], pairs=pairs)
+        assert told.same_training is same, told.reason
+        assert ("another seed" in told.reason) is (same is None)
+    near = [(course(1, 0.2), course(1, 0.1))]  # no other seed goes as far
+    assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=near).same_training is False
+    lost = [(own, [*own[:50], math.nan, *own[51:]])]
+    assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=lost).same_training is False
 
 
 def test_too_few_steps_say_nothing(baseline):

@@ -1,0 +1,86 @@
+"""Runs in which chance alone is another: how far it takes a training whose losses part."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from autotune.flow.context import Context
+from autotune.knobs.knob import Config
+from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.verdict.chance import NUDGE, Pair, explained_by_seeds
+from autotune.verdict.parity import Parity, first_difference
+
+# How long the controls may take for as many losses as part, from their first steps on: what the
+# contestants needed for theirs within the budget is mostly far less. And how many there are where
+# random numbers are others: these take a training now here, now there.
+CONTROL_SECONDS = 0.5, (30.0, 600.0)
+STREAMS = 3
+READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
+
+Start = Callable[..., ProcessRun]
+
+
+class _Left:
+    """The time that controls have left: what they take to start is not counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def losses(self, start: Start, steps: int, other: dict[str, Any]) -> tuple[list[float], bool]:
+        """As many losses of a run in which chance is `other`, or those that there is time for; and
+        whether it failed.
+        """
+        losses: list[float] = []
+        failed, run = False, start(**other)
+        began = time.monotonic()
+        try:
+            run.await_first_step()
+            began = time.monotonic()
+            while len(losses) < steps and time.monotonic() < began + self.seconds:
+                losses += run.window(0.0).losses
+        except RunEnded as end:
+            losses += end.window.losses if end.window else ()
+            failed = end.failure.kind != "ended"
+        finally:
+            run.kill()
+        self.seconds -= time.monotonic() - began
+        return losses, failed
+
+
+def controls(
+    context: Context, config: Config, own: Sequence[float], *, exact: bool
+) -> list[list[float]]:
+    """As many losses as its `own` of the program as it is, its weights moved by `NUDGE`, and its
+    samples read with other random numbers where `config` has other workers read them, or the same
+    ones go on. Several runs there, where the program has other losses in each, and where one fails.
+
+    Where the same numbers are promised, `exact`ly, it is only run again: it may have others in each
+    run.
+    """
+    context.listener.stage("looking how far chance alone takes the training")
+    left = _Left(context.seconds(*CONTROL_SECONDS))
+    otherwise = bool(READ_OTHERWISE & config.keys())
+    found: list[list[float]] = []
+    while len(found) < STREAMS and left.seconds > 0:
+        other = {"nudge": 0.0 if exact else NUDGE, "stream": len(found) + 1 if otherwise else 0}
+        losses, failed = left.losses(context.bench.start, len(own), other)
+        found.append(losses)
+        if not (otherwise or failed) and first_difference(own, losses) is None:
+            break
+    return found
+
+
+def pairs_of_seeds(context: Context, parted: Parity, own: Start, tuned: Start) -> Iterator[Pair]:
+    """The losses of the program as it is and with the settings, both with another seed, until it is
+    known whether these explain that theirs have `parted`.
+    """
+    first, second = parted.baseline_losses, parted.tuned_losses
+    left, pairs = _Left(context.seconds(*CONTROL_SECONDS)), list[Pair]()
+    while len(pairs) < STREAMS and left.seconds > 0:
+        if explained_by_seeds(first, second, pairs) is not None:
+            return
+        context.listener.stage(f"looking how far another seed takes the training: {len(pairs) + 1}")
+        other = {"reseed": len(pairs) + 1}
+        alone, beside = (left.losses(start, parted.steps, other)[0] for start in (own, tuned))
+        pairs.append((alone, beside))
+        yield pairs[-1]

@@ -1,0 +1,110 @@
+"""Whether chance alone takes a training as far as settings do, by runs in which it is another."""
+
+import math
+from collections.abc import Sequence
+
+from autotune.verdict.courses import furthest, scatter_ratio, smooth, width_of
+
+CHAOTIC = (
+    "Chance alone (rounding, other random numbers) takes this training about as far: whether it is "
+    "the same cannot be told by its losses."
+)
+BY_SEED = (
+    "But another seed takes this training as far, and these settings take it another way with "
+    "other seeds: whether it is the same cannot be told by its losses."
+)
+UNSEEN = "How far chance alone takes this training was not seen: it was not shown to be the same."
+FEWEST_STEPS = 20
+
+# Some trainings are taken apart by rounding alone, or by other random numbers in reading samples,
+# which other workers have. Where weights moved by this share of themselves (some units in the last
+# place of float32), or such numbers, take the losses at least half as far, what parts them may be
+# chance, and nothing is said: neither that it is the same training nor that it is another. Half was
+# chosen, not measured.
+NUDGE = 1e-6
+TIMES_BY_CHANCE = 2.0
+
+# Another seed has other batches too, which take single losses apart in any training: it has to take
+# it as far as the settings do. And what the settings do to a training they do with any seed. Of a
+# small training, four seeds each: half of the losses' scatter made by rounding went now up, now
+# down; 0.6 to 1.5 times the learning rate, or ten steps left out, went one way in all, as far
+# within a fifth (a rate of 0.8 no further than 1.3 to 2 times what other seeds did). So settings
+# that go the own way again with so many seeds, at least half as far, are another training.
+SAME_WAY = 0.5
+SEEDS_ONE_WAY = 2
+
+Losses = Sequence[float]
+Pair = tuple[Losses, Losses]  # of one seed: the program as it is, and with the settings
+
+
+def takes_as_far(first: Losses, second: Losses, controls: Sequence[Losses]) -> bool:
+    """Whether the smoothed curve of any of `controls` gets at least half as far from the first as
+    the second does, in the steps that it has.
+    """
+    return any(_share(first, second, each) * TIMES_BY_CHANCE >= 1 for each in controls)
+
+
+def came_so_far(first: Losses, second: Losses, steps: int, late: int) -> bool:
+    """Whether a control of so many steps came to where the losses part."""
+    if steps < FEWEST_STEPS:
+        return False
+    largest, band = furthest(first[:steps], second[:steps], late)
+    return largest > band
+
+
+def explained_by_seeds(
+    first: Losses, second: Losses, pairs: Sequence[Pair], late: int = 0
+) -> bool | None:
+    """Whether what parts `first` and `second` may be the chance that a seed is; None where a
+    further one of `pairs` would tell.
+    """
+    if scatter_ratio(first, second) is not None:
+        return False
+    shares, ways = [], []
+    for own, tuned in pairs:
+        steps = min(len(first), len(own), len(tuned))
+        if not all(map(math.isfinite, tuned)):
+            return False
+        if came_so_far(first, second, steps, late) and all(map(math.isfinite, own)):
+            shares.append(_share(first, second, own[:steps]))
+            theirs = _difference(first[:steps], second[:steps]), _difference(own, tuned)
+            ways.append(_goes_the_same_way(*theirs))
+    as_far = max(shares, default=0.0)
+    if as_far >= 1 and not all(ways):
+        return True
+    clearly = len(ways) >= SEEDS_ONE_WAY or as_far * TIMES_BY_CHANCE < 1
+    return False if ways and all(ways) and clearly else None
+
+
+def of_course(
+    first: Losses, second: Losses, controls: Sequence[Losses], pairs: Sequence[Pair], late: int
+) -> tuple[bool | None, str]:
+    """Whether losses that part beyond their band are another training, by what controls say."""
+    if scatter_ratio(first, second) is not None:
+        return False, ""
+    seen = [each for each in controls if came_so_far(first, second, len(each), late)]
+    if takes_as_far(first, second, seen):
+        return None, CHAOTIC
+    if explained_by_seeds(first, second, pairs, late):
+        return None, BY_SEED
+    return False, "" if seen else UNSEEN
+
+
+def _share(first: Losses, second: Losses, control: Losses) -> float:
+    """How far the smoothed curve of `control` gets from the first, by how far the second does."""
+    steps = len(control)
+    apart, by_chance = (
+        abs(_difference(first[:steps], other[:steps])) for other in (second, control)
+    )
+    return by_chance / apart if apart else math.inf
+
+
+def _difference(first: Losses, second: Losses) -> float:
+    """The largest of the smoothed curves, with its sign."""
+    steps = min(len(first), len(second))
+    ours, theirs = (smooth(each[:steps], width_of(steps)) for each in (first, second))
+    return max((b - a for a, b in zip(ours, theirs, strict=True)), key=abs, default=0.0)
+
+
+def _goes_the_same_way(difference: float, again: float) -> bool:
+    return again * difference > 0 and abs(again) >= SAME_WAY * abs(difference)
