@@ -868,3 +868,21 @@ def test_a_part_that_is_called_after_the_whole_is_nudged_with_it(tmp_path: Path)
     nudged = losses(text, tmp_path, count=5, setup=Setup(nudge=1e-6))
     assert nudged != plain
     assert nudged == pytest.approx(plain, rel=1e-4)
+
+
+def test_a_worker_does_not_look_for_modules(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        class Called(torch.utils.data.Dataset):
+            def __len__(self): return 64
+            def __getitem__(self, i):
+                nn.Identity()(inputs[i])
+                return inputs[i], nn.Module.__call__.__module__.startswith("torch.")
+        loader = DataLoader(Called(), batch_size=8, num_workers=1, multiprocessing_context="fork")
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for x, is_torchs in loader:
+            assert is_torchs.all(), "with each call of a transform all classes of modules change"
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(4), folder=tmp_path)).samples == 32

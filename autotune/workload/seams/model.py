@@ -69,7 +69,10 @@ def install(live: Live) -> None:
                 hook(live, found)
             return own_call(self, *args, **kwargs)
         finally:
-            if (live.discovering or live.models.made_anew) and live.restore:
+            # To put it back costs 50 us and more, for all classes of modules forget what they have
+            # looked up: a worker whose transforms are modules would do little else.
+            goes_on = live.discovering or live.models.made_anew
+            if goes_on and live.restore and not live.elsewhere:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
