@@ -55,7 +55,7 @@ def install(live: Live) -> None:
     own_call, passing = nn.Module.__call__, _passing(live)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_no_step():  # a compiled module may have kept this hook
+        if live.fed.drawing or _is_no_step():  # a compiled module may have kept this hook
             return own_call(self, *args, **kwargs)
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
@@ -149,7 +149,7 @@ def hook(live: Live, module: nn.Module) -> None:
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
         plain = live.plain and torch.is_grad_enabled()
-        if _is_no_step() or live.elsewhere or not (plain or _belongs_to_step(live, module)):
+        if _is_elsewhere(live) or not (plain or _belongs_to_step(live, module)):
             return call(*args, **kwargs)
         if not torch.is_grad_enabled():
             call = _frozen(live, module, call)
@@ -188,6 +188,11 @@ def _is_no_step() -> bool:
     activations again, under the autocast of their forward pass.
     """
     return _is_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
+
+
+def _is_elsewhere(live: Live) -> bool:
+    """Whether this call is none of a step: also where a batch is made, by transforms."""
+    return live.elsewhere or live.fed.drawing or _is_no_step()
 
 
 def _is_trainable(module: nn.Module) -> bool:
