@@ -27,6 +27,8 @@ from autotune.workload.window import Window
 STARVED_SHARE = 1 / 4
 STARVED_SHARE_WITH_WORKERS = 1 / 3
 
+# Of one processor: what others and the host took of a quiet machine (0.01 to 0.05).
+ALONE_SHARE = 0.1
 UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
 SPED_UP = 1.3  # last third over first third; steady windows scatter by about 5 %
 FEWEST_STEPS = 10
@@ -201,12 +203,27 @@ def _unstable(windows: Sequence[Window]) -> Doubt | None:
         return None
     rates = [window.samples_per_second for window in windows]
     ran = f"Its windows ran at {_rate(min(rates))} to {_rate(max(rates))} samples/s; "
+    alone = _was_alone(windows)
+    who = "; other programs used next to nothing meanwhile" if alone else ""
     return Doubt(
         name="unstable",
         evidence=f"{ran if len(rates) > 1 else 'It was one window; '}"
-        f"the 95 % interval is ±{100 * reach:.0f} %.",
-        advice="Stop other programs on this machine, or give it a larger budget.",
+        f"the 95 % interval is ±{100 * reach:.0f} %{who}.",
+        advice="Its steps differ by themselves: give it a larger budget, so that each window has "
+        "some of every length."
+        if alone
+        else "Stop other programs on this machine, or give it a larger budget.",
     )
+
+
+def _was_alone(windows: Sequence[Window]) -> bool:
+    """Whether nobody else, nor the host of a virtual machine, had a notable share of a processor,
+    as far as that is known.
+    """
+    if any(window.others_seconds is None for window in windows):
+        return False
+    taken = sum((each.others_seconds or 0.0) + each.stolen_seconds for each in windows)
+    return taken <= ALONE_SHARE * sum(window.seconds for window in windows)
 
 
 def _rate(value: float) -> str:

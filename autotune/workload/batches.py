@@ -3,30 +3,31 @@ parts, a copy of it.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.nn.utils.rnn import PackedSequence
-from torch.utils import _pytree as pytree
+
+from autotune.workload import containers
 
 _PLAIN = (str, bytes, int, float)
+# How batches of graphs name the number of samples in them (torch_geometric, DGL).
+_OWN_COUNTS = ("num_graphs", "batch_size")
 
 
 def tensors(batch: object) -> list[torch.Tensor]:
-    """The tensors of a batch, in order; containers torch knows are looked into, dataclasses by
-    their fields.
+    """The tensors of a batch, in order; where it is one object of no container's class, those among
+    its attributes.
     """
     if isinstance(batch, torch.Tensor):
         return [batch]
-    leaves = pytree.tree_leaves(batch)
-    found = []
-    for leaf in leaves:
-        parts = leaf if isinstance(leaf, PackedSequence) else (leaf,)  # a leaf to older torch
-        found += [part for part in parts if isinstance(part, torch.Tensor)]
-    if not found and len(leaves) == 1 and hasattr(leaves[0], "__dict__"):
-        values = vars(leaves[0]).values()  # of which one may stand in for an object that is gone
-        found = [value for value in values if issubclass(type(value), torch.Tensor)]
-    return found
+    found = containers.leaves(batch)
+    own = [leaf for leaf in found if issubclass(type(leaf), torch.Tensor)]
+    if own or len(found) != 1:
+        return own
+    found = containers.leaves(containers.attributes(found[0]))
+    return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
 
 
 def count_samples(batch: object, batch_size: int | None = None) -> int:
@@ -38,6 +39,9 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
     if isinstance(first, torch.Tensor) and first.dim() and first.size(0) == batch_size:
         return batch_size  # the usual case, and the hot one
+    own = _own_count(first)
+    if own is not None:
+        return own
     listed = _count_listed(batch, batch_size)
     if listed is not None:
         return listed
@@ -50,11 +54,19 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     return sizes[0] if sizes else 1
 
 
+def _own_count(batch: object) -> int | None:
+    """Samples that a batch of a library's class says it has: of graphs, of which each has nodes."""
+    for name in _OWN_COUNTS:
+        if hasattr(type(batch), name) and type(count := getattr(batch, name, None)) is int:
+            return count
+    return None
+
+
 def _count_listed(batch: object, batch_size: int | None) -> int | None:
     """Samples of a batch that is a list of them, or one list for each part of a sample; None where
     it is neither, such as a list of what was stacked.
     """
-    parts = list(batch.values()) if isinstance(batch, dict) else batch
+    parts = list(batch.values()) if isinstance(batch, Mapping) else batch
     if not isinstance(parts, (list, tuple)) or not parts:
         return None
     rows = parts is batch and _are_alike(parts)
@@ -63,8 +75,11 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
         (rows and len(parts) == batch_size) or (listed and len(parts[0]) == batch_size)
     ):
         return batch_size
-    if not listed or _are_stacked(parts):
+    several = listed or (rows and isinstance(parts[0], Mapping))
+    if not several or _are_stacked(parts):
         return None
+    if not listed:
+        return len(parts)
     if rows and not _are_alike(parts[0]):
         return len(parts)
     count = len(parts[0])
@@ -92,7 +107,7 @@ def _are_stacked(parts: list[Any] | tuple[Any, ...]) -> bool:
     """Whether all of these are tensors, in whatever containers, that hold as many samples."""
     sizes = {
         leaf.shape[0] if isinstance(leaf, torch.Tensor) and leaf.dim() else None
-        for leaf in pytree.tree_leaves(parts)
+        for leaf in containers.leaves(parts)
     }
     return len(sizes) == 1 and None not in sizes
 
@@ -107,9 +122,10 @@ def digest(batch: object) -> tuple[tuple[int, ...], ...]:
 
     What is none of these is left out: objects may differ in two runs that mean the same.
     """
-    leaves: list[Any] = pytree.tree_leaves(batch, is_leaf=_is_column)
-    if len(leaves) == 1 and hasattr(leaves[0], "__dict__") and not _is_data(leaves[0]):
-        leaves = pytree.tree_leaves(list(vars(leaves[0]).values()), is_leaf=_is_column)
+    leaves = containers.leaves(batch, _is_column)
+    if not any(map(_is_data, leaves)):
+        own = [vars(leaf) for leaf in leaves if hasattr(leaf, "__dict__")]
+        leaves = containers.leaves(own, _is_column)
     return tuple(_rows(leaf) for leaf in leaves if _is_data(leaf))
 
 
@@ -161,49 +177,53 @@ def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -
     """A copy of the batch with its tensors on `device`; of packed sequences the lengths stay on the
     host, where torch wants them.
     """
-    return pytree.tree_map_only(
-        (torch.Tensor, PackedSequence),
-        lambda each: each.to(device, non_blocking=non_blocking),
-        batch,
-        is_leaf=lambda each: isinstance(each, PackedSequence),
-    )
+
+    def moved(leaf: Any) -> Any:
+        own = isinstance(leaf, (torch.Tensor, PackedSequence))
+        return leaf.to(device, non_blocking=non_blocking) if own else leaf
+
+    return containers.changed(batch, moved, lambda leaf: isinstance(leaf, PackedSequence))
 
 
 def without_last(batch: Any) -> Any:
     """The batch without its last sample; as it is where it has only one."""
-    found = [tensor for tensor in tensors(batch) if tensor.dim() > 0]
-    total = found[0].shape[0] if found else 0
+    leaves, together = containers.taken_apart(batch)
+    total = _length_along(leaves)
     if total < 2:
         return batch
-    return pytree.tree_map_only(
-        torch.Tensor,
-        lambda leaf: leaf[:-1] if leaf.dim() and leaf.shape[0] == total else leaf,
-        batch,
-    )
+    return together([leaf[:-1] if _is_along(leaf, total) else leaf for leaf in leaves])
 
 
 def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
     """The batch in up to `parts` micro-batches along the first dimension, each with its share of
     the samples.
 
-    Tensors whose first dimension is not the batch's are given to every part as they are.
+    Tensors whose first dimension is not the batch's are given to every part as they are. A batch
+    of a class that is no container stays whole.
     """
-    found = [tensor for tensor in tensors(batch) if tensor.dim() > 0]
-    if not found:
+    leaves, together = containers.taken_apart(batch)
+    total = _length_along(leaves)
+    if not total:
         return [(batch, 1.0)]
-    total = found[0].shape[0]
     sizes = [len(chunk) for chunk in torch.arange(total).chunk(parts)]
-    leaves, shape = pytree.tree_flatten(batch)
     split_leaves = [
-        leaf.split(sizes)
-        if isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.shape[0] == total
-        else [leaf] * len(sizes)
-        for leaf in leaves
+        leaf.split(sizes) if _is_along(leaf, total) else [leaf] * len(sizes) for leaf in leaves
     ]
     return [
-        (pytree.tree_unflatten([leaf[index] for leaf in split_leaves], shape), size / total)
+        (together([leaf[index] for leaf in split_leaves]), size / total)
         for index, size in enumerate(sizes)
     ]
+
+
+def _length_along(leaves: list[Any]) -> int:
+    """How many samples the first tensor with rows among these has; 0 where there is none."""
+    rows = (leaf.shape[0] for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim())
+    return next(rows, 0)
+
+
+def _is_along(leaf: Any, total: int) -> bool:
+    """Whether it is a tensor with a row for each of so many samples."""
+    return isinstance(leaf, torch.Tensor) and bool(leaf.dim()) and leaf.shape[0] == total
 
 
 def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from autotune.workload.strays import Strays
 from autotune.workload.window import AS_IS
 
 
@@ -12,6 +13,7 @@ class Beat(Protocol):
     steps: int
     samples: int
     pending_samples: int
+    strays: Strays
 
     @property
     def wants_loss(self) -> bool:
@@ -73,6 +75,7 @@ class Steps:
         self.steps = 0
         self.samples = 0
         self.pending_samples = 0
+        self.strays = Strays()  # which are not asked for
         self._after = self._at = after
         self._then = then
         self._looked = False

@@ -32,8 +32,8 @@ class Clock(Protocol):
     def span(self, phase: str, /) -> tuple[Note, Note]:
         """What notes that a span of `phase` begins at a moment, and what notes that one ends."""
 
-    def take_back(self, phase: str, /) -> None:
-        """The last span of `phase` was of none."""
+    def take_back(self, phase: str, /, count: int = 1, *, but: int = 0) -> None:
+        """The last `count` spans of `phase`, but for the last ones of all, were of none."""
 
     def follow(self, device: "torch.device") -> None:
         """The training is known to go on there."""
@@ -55,7 +55,7 @@ class Untimed:
     def span(self, _: str) -> tuple[Note, Note]:
         return _nowhere, _nowhere
 
-    def take_back(self, _: str) -> None:
+    def take_back(self, _: str, count: int = 1, *, but: int = 0) -> None:
         """There is none."""
 
     def follow(self, device: "torch.device") -> None:
@@ -92,8 +92,10 @@ class _Spans:
     def span(self, phase: str) -> tuple[Note, Note]:
         return self._began[phase].append, self._ended[phase].append
 
-    def take_back(self, phase: str) -> None:
-        del self._began[phase][-1:], self._ended[phase][-1:]
+    def take_back(self, phase: str, count: int = 1, *, but: int = 0) -> None:
+        for log in (self._began[phase], self._ended[phase]):
+            end = len(log) - but
+            del log[max(0, end - count) : end]
 
     def take(self) -> list[tuple[Any, bool, str]]:
         """All that was noted, in order: moment, whether a span ends there, and its phase."""

@@ -26,6 +26,8 @@ class Fed:
         described: the loader when it was gone through last, where it is not kept.
         kept: some step trained on what was drawn before: with another batch, or for an earlier
             epoch, and kept (a list of batches, `itertools.cycle`).
+        drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
+            are transforms.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
     """
@@ -35,6 +37,7 @@ class Fed:
     keeps: bool = False
     described: SeenLoader | None = None
     kept: bool = False
+    drawing: bool = False
     miscounted: int = 0
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them

@@ -23,9 +23,11 @@ from autotune.workload.conversation import (
 )
 from autotune.workload.delivery import Delivery
 from autotune.workload.idle import is_capturing, seconds_until_idle
+from autotune.workload.losses import Losses
 from autotune.workload.memory import allocator, peak_bytes
 from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
+from autotune.workload.strays import Strays
 from autotune.workload.watches import Watch
 from autotune.workload.window import AS_IS, DRAIN, Window
 
@@ -73,12 +75,11 @@ class Pace:
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
         self._left_at = 0.0
-        self._losses: list[torch.Tensor | float] = []
-        self._loss: torch.Tensor | float | None = None
-        self._overflows: list[tuple[torch.Tensor, ...]] = []
+        self._losses = Losses()
         self._processor = Processor(torch.get_num_threads)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
+        self.strays = Strays()
         self.wants_loss = True
         self.steps = self.samples = self.pending_samples = 0
         self._begin(None)
@@ -141,25 +142,24 @@ class Pace:
         self._validations += 1
         return away
 
+    def _leave_out(self, seconds: float, passes: int) -> float:
+        """So many of this step were a validation's that kept gradients; give them."""
+        self._clock.take_back("forward", passes, but=self.strays.usual_calls())
+        self._validation += seconds
+        self._validations += 1
+        return seconds
+
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers; one on
         another device stays there and is read at the window's edge.
         """
-        if not isinstance(loss, torch.Tensor) or (not loss.is_cpu and is_capturing()):
-            return
-        if loss.numel() != 1:
-            loss = loss.float().mean()
-        # A copy: what a CUDA graph gives is overwritten by its next replay.
-        part = loss.item() if loss.is_cpu else loss.detach().to(torch.float32, copy=True)
-        if weight != 1.0:
-            part *= weight
-        self._loss = part if self._loss is None else self._loss + part
+        self._losses.add(loss, weight)
 
     def add_overflows(self, found: Iterable[torch.Tensor]) -> None:
         """A GradScaler had the optimizer step, or not: where any of `found`, one number for each
         device, is not 0, there was an overflow. They are read at the window's edge.
         """
-        self._overflows.append(tuple(each.clone() for each in found))  # `update()` adds them up
+        self._losses.add_overflows(found)
 
     def step(self) -> None:
         """The leading optimizer has stepped: close the window if it is full, and ask what comes
@@ -169,14 +169,17 @@ class Pace:
             self.enter_training()
         now = time.perf_counter()
         self.steps += 1
-        self.samples += self.pending_samples
-        self.pending_samples = 0
+        samples, self.pending_samples = self.pending_samples, 0
+        self.samples += samples
         self.leave_out_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds = now - self._mark
         self._mark = now
         if self._away or self._was_away:
             seconds -= self._time_away()
+        strayed, passes = self.strays.step(seconds, samples)
+        if strayed:
+            seconds -= self._leave_out(strayed, passes)
         self._step_seconds.append(seconds)
         self._to_come -= seconds
         if self._to_come > 0 or self.steps < self._full_at or is_capturing():
@@ -195,14 +198,11 @@ class Pace:
 
     def leave_out_step(self) -> None:
         """A GradScaler has left out its step: that loss is one of its own all the same."""
-        if self._loss is not None:
-            self._losses.append(self._loss)
-            self._loss = None
+        self._losses.end_step()
 
     def pass_over(self) -> None:
         """What was noted since the last step was of another training loop."""
-        self.pending_samples, self._loss = 0, None
-        self._losses, self._overflows = [], []
+        self.pending_samples, self._losses = 0, Losses()
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
@@ -233,9 +233,7 @@ class Pace:
             self._settle()
         phases = self._clock.drain()
         device = self._device()
-        losses = tuple(map(float, self._losses))
-        skipped = sum(any(map(float, found)) for found in self._overflows)
-        self._losses, self._overflows = [], []
+        losses, skipped = self._losses.take()
         return Window(
             mode=self.mode,
             steps=len(self._step_seconds),

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils import _pytree as pytree
 
-from autotune.workload import batches
+from autotune.workload import batches, containers
 from autotune.workload.live import Live
 
 _DROPOUTS = (
@@ -43,7 +42,7 @@ class Rehearsal:
         batch = draw()
         if self._rehearsed % 3 == 2:
             batch = batches.without_last(batch)
-        self._batch = pytree.tree_map_only(torch.Tensor, torch.clone, batch)
+        self._batch = containers.changed(batch, _cloned)
         return [(batch, 1.0)]
 
     def take(self, optimizer: torch.optim.Optimizer) -> None:
@@ -74,6 +73,10 @@ def rehearse(live: Live) -> None:
         for inner in module.modules():
             if isinstance(inner, nn.RNNBase):
                 inner.dropout = 0.0
+
+
+def _cloned(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _unchanged(given: torch.Tensor, *_args: Any, **_kwargs: Any) -> torch.Tensor:

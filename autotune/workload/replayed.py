@@ -4,15 +4,14 @@ import copy
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
-from autotune.workload import batches
+from autotune.workload import batches, containers
 
 
 def copied(batch: Any) -> Any:
     """What `batch` is now, whatever the program makes of it; itself where it cannot be copied."""
     try:
-        return pytree.tree_map(_copied, batch)
+        return containers.changed(batch, _copied)
     except Exception:  # noqa: BLE001 - containers of the program's own, which did not ask
         return batch
 
@@ -28,9 +27,9 @@ class Replayed:
 
     def __init__(self, batch: Any, device: torch.device | None = None) -> None:
         self._device = device
-        self._drawn, self._shape = pytree.tree_flatten(batch)
+        self._drawn, self._together = containers.taken_apart(batch)
         moved = batch if device is None else batches.to_device(batch, device)
-        own = zip(self._drawn, pytree.tree_leaves(moved), strict=True)
+        own = zip(self._drawn, containers.leaves(moved), strict=True)
         self._given = [_copied(drawn) if given is drawn else given for drawn, given in own]
         self._versions = list(map(_version, self._given))
         self._written: set[int] = set()
@@ -38,7 +37,7 @@ class Replayed:
     def next(self) -> Any:
         """The batch."""
         leaves = map(self._leaf, range(len(self._given)))
-        return pytree.tree_unflatten(list(leaves), self._shape)
+        return self._together(list(leaves))
 
     def _leaf(self, number: int) -> Any:
         given = self._given[number]

@@ -144,6 +144,19 @@ def test_windows_that_differ_are_unstable():
     assert "500 to 15,000 samples/s" in doubts_of(differing, cores=2)[0].evidence
 
 
+def test_others_are_not_blamed_for_what_differs_while_they_rest():
+    rates = (500, 15000, 700, 13000, 600, 12000)
+    (alone,) = doubts_of([window(each, others_seconds=0.02) for each in rates], cores=2)
+    assert "next to nothing" in alone.evidence and "by themselves" in alone.advice
+    for other in (
+        {"others_seconds": 0.1},
+        {"others_seconds": None},
+        {"others_seconds": 0.0, "stolen_seconds": 0.1},
+    ):
+        (doubt,) = doubts_of([window(each, **other) for each in rates], cores=2)
+        assert doubt.advice.startswith("Stop other programs")
+
+
 def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
     rising = [window(each) for each in (400, 420, 600, 800, 1000, 1010)]
     assert names(rising) == ["sped up"]

@@ -1,5 +1,7 @@
 """Batches of every kind have digests by which their samples can be told apart."""
 
+from collections import UserDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from autotune.workload import batches
-from autotune.workload.batches import count_samples, digest, to_device, without_last
+from autotune.workload import batches, containers
+from autotune.workload.batches import count_samples, digest, split, to_device, without_last
+from autotune.workload.replayed import Replayed
 
 
 @dataclass
@@ -93,9 +96,14 @@ def test_packed_sequences_have_their_tensors_where_torch_takes_them_for_a_leaf(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     packed = pack_sequence([torch.ones(3), torch.ones(2)])
-    whole = batches.tensors({"x": packed})
-    monkeypatch.setattr(batches.pytree, "tree_leaves", lambda batch: list(batch.values()))
-    assert [each.data_ptr() for each in batches.tensors({"x": packed})] == [
+    whole_batch = {"x": packed}
+    whole = batches.tensors(whole_batch)
+    monkeypatch.setattr(
+        containers.pytree,
+        "tree_leaves",
+        lambda given, is_leaf: list(given.values() if given is whole_batch else given),
+    )
+    assert [each.data_ptr() for each in batches.tensors(whole_batch)] == [
         each.data_ptr() for each in whole
     ]
     assert any(each is packed.data for each in whole)
@@ -133,3 +141,107 @@ def test_samples_that_lie_in_lists_are_counted(
     batch: Any, batch_size: int | None, samples: int
 ) -> None:
     assert count_samples(batch, batch_size) == samples
+
+
+class Encoded(UserDict[str, Any]):
+    """As a tokenizer's: a mapping that is no dict, with something of its own beside it."""
+
+    def __init__(self, data: dict[str, Any], origin: str = "text") -> None:
+        super().__init__(data)
+        self.origin = origin
+
+
+class Fields(dict[str, Any]):
+    """A dict of a class that torch does not know."""
+
+
+class Read(Mapping[str, Any]):
+    """A mapping that nobody can fill."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def __getitem__(self, name: str) -> Any:
+        return self._data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+class Graphs:
+    """As torch_geometric's: tensors lie in a store, and the samples are graphs."""
+
+    def __init__(self, **stored: torch.Tensor) -> None:
+        self._store = Encoded(stored)
+
+    @property
+    def num_graphs(self) -> int:
+        return 4
+
+
+def tokens() -> dict[str, Any]:
+    return {"input_ids": torch.arange(12).reshape(4, 3), "scale": torch.ones(()), "name": "a"}
+
+
+CONTAINERS = [
+    Encoded(tokens()),
+    Fields(tokens()),
+    Pair(x=torch.arange(4), y=["a"] * 4),
+    [Encoded(tokens()), torch.arange(4)],
+    {"inner": Fields(tokens())},
+]
+
+
+@pytest.mark.parametrize("batch", [*CONTAINERS, Read(tokens()), Graphs(x=torch.zeros(9, 2))])
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_samples_in_containers_of_other_classes_are_counted(
+    batch: Any, batch_size: int | None
+) -> None:
+    assert count_samples(batch, batch_size) == 4
+    assert batches.count_bytes(batch) > 0
+
+
+@pytest.mark.parametrize("batch", CONTAINERS)
+def test_containers_of_other_classes_are_split_and_moved_in_their_class(batch: Any) -> None:
+    for part, share in split(batch, 2):
+        assert type(part) is type(batch)
+        assert (count_samples(part), share) == (2, 0.5)
+    moved = to_device(batch, torch.device("meta"))
+    assert type(moved) is type(batch) and all(each.is_meta for each in batches.tensors(moved))
+    assert not any(each.is_meta for each in batches.tensors(batch))
+    assert count_samples(without_last(batch)) == 3
+
+
+def test_what_a_mapping_has_beside_its_items_stays() -> None:
+    first, _ = split(Encoded(tokens(), origin="corpus"), 2)
+    assert first[0].origin == "corpus" and first[0]["name"] == "a"
+
+
+@pytest.mark.parametrize("batch", [Read(tokens()), Graphs(x=torch.zeros(4, 2))])
+def test_what_cannot_be_filled_anew_stays_whole(batch: Any) -> None:
+    assert split(batch, 2) == [(batch, 1.0)]
+
+
+def test_mappings_of_other_classes_differ_by_what_they_hold() -> None:
+    for kind in (Encoded, Fields, Read):
+        other = {**tokens(), "input_ids": torch.zeros(4, 3)}
+        assert digest(kind(tokens())) != digest(kind(other))
+
+
+def test_a_replayed_mapping_is_given_as_it_was_drawn() -> None:
+    replayed = Replayed(Encoded(tokens()))
+    first = replayed.next()
+    first["input_ids"].zero_()
+    first["labels"] = torch.ones(1)
+    second = replayed.next()
+    assert type(second) is Encoded and "labels" not in second
+    assert torch.equal(second["input_ids"], tokens()["input_ids"])
+
+
+def test_samples_that_are_mappings_are_counted() -> None:
+    samples = [{"image": torch.zeros(3, 8, size)} for size in (8, 9, 10)]
+    assert count_samples(samples) == 3
+    assert count_samples([Encoded(each) for each in samples]) == 3

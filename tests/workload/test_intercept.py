@@ -868,3 +868,51 @@ def test_a_part_that_is_called_after_the_whole_is_nudged_with_it(tmp_path: Path)
     nudged = losses(text, tmp_path, count=5, setup=Setup(nudge=1e-6))
     assert nudged != plain
     assert nudged == pytest.approx(plain, rel=1e-4)
+
+
+def test_a_worker_does_not_look_for_modules(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        class Called(torch.utils.data.Dataset):
+            def __len__(self): return 64
+            def __getitem__(self, i):
+                nn.Identity()(inputs[i])
+                return inputs[i], nn.Module.__call__.__module__.startswith("torch.")
+        loader = DataLoader(Called(), batch_size=8, num_workers=1, multiprocessing_context="fork")
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for x, is_torchs in loader:
+            assert is_torchs.all(), "with each call of a transform all classes of modules change"
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(4), folder=tmp_path)).samples == 32
+
+
+def test_modules_that_make_batches_take_the_time_of_data(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        import time
+        class Slow(nn.Module):
+            def forward(self, x):
+                time.sleep(0.001)
+                return x
+        class Drawn(torch.utils.data.Dataset):
+            change = Slow()
+            def __len__(self): return 64
+            def __getitem__(self, i): return self.change(inputs[i]), targets[i]
+        data = Drawn()
+        data[0]
+        loader, others = DataLoader(data, batch_size=8), DataLoader(Drawn(), batch_size=8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(20):
+            for x, y in loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+            with torch.no_grad():
+                for x, y in others:
+                    model(x)
+        """)
+    window = window_of(run(text, steps(8), steps(16), folder=tmp_path))
+    assert window.phases["data"] > 16 * 8 * 0.001
+    assert sum(window.phases.values()) <= window.seconds
+    assert window.validation_seconds > 8 * 8 * 0.001

@@ -112,18 +112,29 @@ def loader_of(iterator: Any) -> Any:
 
 
 def _install_next(live: Live) -> None:
-    special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
-    (began, ended), now = live.clock.span("data"), live.clock.now
+    (began, ended), now, noted = live.clock.span("data"), live.clock.now, _any_next(live)
 
     def __next__(self: Any) -> Any:
         if live.plain and self is live.fed.iterator():
+            live.fed.drawing = True
             began(now())
             try:
                 batch = draw(self)
             finally:
                 ended(now())
+                live.fed.drawing = False
             live.fresh_samples += batches.count_samples(batch, self._autotune_batch_size)
             return batch
+        return noted(self)
+
+    live.patch(_BaseDataLoaderIter, "__next__", __next__)
+
+
+def _any_next(live: Live) -> Any:
+    special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
+    (began, ended), now = live.clock.span("data"), live.clock.now
+
+    def __next__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
         if built is None or live.elsewhere:
             return draw(self)
@@ -136,6 +147,7 @@ def _install_next(live: Live) -> None:
             live.fresh_samples, live.looked = 0, False
         waits = _waits(live)
         if waits:
+            live.fed.drawing = True
             began(now())
         try:
             live.draw_began = None if self is live.fed.iterator() else time.perf_counter()
@@ -144,21 +156,27 @@ def _install_next(live: Live) -> None:
         finally:
             if waits:
                 ended(now())
+                live.fed.drawing = False
         live.drawn.append((built, self, batches.count_samples(batch, self._autotune_batch_size)))
         if live.discovering:
             live.batch = live.batches[built.place] = copied(batch)
         return batch
 
-    live.patch(_BaseDataLoaderIter, "__next__", __next__)
+    return __next__
 
 
 def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     """A batch of a loader that has not trained so far: validation, unless a backward follows."""
     live.plain = False
     live.pace.leave_training()
-    if threading.get_ident() == live.thread:
+    waits = threading.get_ident() == live.thread
+    if waits:
         autocast.close(live)
-    batch = draw(iterator)
+    live.fed.drawing = live.fed.drawing or waits
+    try:
+        batch = draw(iterator)
+    finally:
+        live.fed.drawing = live.fed.drawing and not waits
     samples = batches.count_samples(batch, iterator._autotune_batch_size)
     live.stranger = built, iterator, samples
     return batch

@@ -55,7 +55,7 @@ def install(live: Live) -> None:
     own_call, passing = nn.Module.__call__, _passing(live)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_no_step():  # a compiled module may have kept this hook
+        if live.fed.drawing or _is_no_step():  # a compiled module may have kept this hook
             return own_call(self, *args, **kwargs)
         nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
         try:
@@ -71,8 +71,10 @@ def install(live: Live) -> None:
                 hook(live, found)
             return own_call(self, *args, **kwargs)
         finally:
-            finding = live.discovering or live.models.made_anew
-            if finding and live.restore and not live.elsewhere:
+            # To put it back costs 50 us and more, for all classes of modules forget what they have
+            # looked up: a worker whose transforms are modules would do little else.
+            goes_on = live.discovering or live.models.made_anew
+            if goes_on and live.restore and not live.elsewhere:
                 nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
@@ -150,44 +152,45 @@ def hook(live: Live, module: nn.Module) -> None:
     if ready:
         set_up(live, module)
     trainable = _is_trainable(module)
-    # Not the module itself: what hangs on it would keep it alive.
-    known, own, unbound = weakref.ref(module), vars(module).get(_CALL), type(module)._call_impl
-    (began, ended), now = live.clock.span("forward"), live.clock.now
+    known = weakref.ref(module)  # what hangs on it would keep it alive
+    own, unbound = vars(module).get(_CALL), type(module)._call_impl
+    (began, ended), now, strays = live.clock.span("forward"), live.clock.now, live.pace.strays
     last_shape: Any = None
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_shape
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
-        plain = live.plain and torch.is_grad_enabled()
-        if _is_no_step() or live.elsewhere or not (plain or _belongs_to_step(live, module)):
+        plain = (has_gradients := torch.is_grad_enabled()) and live.plain
+        if _is_elsewhere(live) or not (plain or _belongs_to_step(live, module)):
             return call(*args, **kwargs)
-        if not torch.is_grad_enabled():
+        strays.calls += has_gradients
+        if not has_gradients:
             call = _frozen(live, module, call)
         elif not ready and _is_to_train(module):
             live.unhook(module, _CALL)
             hook(live, module)
             return vars(module)[_CALL](*args, **kwargs)
-        elif not live.plain:
-            if trainable:
-                note_training(live, module, args, kwargs)
-        elif not args or getattr(args[0], "shape", None) != last_shape or last_shape is None:
+        elif not live.plain and trainable:
+            note_training(live, module, args, kwargs)
+        elif live.plain and (not args or getattr(args[0], "shape", live) != last_shape):
             last_shape = note_for_good(live, module, args, kwargs)
         began(now())
         try:
             outcome = call(*args, **kwargs)
         finally:
             ended(now())
-        special = live.discovering or live.setup.precision is not None
-        return _handed_on(live, module, (args, kwargs), outcome, ready) if special else outcome
+        if live.discovering or live.setup.precision or strays.calls > strays.many:
+            return _handed_on(live, module, (args, kwargs), outcome, ready)
+        return outcome
 
-    timing = Hook(timed)
-    timing.autotune_inner = own or unbound
-    live.patch(module, _CALL, timing)
+    live.patch(module, _CALL, Hook(timed))
+    vars(module)[_CALL].autotune_inner = own or unbound
 
 
 def _handed_on(live: Live, module: nn.Module, given: Any, outcome: Any, trains: bool) -> Any:
     """What the program is given for `outcome`: autocast leaves a CPU's sums in bf16."""
+    live.pace.strays.look(given, outcome)
     if live.discovering:
         live.outputs.note(module, given, outcome, trains=trains)
     widens = live.setup.precision is not None and live.device().type == "cpu"
@@ -199,6 +202,11 @@ def _is_no_step() -> bool:
     activations again, under the autocast of their forward pass.
     """
     return _is_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
+
+
+def _is_elsewhere(live: Live) -> bool:
+    """Whether this call is none of a step: also where a batch is made, by transforms."""
+    return live.elsewhere or live.fed.drawing or _is_no_step()
 
 
 def _is_trainable(module: nn.Module) -> bool:
