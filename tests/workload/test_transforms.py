@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from torch import nn
 
 from tests.workload.programs import HEAD, run, steps
 
@@ -25,7 +24,7 @@ class Flipped(Dataset):
         x, y = dataset[index % len(dataset)]
         x = self.flip(x)
         hooked = self.flip._compiled_call_impl is not None
-        watched = nn.Module.__call__ is not torch_s_own
+        watched = nn.Module.__call__.__module__ != "torch.nn.modules.module"
         with open("said", "a") as file:
             file.write(f"{watched:d}{hooked:d} ")
         return x, y
@@ -45,7 +44,6 @@ for epoch in range(50):
 def test_they_run_torch_s_own_call(
     workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("builtins.torch_s_own", nn.Module.__call__, raising=False)
     monkeypatch.chdir(tmp_path)
     text = TRANSFORMING.replace("WORKERS", str(workers))
     run(text, steps(20), folder=tmp_path)
