@@ -16,6 +16,8 @@ _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.
 _KEEPING = frozenset(["str", "int", "float", "append", "format"])
 _SAVING = frozenset(["save", "flush", "update"])
+# What else is called to make a text.
+_WRITING = frozenset(["join", "len", "repr", "round", "time"])
 SAYING = frozenset(
     [
         *("print", "log", "info", "debug", "warning", "write"),
@@ -36,13 +38,35 @@ def deciding_counter(
     """
     kept = [(script, target) for target in _counted(body)]
     kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
-    decided = {each.path: _decided_by(each.tree) for each in program.scripts.values() if kept}
+    saying = SAYING | saying_functions(program) if kept else SAYING
+    scripts = program.scripts.values() if kept else ()
+    decided = {each.path: _decided_by(each.tree, saying) for each in scripts}
     anywhere = set[str]().union(*decided.values())
     for holder, target in kept:
         alone = isinstance(target, ast.Name)
         if _key(target) in (decided[holder.path] if alone else anywhere):
             return holder.code(target)
     return ""
+
+
+def saying_functions(program: Program) -> frozenset[str]:
+    """The names of functions of the program that do no more than say what they are given."""
+    nodes = [at for script in program.scripts.values() for at in ast.walk(script.tree)]
+    functions = [at for at in nodes if isinstance(at, Function)]
+    others = {at.name for at in functions if not _only_says(at)}
+    return frozenset({at.name for at in functions} - others)
+
+
+def _only_says(function: Function) -> bool:
+    """Whether `function` says something, gives nothing back and leaves nothing else behind."""
+    kinds = ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Raise | ast.Delete
+    inside = [at for statement in function.body for at in ast.walk(statement)]
+    stores = (at for at in inside if isinstance(at, ast.Attribute | ast.Subscript))
+    called = {last_name(call.func) for call in calls_in(ast.Module(function.body, []))}
+    harmless = called <= SAYING | _KEEPING | _WRITING and bool(called & SAYING)
+    changes = any(not isinstance(at.ctx, ast.Load) for at in stores)
+    changes |= any(isinstance(at, ast.Return) and at.value is not None for at in inside)
+    return harmless and not changes and not any(isinstance(at, kinds) for at in inside)
 
 
 def _kept_counts(function: Function) -> Iterator[ast.expr]:
@@ -53,16 +77,23 @@ def _kept_counts(function: Function) -> Iterator[ast.expr]:
             yield target
 
 
-def goes_by_index(index: str, body: Sequence[ast.AST], loss: Collection[str], late: int) -> bool:
+def goes_by_index(
+    index: str,
+    body: Sequence[ast.AST],
+    loss: Collection[str],
+    late: int,
+    saying: Collection[str] = (),
+) -> bool:
     """Whether one of the variables of the `loss` comes from `index`, the number of the batch, in
-    the nodes of `body`, or something is done by it that does more than say or keep something.
+    the nodes of `body`, or something is done by it that does more than say or keep something, as
+    the program's functions `saying` do.
 
     On the lines behind `late`, that of backward, the loss is there already.
     """
     by_index = {index}
     while more := _made_from(body, by_index, late) - by_index:
         by_index |= more
-    done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at)]
+    done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at, saying)]
     under = [at for test in _tests(body, by_index) for at in ast.walk(test)]
     return bool(by_index & set(loss)) or any(
         isinstance(at, ast.Call) and (at in under or names_in(at) & by_index) for at in done
@@ -105,10 +136,11 @@ def _tests(body: Sequence[ast.AST], names: set[str]) -> list[ast.If | ast.While]
     return [at for at in body if isinstance(at, ast.If | ast.While) and names_in(at.test) & names]
 
 
-def _is_harmless(statement: ast.Expr) -> bool:
+def _is_harmless(statement: ast.Expr, saying: Collection[str]) -> bool:
     """Whether `statement` says, keeps or saves something."""
     value = statement.value
-    return isinstance(value, ast.Call) and last_name(value.func) in SAYING | _KEEPING | _SAVING
+    harmless = SAYING | _KEEPING | _SAVING | frozenset(saying)
+    return isinstance(value, ast.Call) and last_name(value.func) in harmless
 
 
 def _counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
@@ -136,29 +168,30 @@ def _loaded(target: ast.expr) -> ast.expr:
     return target
 
 
-def _undecided(tree: ast.AST) -> Iterator[ast.AST]:
+def _undecided(tree: ast.AST, saying: Collection[str]) -> Iterator[ast.AST]:
     """All of `tree` but statements that only say something now and then."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if not (isinstance(node, ast.If) and not node.orelse and all(map(_says, node.body))):
+        says = isinstance(node, ast.If) and not node.orelse
+        if not (says and all(_says(at, saying) for at in getattr(node, "body", []))):
             yield node
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _says(statement: ast.stmt) -> bool:
+def _says(statement: ast.stmt, saying: Collection[str]) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=function)):
-            return last_name(function) in SAYING
+            return last_name(function) in saying
     return False
 
 
-def _decided_by(tree: ast.AST) -> set[str]:
+def _decided_by(tree: ast.AST, saying: Collection[str]) -> set[str]:
     """What `tree` compares, reckons with or looks something up by."""
-    return {key for node in _undecided(tree) for key in _deciding(node)}
+    return {key for node in _undecided(tree, saying) for key in _deciding(node, saying)}
 
 
-def _deciding(node: ast.AST) -> Iterator[str]:
+def _deciding(node: ast.AST, saying: Collection[str]) -> Iterator[str]:
     match node:
         case (
             ast.While(test=part)
@@ -173,7 +206,7 @@ def _deciding(node: ast.AST) -> Iterator[str]:
         case ast.BinOp(op=operation) if isinstance(operation, _DECIDING):
             yield from _read_in(node)
         case ast.Call(func=function, args=given, keywords=named) if (
-            last_name(function) not in SAYING | _KEEPING
+            last_name(function) not in saying and last_name(function) not in _KEEPING
         ):
             yield from map(_key, (*given, *(each.value for each in named)))
 

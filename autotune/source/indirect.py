@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from autotune.source.averages import averages, moves_weights
 from autotune.source.condition import given_code
+from autotune.source.groups import touches_groups
+from autotune.source.kinds import Kinds
 from autotune.source.loss import BACKWARDS
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -17,6 +18,10 @@ from autotune.source.script import Function, Script, is_method, last_name
 _OF_MODELS = frozenset({"train", "eval"})
 # The last part of what is called so is stepped for training.
 _STEPPED = ("opt", "sched", "scaler", "warmup")
+
+
+# What is called, with the class whose method it is, None where that is not known.
+_Name = tuple[str, ast.ClassDef | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +36,10 @@ def called_in(
     program: Program, script: Script, loop: ast.For, statements: Iterable[ast.AST], *names: str
 ) -> list[Called]:
     """The functions that `statements` of `loop`, in `script`, come to call, and those with `names`,
-    told by names; what objects are made by is none, nor is what `loop` lies in.
+    told by names, and by what an object is made of where that is seen; what objects are made by is
+    none, nor is what `loop` lies in.
     """
-    around = set(script.ancestors(loop))
+    around, kinds = set(script.ancestors(loop)), Kinds(program)
     scripts = program.scripts.values()
     defined = [
         Called(script=each, node=at)
@@ -41,17 +47,18 @@ def called_in(
         for at in ast.walk(each.tree)
         if isinstance(at, Function) and at.name != "__init__" and at not in around
     ]
-    kinds = {pair for each in scripts for pair in _made(each)}
-    own = {part for path in program.scripts for part in PurePath(path).with_suffix("").parts}
-    known = set(names).union(*(_names_called(script, at, own) for at in statements))
+    made = {pair for each in scripts for pair in _made(each)}
+    known: set[_Name] = {(name, None) for name in names}
+    known = known.union(*(_names_called(kinds, script, at) for at in statements))
     found: dict[Called, None] = {}
     while True:
-        called = {kind for name, kind in kinds if name in known}
+        bare = {name for name, _ in known}
+        called = {kind for name, kind in made if name in bare}
         more = [at for at in defined if at not in found and _is_among(at, known, called)]
         if not more:
             return list(found)
         found |= dict.fromkeys(more)
-        known |= set[str]().union(*(_names_called(at.script, at.node, own) for at in more))
+        known = known.union(*(_names_called(kinds, at.script, at.node) for at in more))
 
 
 def _made(script: Script) -> Iterator[tuple[str, str]]:
@@ -61,27 +68,26 @@ def _made(script: Script) -> Iterator[tuple[str, str]]:
             yield from ((last_name(place), last_name(at.value.func)) for place in at.targets)
 
 
-def _is_among(function: Called, names: set[str], kinds: set[str]) -> bool:
+def _is_among(function: Called, names: set[_Name], kinds: set[str]) -> bool:
     """Whether `function` has one of the `names`, or runs where objects of these `kinds` do."""
-    if function.node.name != "__call__":
-        return function.node.name in names
     holder = next(function.script.ancestors(function.node))
-    return isinstance(holder, ast.ClassDef) and holder.name in kinds
+    if function.node.name == "__call__":
+        return isinstance(holder, ast.ClassDef) and holder.name in kinds
+    kind = holder if isinstance(holder, ast.ClassDef) else None
+    return not names.isdisjoint({(function.node.name, None), (function.node.name, kind)})
 
 
-def _names_called(script: Script, node: ast.AST, own: set[str]) -> set[str]:
-    """The names that `node` calls, but for those of libraries; the program's own modules go by the
-    parts of names in `own`.
-    """
-    found = set()
+def _names_called(kinds: Kinds, script: Script, node: ast.AST) -> set[_Name]:
+    """The names that `node` calls, but for those of libraries."""
+    found: set[_Name] = set()
     for call in calls_in(node):
-        root: ast.expr = call.func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        imported = script.imports.get(last_name(root), ".")
-        if imported.startswith(".") or not own.isdisjoint(imported.split(".")):
-            found.add(last_name(call.func))
-    return found - _OF_MODELS
+        name = last_name(call.func)
+        if name in _OF_MODELS or kinds.is_imported(script, call.func):
+            continue
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        of = kinds.of(script, owner, name) if owner is not None else None
+        found |= {(name, None)} if of is None else {(name, kind) for kind in of}
+    return found
 
 
 def stored_by(functions: Iterable[Called]) -> frozenset[str]:
@@ -107,11 +113,11 @@ def unusual_calls(functions: Iterable[Called], *, after: bool) -> Iterator[str]:
     """Why a step cannot be put off where the loop calls these, perhaps `after` backward."""
     for function in functions:
         node = function.node
-        for does in _does(node, after=after):
+        for does in _does(function.script, node, after=after):
             yield f"{node.name}(), which the loop comes to call, {does}"
 
 
-def _does(function: Function, *, after: bool) -> Iterator[str]:
+def _does(script: Script, function: Function, *, after: bool) -> Iterator[str]:
     calls = list(calls_in(function))
     of_autograd = [call.func for call in calls if is_method(call, "grad")]
     attributes = [
@@ -121,8 +127,8 @@ def _does(function: Function, *, after: bool) -> Iterator[str]:
     ]
     if "grad" in attributes:
         yield "touches gradients"
-    if "param_groups" in attributes and _sets_groups(function):
-        yield "sets learning rates"
+    if touches_groups(script, ast.walk(function)):
+        yield "touches learning rates"
     if any(map(_is_of_step, calls)):
         yield "clips or clears gradients, or steps something"
     if any(map(moves_weights, function.body)):
@@ -139,19 +145,3 @@ def _is_of_step(call: ast.Call) -> bool:
     owner = last_name(call.func.value)
     bare = not call.args and not call.keywords and owner != "self"
     return bare or any(word in owner.lower() for word in _STEPPED)
-
-
-def _sets_groups(function: Function) -> bool:
-    """Whether `function`, which has an optimizer's groups, sets entries of something; of what is
-    read from the groups it may.
-    """
-    reading = {
-        place
-        for at in ast.walk(function)
-        if isinstance(at, ast.Assign) and "param_groups" in ast.unparse(at.value)
-        for place in at.targets
-    }
-    return any(
-        isinstance(at, ast.Subscript) and isinstance(at.ctx, ast.Store) and at not in reading
-        for at in ast.walk(function)
-    )

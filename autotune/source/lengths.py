@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 
 from autotune.source.counters import SAYING
 from autotune.source.iteration import WRAPPERS
@@ -10,12 +11,13 @@ from autotune.source.loss import names_in
 from autotune.source.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.reach import calls_in, is_bound
+from autotune.source.script import Function, Script, last_name
 
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
 _EVALUATING = ("val", "test", "eval", "pretrain", "x_", "y_")
+_TEXTS = ("format", "repr", "str")
 # Words in the names of loaders; "train" alone may be one, "train_rows" is none.
 _LOADING = re.compile(r"load|batches|iter|dls?$|^train(ing)?$")
 
@@ -29,7 +31,7 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     for script in program.scripts.values():
         for length in calls_in(script.tree):
             taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
-            if not taken or _only_says(script, length) or _is_in_mean(script, length):
+            if not taken or _is_in_mean(script, length) or _is_said(program, script, length):
                 continue
             if _may_be_the_loader(length.args[0], known):
                 return f"{script.path}:{length.lineno}"
@@ -60,6 +62,61 @@ def _telling(value: ast.expr) -> list[str]:
         case ast.Call(func=function):
             return [last_name(function)]
     return [last_name(value)]
+
+
+def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2) -> bool:
+    """Whether `value` becomes part of a text, or of a bar, and nothing else; in functions of the
+    program that it is given to too, and in those that they give it to.
+    """
+    if _only_says(script, value):
+        return True
+    above = next(iter(script.ancestors(value)))
+    match above:
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.FloorDiv(), right=ast.Constant()):
+            return _is_said(program, script, above, further)
+    call = next(iter(script.ancestors(above))) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call) or call.func is value:
+        return False
+    taken = list(_taken_by(program, call, value)) if further else []
+    return last_name(call.func) in _TEXTS or (
+        bool(taken)
+        and all(
+            name != ""
+            and all(_is_said(program, each, at, further - 1) for at in _uses(inside, name))
+            for each, inside, name in taken
+        )
+    )
+
+
+def _taken_by(
+    program: Program, call: ast.Call, value: ast.expr
+) -> Iterator[tuple[Script, Function, str]]:
+    """The functions of the program that `call` may be of, with the parameter by which each takes
+    `value`, "" where that cannot be told.
+    """
+    for script in program.scripts.values():
+        for function in (at for at in ast.walk(script.tree) if isinstance(at, Function)):
+            holder, name = next(script.ancestors(function), None), function.name
+            if isinstance(holder, ast.ClassDef) and name == "__init__":
+                name = holder.name
+            if name == last_name(call.func):
+                yield script, function, _parameter(script, function, call, value)
+
+
+def _parameter(script: Script, function: Function, call: ast.Call, value: ast.expr) -> str:
+    if value not in call.args:
+        return next((str(at.arg) for at in call.keywords if at.value is value and at.arg), "")
+    bound = is_bound(script, function)
+    owner = last_name(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    by_class = bound and owner[:1].isupper() and function.name != "__init__"
+    if by_class or any(isinstance(at, ast.Starred) for at in call.args):
+        return ""
+    placed = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
+    return next(iter(placed[call.args.index(value) + bound :]), "")
+
+
+def _uses(function: Function, name: str) -> list[ast.Name]:
+    return [at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == name]
 
 
 def _only_says(script: Script, length: ast.expr) -> bool:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autotune.source.kinds import classes_of, kin
 from autotune.source.loss import receiver_of
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
@@ -112,13 +113,13 @@ def _givings(program: Program, load: Call) -> list[_Given]:
     if isinstance(receiver, ast.Name):
         return _of_variable(script, receiver)
     holder = next((at for at in script.ancestors(load.node) if isinstance(at, ast.ClassDef)), None)
-    kin = _kin(program, holder) if holder and _is_of_self(receiver) else set[ast.AST]()
+    own = kin(classes_of(program), holder) if holder and _is_of_self(receiver) else set()
     given = (at for each in program.scripts.values() for at in _given_in(each, each.tree))
     return [
         at
         for at in given
         if isinstance(at.place, ast.Attribute) and at.place.attr == last_name(receiver)
-        if not (kin and _is_of_self(at.place) and kin.isdisjoint(at.script.ancestors(at.place)))
+        if not (own and _is_of_self(at.place) and own.isdisjoint(at.script.ancestors(at.place)))
     ]
 
 
@@ -150,28 +151,3 @@ def _given_in(script: Script, around: ast.AST) -> list[_Given]:
 def _is_of_self(place: ast.expr) -> bool:
     """Whether `place` is `self.name`."""
     return isinstance(place, ast.Attribute) and last_name(place.value) == "self"
-
-
-def _kin(program: Program, kind: ast.ClassDef) -> set[ast.AST]:
-    """The classes by which an object of `kind`, or of what inherits from it, is made."""
-    classes = [
-        at
-        for script in program.scripts.values()
-        for at in ast.walk(script.tree)
-        if isinstance(at, ast.ClassDef)
-    ]
-    heirs = {kind}
-    while more := {at for at in classes if _bases(at) & {each.name for each in heirs}} - heirs:
-        heirs |= more
-    above = heirs
-    while more := {at for at in classes if at.name in _inherited(above)} - above:
-        above = above | more
-    return {*above}
-
-
-def _bases(kind: ast.ClassDef) -> set[str]:
-    return set(map(last_name, kind.bases))
-
-
-def _inherited(kinds: set[ast.ClassDef]) -> set[str]:
-    return set[str]().union(*map(_bases, kinds))

@@ -25,7 +25,7 @@ def argument_code(call: ast.Call, script: Script, function: Function, name: str)
         if keyword.arg in (name, None):
             return ast.unparse(keyword.value if keyword.arg else call)
     places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
-    bound = _is_bound(script, function)
+    bound = is_bound(script, function)
     index = places.index(name) - bound if name in places else len(call.args)
     if bound and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
@@ -33,7 +33,7 @@ def argument_code(call: ast.Call, script: Script, function: Function, name: str)
     return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 
 
-def _is_bound(script: Script, function: Function) -> bool:
+def is_bound(script: Script, function: Function) -> bool:
     """Whether `function` is a method, given its object or class first."""
     static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
     return isinstance(next(script.ancestors(function), None), ast.ClassDef) and not static

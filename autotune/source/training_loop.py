@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autotune.source.averages import averages, moves_weights
-from autotune.source.counters import deciding_counter, goes_by_index
+from autotune.source.counters import deciding_counter, goes_by_index, saying_functions
 from autotune.source.exits import may_leave
 from autotune.source.forward import backwards_in_loop, is_zero_grad
+from autotune.source.groups import touches_groups
 from autotune.source.indirect import Called, called_in, stored_by, unusual_calls
 from autotune.source.iteration import enumerate_of, loader_of
 from autotune.source.loop import TrainingLoop, own_nodes, receiver_code
@@ -42,7 +43,10 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     )
     functions = called_in(program, script, node, loop.others, "forward")
     loop = replace(loop, stored=stored_by(functions))
-    reasons = (*_unusual(loop), *_done_in_functions(program, loop, functions))
+    reasons = (
+        *_unusual(loop, saying_functions(program)),
+        *_done_in_functions(program, loop, functions),
+    )
     if reason := "".join(reasons[:1]):
         raise refusal(script, node.lineno, reason, hand_step)
     return loop
@@ -73,8 +77,10 @@ def _index_name(node: ast.For) -> str:
     return last_name(node.target.elts[0])
 
 
-def _unusual(loop: TrainingLoop) -> list[str]:
-    """What about `loop` keeps its step from being put off to a later batch."""
+def _unusual(loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
+    """What about `loop` keeps its step from being put off to a later batch; the program's functions
+    `saying` do not.
+    """
     script, step = loop.script, loop.step
     nodes = list(own_nodes(loop.node))
     calls = [at for at in nodes if isinstance(at, ast.Call)]
@@ -93,7 +99,7 @@ def _unusual(loop: TrainingLoop) -> list[str]:
     found += _unusual_steps(loop, calls)
     found += _uses_between(loop, nodes)
     late, loss = loop.backward.node.lineno, loss_names(loop.backward)
-    if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late):
+    if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late, saying):
         found.append("what the loop does depends on which batch of the epoch it is at")
     return found
 
@@ -118,7 +124,7 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
     clears = [call for call in calls if is_method(call, "zero_grad")]
     steps = [call for call in calls if is_method(call, "step")]
     if not clears:
-        yield "the loop does not clear its gradients"
+        yield "the loop does not clear its gradients itself"
     known = (*guarded, *(at for clear in loop.clears for at in ast.walk(clear)))
     if any(call not in known for call in (*clears, *steps)):
         yield "gradients are cleared, or something steps, elsewhere in the loop"
@@ -133,7 +139,7 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
 
 def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     attributes = [at.attr for at in nodes if isinstance(at, ast.Attribute)]
-    if "grad" in attributes or "param_groups" in attributes:
+    if "grad" in attributes or touches_groups(loop.script, nodes):
         yield "the loop touches gradients or learning rates itself"
     models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)

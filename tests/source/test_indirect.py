@@ -45,6 +45,16 @@ TRAINER = source(
             self.step += 1
             if self.step > 9:
                 self.optimizer.step()
+
+    class Average:
+        def update(self, n=1):
+            self.it += 1
+            for p, q in zip(self.mean.parameters(), self.model.parameters()):
+                p.data.lerp_(q.data, 1 / self.it)
+
+    class Meter:
+        def update(self, value, n=1):
+            self.sum, self.seen = self.sum + value * n, self.seen + n
     """
 )
 PASS = {"before": "pass", "after": "pass", "end": "pass"}
@@ -59,7 +69,7 @@ REFUSED = {
     ),
     "a learning rate": (
         {"before": "for g in self.optimizer.param_groups: g['lr'] *= 0.99"},
-        "before(), which the loop comes to call, sets learning rates",
+        "before(), which the loop comes to call, touches learning rates",
     ),
     "an evaluation now and then": (
         {"after": COUNT + "if self.it % 500 == 0: self.evaluate()"},
@@ -119,6 +129,43 @@ REFUSED = {
         "changes weights itself",
     ),
     "a library's average": ({"after": "self.ema.update(self.model)"}, "an average of the weights"),
+    "a rate that is set by a method of its group": (
+        {"before": "for g in self.optimizer.param_groups: g.update(lr=0.1)"},
+        "touches learning rates",
+    ),
+    "groups that are handed on": (
+        {"before": "adjust(self.optimizer.param_groups)"},
+        "touches learning rates",
+    ),
+    "a count that is said with an answer": (
+        {
+            "after": COUNT + "stop = self.tell(self.it)\n    def tell(self, n):\n"
+            "        print(n)\n        return n > 9"
+        },
+        "counts its batches in self.it",
+    ),
+    "an average of the loop's": (
+        {"after": "self.avg.update(1)\n    def make(self):\n        self.avg = Average()"},
+        "update(), which the loop comes to call, changes weights itself",
+    ),
+    "an average that may be another's": (
+        {
+            "after": "self.avg.update(1)\n    def make(self, given):\n        self.avg = Meter()\n"
+            "        self.avg = given"
+        },
+        "update(), which the loop comes to call, changes weights itself",
+    ),
+    "an average that a meter inherits from": (
+        {
+            "after": "self.avg.update(1)\n    def make(self):\n        self.avg = Own()\n"
+            "class Own(Average):\n    pass"
+        },
+        "update(), which the loop comes to call, changes weights itself",
+    ),
+    "an average that a parameter is": (
+        {"after": "self.more(self.avg)\n    def more(self, m):\n        m.update(1)"},
+        "update(), which the loop comes to call, changes weights itself",
+    ),
     "a library's other net": ({"after": "self.swa.update_parameters(self.model)"}, "an average"),
 }
 TAKEN = {
@@ -137,6 +184,22 @@ TAKEN = {
         "before": "math.unused(1)\n        return torch.unused(2)"
     },
     "a step that is no optimizer's": {"before": "self.h = self.cell.step(self.h)"},
+    "a rate that is read from each group": {
+        "end": "print([g['lr'] for g in self.optimizer.param_groups])",
+        "after": "for g in self.optimizer.param_groups:\n            rate = g['lr']",
+    },
+    "a count that a function says": {
+        "after": COUNT + "self.tell(self.it)\n    def tell(self, n):\n        print(str(n))"
+    },
+    "a meter beside an average of the same method": {
+        "after": "self.top = Meter()\n        self.top.update(loss, 8)"
+    },
+    "a meter that is an attribute": {
+        "after": "self.top.update(loss, 8)\n    def make(self):\n        self.top = Meter()"
+    },
+    "a library's meter": {
+        "after": "self.top.update(loss)\n    def make(self):\n        self.top = torch.Accuracy()"
+    },
     "words of the loss": {"before": "self.make_target()\n        self.average(1)"},
 }
 

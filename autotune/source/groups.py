@@ -1,0 +1,44 @@
+"""An optimizer's groups of parameters: is any of their settings changed, or only read?"""
+
+import ast
+from collections.abc import Iterable
+
+from autotune.source.script import Script, last_name
+
+_WEIGHTS = "params"  # the key under which a group has them
+
+
+def touches_groups(script: Script, nodes: Iterable[ast.AST]) -> bool:
+    """Whether one of `nodes` is the groups of an optimizer, and more is done with them than to read
+    their learning rates and the like.
+    """
+    return any(
+        isinstance(at, ast.Attribute) and at.attr == "param_groups" and not _is_read(script, at)
+        for at in nodes
+    )
+
+
+def _is_read(script: Script, node: ast.expr, known: tuple[str, ...] = ()) -> bool:
+    """Whether nothing but settings are read from `node`, the groups or one of them, which the
+    variables `known` were given already.
+    """
+    above = script.ancestors(node)
+    match next(above):
+        case ast.Subscript(ctx=ast.Load(), slice=ast.Constant(value=str(key))):
+            return key != _WEIGHTS
+        case ast.Subscript(value=whole, ctx=ast.Load()) as part if whole is node:
+            return _is_read(script, part, known)
+        case ast.Call(func=function):
+            return last_name(function) == "len"
+        case ast.For(target=ast.Name(id=name), iter=source) as loop if source is node:
+            around: ast.AST = loop
+        case ast.comprehension(target=ast.Name(id=name), iter=source) if source is node:
+            around = next(above)
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            around = script.function(node) or script.tree
+        case _:
+            return False
+    uses = (at for at in ast.walk(around) if isinstance(at, ast.Name) and at.id == name)
+    return name not in known and all(
+        _is_read(script, at, (*known, name)) for at in uses if isinstance(at.ctx, ast.Load)
+    )
