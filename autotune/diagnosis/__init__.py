@@ -1,6 +1,6 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
-from autotune.diagnosis.data import data, slows_the_rest
+from autotune.diagnosis.data import crowd_of_workers, data
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -48,11 +48,13 @@ TINY_STEP_SECONDS = 0.005
 WORKING_RATE = 5e9
 MOSTLY = 0.5
 
-# On a CPU loading and computing share the processors: what computes so many times as long as it
-# waits is held back by computing, unless it is loading that makes it compute so long.
-MOSTLY_COMPUTES = 4.0
+# The most that settings make of what a CPU computes is half as long, or so (bf16). So a wait for
+# data, or code of the program's own, that can go away holds it back more than computing does from
+# half the share on that computing has.
+CAN_GO_OF_COMPUTING = 0.5
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
+BESIDE_COMPUTING = (Bottleneck.DATA, Bottleneck.HOST)
 GIB = 1 << 30
 
 
@@ -68,11 +70,9 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
 
 
 def _rank(profile: Profile, finding: Finding) -> int:
-    waits = finding.bottleneck is Bottleneck.DATA and finding.severity == "warning"
-    slowed = waits and slows_the_rest(profile, finding.max_gain or 1.0)
-    if waits and not slowed and profile.machine.device == CPU:
-        computing = _weight(profile, Bottleneck.COMPUTE)
-        if computing > MOSTLY_COMPUTES * _weight(profile, Bottleneck.DATA):
+    if profile.machine.device == CPU and finding.bottleneck in BESIDE_COMPUTING:
+        can_go = 1 - 1 / (finding.max_gain or most_gain(_weight(profile, finding.bottleneck)))
+        if can_go < CAN_GO_OF_COMPUTING * _weight(profile, Bottleneck.COMPUTE):
             return RANKS["info"]
     return RANKS[finding.severity]
 
@@ -205,7 +205,7 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{peak_evidence(profile)}{feeds}",
+        f"{peak_evidence(profile)}{feeds}{crowd_of_workers(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{_crowd(profile)}{in_time}{idle}.",
     )

@@ -15,13 +15,12 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.diagnosis.host import busiest
+from autotune.profiling.ceilings import UNDISTURBED
 from autotune.profiling.profile import Profile
 
 # A loader that keeps this much of a core busy decodes or transforms; below the other it waits.
 WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
 ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
-# What the rest of a step may seem to gain by not making batches itself: more is said to be so.
-UNDISTURBED = 1.1
 # Batches that cost nothing gain so many times what not waiting for them gains: the workers that
 # make them have slowed the rest of a step.
 CROWDED = 1.5
@@ -47,27 +46,26 @@ def data(profile: Profile) -> Finding | None:
     )
 
 
-def slows_the_rest(profile: Profile, gain: float) -> bool:
-    """Whether batches at hand gain clearly more than the wait for them takes: what makes them has
-    processors that the rest of a step lacks.
+def crowd_of_workers(profile: Profile) -> str:
+    """Why batches at hand gain clearly more than the wait for them takes: what makes them has
+    processors that the rest of a step lacks. "" where they do not.
     """
-    return gain > UNDISTURBED * most_gain(profile.phases["data"])
+    ceiling, loader = profile.ceiling("compute"), profile.seen.loader
+    if loader is None or not loader.num_workers or ceiling is None or ceiling.max_gain is None:
+        return ""
+    if ceiling.max_gain <= UNDISTURBED * most_gain(profile.phases.get("data", 0.0)):
+        return ""
+    return (
+        f" With batches always at hand it ran {times(ceiling.max_gain)} as fast: the loader's "
+        "workers take processors from the rest."
+    )
 
 
 def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
-    """The most that loading faster gains, and why that is less than its ceiling where it is: what
-    a loader in the training process takes is all that it can give back.
-    """
-    gain = most_gain(share, profile.ceiling("host"), profile.ceiling("compute"))
-    loader, most = profile.seen.loader, most_gain(share)
-    if loader is None or loader.num_workers or loader.threaded or gain <= most:
-        return gain, ""
-    if gain <= UNDISTURBED * most:
-        return most, ""
-    return most, (
-        f"With batches always at hand it ran {times(gain)} as fast: not all of that is the "
-        "loader's to give back."
-    )
+    """The most that loading faster gains, and why that is less than what was timed, where it is."""
+    measured = (profile.ceiling(name) for name in ("host", "compute"))
+    ceiling = next((each for each in measured if each and each.max_gain is not None), None)
+    return most_gain(share, ceiling), ceiling.reason if ceiling else ""
 
 
 def _loader_at_work(profile: Profile) -> str:

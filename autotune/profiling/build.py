@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autotune.machine import CPU, Machine
+from autotune.profiling.ceilings import measured, per_second, rate_of, to_give_back
 from autotune.profiling.gpu import Looks, build_gpu
 from autotune.profiling.profile import Ceiling, Memory, Profile
 from autotune.profiling.roofline import roofline
@@ -13,13 +14,10 @@ from autotune.workload.window import (
     AS_IS,
     DRAIN,
     PHASES,
-    REPLAY_DEVICE,
-    REPLAY_HOST,
     BusyLine,
     Window,
 )
 
-_CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
 # What the hooks of one step cost the host where it computes itself: 56 us of a step of 0.79 ms, on
 # cores of 2.5 GHz (tests/bench/overhead.py; reports/bench/overhead.json).
 HOOK_SECONDS_PER_STEP = 56e-6
@@ -54,7 +52,7 @@ def build_profile(
     """
     as_is = windows[AS_IS]
     steps, seconds = sum(each.steps for each in as_is), sum(each.seconds for each in as_is)
-    ceilings = _ceilings(windows, reasons, rate := _rate(as_is))
+    ceilings = measured(windows, reasons, rate := rate_of(as_is))
     phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != "cpu")
     validation = sum(window.validation_seconds for window in as_is)
     whole = seconds + validation  # what the processors were at work in
@@ -66,11 +64,11 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-        ceilings=ceilings,
+        ceilings=to_give_back(ceilings, phases, rate, seen),
         memory=_memory(machine, seen, as_is, beside_bytes),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
-        processors_used=_per_second(sum(window.cpu_seconds for window in as_is), whole),
-        validation_share=_per_second(validation, whole),
+        processors_used=per_second(sum(window.cpu_seconds for window in as_is), whole),
+        validation_share=per_second(validation, whole),
         startup_seconds=startup_seconds,
         overhead_share=_overhead_share(seen, steps, seconds),
         windows=tuple(window for mode in windows for window in windows[mode]),
@@ -136,16 +134,7 @@ def _overhead_share(seen: Seen, steps: int, seconds: float) -> float | None:
     """Of a GPU's hooks, which record events that the device passes, nobody has timed a step."""
     if seen.device != CPU:
         return None
-    return min(1.0, _per_second(HOOK_SECONDS_PER_STEP * steps, seconds))
-
-
-def _per_second(amount: float, seconds: float) -> float:
-    return amount / seconds if seconds else 0.0
-
-
-def _rate(windows: Sequence[Window]) -> float:
-    seconds = sum(window.seconds for window in windows)
-    return _per_second(sum(window.samples for window in windows), seconds)
+    return min(1.0, per_second(HOOK_SECONDS_PER_STEP * steps, seconds))
 
 
 def _shares(
@@ -199,32 +188,6 @@ def _data_processor_share(drained: Sequence[Window]) -> float | None:
     seconds = sum(window.seconds for window in drained)
     processor = sum(window.cpu_seconds + window.worker_cpu_seconds for window in drained)
     return processor / seconds if seconds else None
-
-
-# With a part of its work taken away a program is not slower than this, as a share of its speed:
-# other programs had the processors then.
-LEAST_CEILING = 0.9
-_SLOWED = "it came out slower than the program as it is: something else had the processors"
-
-
-def _ceilings(
-    windows: Mapping[str, Sequence[Window]], reasons: Mapping[str, str], rate: float
-) -> tuple[Ceiling, ...]:
-    return tuple(
-        _ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, ""))
-        for name, mode in _CEILINGS
-    )
-
-
-def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> Ceiling:
-    ceiling = _rate(windows)
-    if not ceiling or not rate:
-        return Ceiling(
-            name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured"
-        )
-    if ceiling < LEAST_CEILING * rate:
-        return Ceiling(name=name, samples_per_second=None, max_gain=None, reason=_SLOWED)
-    return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
 
 
 def _memory(

@@ -1,0 +1,81 @@
+"""What each class of changes could gain at the most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from autotune.profiling.profile import Ceiling
+from autotune.workload.seen import Seen
+from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
+
+_CEILINGS = (("compute", REPLAY_DEVICE), ("host", REPLAY_HOST), ("data", DRAIN))
+# The phases that cost nothing in each of those that replay a batch.
+_FREED = {"compute": ("data", "copy"), "host": ("data",)}
+# What the rest of a step may seem to gain by not making batches itself: more is said to be so.
+UNDISTURBED = 1.1
+# With a part of its work taken away a program is not slower than this, as a share of its speed:
+# other programs had the processors then.
+LEAST_CEILING = 0.9
+_SLOWED = "it came out slower than the program as it is: something else had the processors"
+
+
+def measured(
+    windows: Mapping[str, Sequence[Window]], reasons: Mapping[str, str], rate: float
+) -> tuple[Ceiling, ...]:
+    """The ceilings as they were timed, in windows by mode, of a program that runs at `rate`."""
+    return tuple(
+        _ceiling(name, windows.get(mode, ()), rate, reasons.get(mode, ""))
+        for name, mode in _CEILINGS
+    )
+
+
+def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> Ceiling:
+    ceiling = rate_of(windows)
+    if not ceiling or not rate:
+        return Ceiling(
+            name=name, samples_per_second=None, max_gain=None, reason=reason or "not measured"
+        )
+    if ceiling < LEAST_CEILING * rate:
+        return Ceiling(name=name, samples_per_second=None, max_gain=None, reason=_SLOWED)
+    return Ceiling(name=name, samples_per_second=ceiling, max_gain=ceiling / rate)
+
+
+def to_give_back(
+    ceilings: Sequence[Ceiling], phases: Mapping[str, float], rate: float, seen: Seen
+) -> tuple[Ceiling, ...]:
+    """`ceilings` as far as they are their phases' to give back: what a loader in the training
+    process takes is all that goes away with it. One batch again and again also lies in the caches.
+    """
+    loader = seen.loader
+    if loader is None or loader.num_workers or loader.threaded:
+        return tuple(ceilings)
+    return tuple(_bounded(ceiling, phases, rate) for ceiling in ceilings)
+
+
+def _bounded(ceiling: Ceiling, phases: Mapping[str, float], rate: float) -> Ceiling:
+    if ceiling.name not in _FREED or ceiling.max_gain is None:
+        return ceiling
+    freed = sum(phases.get(phase, 0.0) for phase in _FREED[ceiling.name])
+    most = 1 / max(1 - freed, 0.001)
+    if ceiling.max_gain <= most:
+        return ceiling
+    beyond = (
+        f"With batches always at hand it ran {ceiling.max_gain:.2f}× as fast: not all of that is "
+        "the loader's to give back."
+    )
+    return replace(
+        ceiling,
+        samples_per_second=most * rate,
+        max_gain=most,
+        reason=beyond if ceiling.max_gain > UNDISTURBED * most else "",
+    )
+
+
+def per_second(amount: float, seconds: float) -> float:
+    """0.0 where there are no seconds."""
+    return amount / seconds if seconds else 0.0
+
+
+def rate_of(windows: Sequence[Window]) -> float:
+    """Samples a second over all of `windows`."""
+    seconds = sum(window.seconds for window in windows)
+    return per_second(sum(window.samples for window in windows), seconds)
