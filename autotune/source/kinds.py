@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import PurePath
 
+from autotune.source.iteration import WRAPPERS
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
 
@@ -86,7 +87,7 @@ class Kinds:
             return None
         name = last_name(value.func)
         if self.is_imported(script, value.func):
-            return set() if name[:1].isupper() else None
+            return set() if name[:1].isupper() or name in WRAPPERS else None
         own = [at for at in self._classes if at.name == name]
         return set().union(*(with_bases(self._classes, at) for at in own)) if own else None
 
@@ -127,6 +128,10 @@ def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
 
 def _value_of(statement: ast.stmt, place: ast.expr) -> ast.expr | None:
     """What `statement` gives to `place`, alone or beside others."""
+    if isinstance(statement, ast.With):  # what a bar is entered as, is the bar
+        bars = [at for at in statement.items if at.optional_vars is place]
+        values = [at.context_expr for at in bars]
+        return next((at for at in values if last_name(getattr(at, "func", at)) in WRAPPERS), None)
     if not isinstance(statement, ast.Assign):
         return None
     for target in statement.targets:

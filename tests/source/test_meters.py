@@ -11,6 +11,7 @@ IMAGENET = source(
     import time
     import torch
     from torch.utils.data import DataLoader
+    from tqdm import tqdm
 
     def main(args):
         model = Net().to(device)
@@ -81,6 +82,8 @@ IMAGENET = source(
 )
 OTHERS = {
     "a meter of batches": ("self.count += n", "self.count += 1"),
+    "a bar": ('top1 = AverageMeter("Acc@1")', "top1 = tqdm(loader)"),
+    "a bar that is entered": ('top1 = AverageMeter("Acc@1")', "with tqdm() as top1: pass"),
     "a display by its name": ("ProgressMeter(len(loader), [", "ProgressMeter(meters=["),
     "a length by its name": (
         "ProgressMeter(len(loader), [losses, top1]",
@@ -94,6 +97,11 @@ REFUSED = {
     "a length that is kept": ("digits = ", "self.batches = num_batches\n        digits = ", "reck"),
     "a length that is reckoned with": ("digits = ", "end(num_batches)\n        digits = ", "reck"),
     "an average of the weights": ('top1 = AverageMeter("Acc@1")', "top1 = ModelEMA(model)", "self"),
+    "what is entered": (
+        'top1 = AverageMeter("Acc@1")',
+        "with AverageMeter() as top1: pass",
+        "self.updates",
+    ),
     "what may be an average": (
         'top1 = AverageMeter("Acc@1")',
         "top1 = make()",
