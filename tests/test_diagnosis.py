@@ -191,11 +191,30 @@ def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
     ran = "With batches always at hand it ran 2.60× as fast: not all of that is the loader's"
     for workers, words in ((0, "up to 1.52×"), (2, "up to 2.60×")):
         seen = loader(num_workers=workers, threaded=False)
-        given = to_give_back(ceilings(compute=2.6), phases, 180.4, seen)
+        window = builders.window(180.4, seconds=1.0, worker_cpu_seconds=0.6 * (workers > 0))
+        given = to_give_back(ceilings(compute=2.6), phases, [window], seen, on_device=False)
         found = diagnose(profile(phases=phases, ceilings=given, seen=seen))[0]
         assert found.max_gain == given[0].max_gain
         assert words in found.headline
         assert (ran in found.evidence) == (workers == 0)
+
+
+@pytest.mark.parametrize(
+    ("busy", "on_device", "gain"), [(0.03, False, 1.04), (0.2, False, 1.24), (0.03, True, 1.24)]
+)
+def test_workers_give_back_no_more_than_the_wait_for_them_and_their_processor_time(
+    busy: float, on_device: bool, gain: float
+) -> None:
+    phases, window = {"data": 0.01}, builders.window(seconds=2.0, worker_cpu_seconds=2 * busy)
+    timed = ceilings(compute=1.24, data=22.0)
+    given = to_give_back(timed, phases, [window], workers(8), on_device=on_device)
+    assert given[0].max_gain == pytest.approx(gain, abs=0.005)
+    bounded = gain < 1.2
+    rate = window.samples_per_second if bounded else 180.4
+    assert given[0].samples_per_second == pytest.approx(gain * rate, rel=0.005)
+    (found,) = diagnose(profile(phases=HEALTHY, ceilings=given, seen=workers(8)))
+    assert ("not all of that is the loader's" in found.evidence) is bounded
+    assert given[1:] == timed[1:]
 
 
 def test_a_gpu_that_is_left_idle_is_named():

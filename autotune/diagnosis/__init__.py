@@ -1,6 +1,6 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
-from autotune.diagnosis.data import crowd_of_workers, data
+from autotune.diagnosis.data import beside_the_wait, data
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -205,7 +205,7 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{peak_evidence(profile)}{feeds}{crowd_of_workers(profile)}",
+        f"{peak_evidence(profile)}{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{_crowd(profile)}{in_time}{idle}.",
     )

@@ -46,14 +46,17 @@ def data(profile: Profile) -> Finding | None:
     )
 
 
-def crowd_of_workers(profile: Profile) -> str:
-    """Why batches at hand gain clearly more than the wait for them takes: what makes them has
-    processors that the rest of a step lacks. "" where they do not.
+def beside_the_wait(profile: Profile) -> str:
+    """What batches at hand gain clearly more than the wait for them takes, where that is short, and
+    why: what makes them has processors that the rest of a step lacks. "" where they do not.
     """
-    ceiling, loader = profile.ceiling("compute"), profile.seen.loader
-    if loader is None or not loader.num_workers or ceiling is None or ceiling.max_gain is None:
+    ceiling, share = profile.ceiling("compute"), profile.phases.get("data", 0.0)
+    if ceiling is None or ceiling.max_gain is None or share >= WAIT_WARNING:
         return ""
-    if ceiling.max_gain <= UNDISTURBED * most_gain(profile.phases.get("data", 0.0)):
+    if ceiling.reason:
+        return f" {ceiling.reason}"
+    loader = profile.seen.loader
+    if not (loader and loader.num_workers) or ceiling.max_gain <= UNDISTURBED * most_gain(share):
         return ""
     return (
         f" With batches always at hand it ran {times(ceiling.max_gain)} as fast: the loader's "

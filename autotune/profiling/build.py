@@ -53,7 +53,7 @@ def build_profile(
     as_is = windows[AS_IS]
     steps, seconds = sum(each.steps for each in as_is), sum(each.seconds for each in as_is)
     ceilings = measured(windows, reasons, rate := rate_of(as_is))
-    phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != "cpu")
+    phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != CPU)
     validation = sum(window.validation_seconds for window in as_is)
     whole = seconds + validation  # what the processors were at work in
     return Profile(
@@ -64,7 +64,7 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-        ceilings=to_give_back(ceilings, phases, rate, seen),
+        ceilings=to_give_back(ceilings, phases, as_is, seen, on_device=machine.device != CPU),
         memory=_memory(machine, seen, as_is, beside_bytes),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
         processors_used=per_second(sum(window.cpu_seconds for window in as_is), whole),

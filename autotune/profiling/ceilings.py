@@ -40,21 +40,30 @@ def _ceiling(name: str, windows: Sequence[Window], rate: float, reason: str) -> 
 
 
 def to_give_back(
-    ceilings: Sequence[Ceiling], phases: Mapping[str, float], rate: float, seen: Seen
+    ceilings: Sequence[Ceiling],
+    phases: Mapping[str, float],
+    as_is: Sequence[Window],
+    seen: Seen,
+    *,
+    on_device: bool,
 ) -> tuple[Ceiling, ...]:
-    """`ceilings` as far as they are their phases' to give back: what a loader in the training
-    process takes is all that goes away with it. One batch again and again also lies in the caches.
+    """`ceilings` as far as they are the loader's to give back: the share of a step that waits for
+    it, and on a CPU the processor time of its workers, each second of which makes threads that wait
+    for one another late by no more. What lies beyond is other programs' doing, or that of caches
+    in which one batch again and again lies.
     """
     loader = seen.loader
-    if loader is None or loader.num_workers or loader.threaded:
+    if loader is None or loader.threaded or (loader.num_workers and on_device):
         return tuple(ceilings)
-    return tuple(_bounded(ceiling, phases, rate) for ceiling in ceilings)
+    seconds = sum(window.seconds for window in as_is)
+    beside = per_second(sum(window.worker_cpu_seconds for window in as_is), seconds)
+    return tuple(_bounded(each, phases, beside, rate_of(as_is)) for each in ceilings)
 
 
-def _bounded(ceiling: Ceiling, phases: Mapping[str, float], rate: float) -> Ceiling:
+def _bounded(ceiling: Ceiling, phases: Mapping[str, float], beside: float, rate: float) -> Ceiling:
     if ceiling.name not in _FREED or ceiling.max_gain is None:
         return ceiling
-    freed = sum(phases.get(phase, 0.0) for phase in _FREED[ceiling.name])
+    freed = beside + sum(phases.get(phase, 0.0) for phase in _FREED[ceiling.name])
     most = 1 / max(1 - freed, 0.001)
     if ceiling.max_gain <= most:
         return ceiling
