@@ -18,7 +18,8 @@ def said_of_largest(memory: Memory) -> str:
     if not largest.looked_at:
         return f"Batches come in several shapes; the largest is not known: {largest.reason}."
     growth = largest.elements / max(1, largest.usual_elements)
-    larger = f", {growth:.2g} times the numbers of the first" if growth >= _LARGER else ""
+    many = f"{growth:.2g}" if growth < 10 else f"{growth:,.0f}"
+    larger = f", {many} times the numbers of the first" if growth >= _LARGER else ""
     shapes = " and ".join(largest.shapes)
     return (
         f"The largest of {_looked_at(largest)} has {shapes or f'{largest.elements} letters'}"
