@@ -4,6 +4,7 @@ from pathlib import Path
 
 from autotune.cli.console import Console, Line
 from autotune.cli.typed import retyped, shown_path
+from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU, Machine
 from autotune.outputs import wording
 from autotune.outputs.device import device_rows
@@ -62,6 +63,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
             if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE)
         ),
         "Memory": _memory(profile.memory),
+        "Largest batch": said_of_largest(profile.memory),
         "Machine": machine_line(profile.machine),
         "Your files": protection,
     }

@@ -25,6 +25,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.diagnosis.host import own_python, share_outside
+from autotune.diagnosis.largest import said_of_largest
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
@@ -171,21 +172,24 @@ def _overhead(profile: Profile) -> Finding | None:
 
 def _memory(profile: Profile) -> Finding | None:
     memory = profile.memory
-    if memory.peak_bytes is None or memory.capacity_bytes <= 0:
+    most = memory.most_bytes
+    if most is None or memory.capacity_bytes <= 0:
         return None
-    share = memory.peak_bytes / memory.capacity_bytes
+    share = most / memory.capacity_bytes
     grade = severity(share, SCARCE_MEMORY, MEMORY_CRITICAL)
     if not grade:
         return None
-    sizes = f"{memory.peak_bytes / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
+    sizes = f"{most / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
+    told = said_of_largest(memory)
+    at = "on the largest batch of its data" if most != memory.peak_bytes else "at its peak"
     what = "the memory limit" if memory.is_limit else "the device's memory"
     return Finding(
         bottleneck=Bottleneck.MEMORY,
         severity=grade,
         evidence=f"Peak {sizes}; parameters {memory.parameter_bytes / GIB:.1f} GiB, "
-        f"optimizer state {memory.optimizer_bytes / GIB:.1f} GiB.",
+        f"optimizer state {memory.optimizer_bytes / GIB:.1f} GiB.{told and f' {told}'}",
         max_gain=None,
-        headline=f"Fills {percent(share)} of {what} at its peak ({sizes}).",
+        headline=f"Fills {percent(share)} of {what} {at} ({sizes}).",
     )
 
 

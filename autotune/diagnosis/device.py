@@ -129,8 +129,10 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
     whole = any(model.batch_norms for model in seen.models) or seen.optimizers != 1
     if gpu is None or gpu.busy_share is None or gpu.busy_share >= BUSY or parts < 2 or whole:
         return None
-    # Of batches of several shapes nobody has measured what the largest takes.
-    size = loader.batch_size if loader and seen.shapes == 1 else None
+    # Of batches of several shapes it must be known what the largest takes.
+    largest = profile.memory.largest
+    known = largest.is_whole and largest.fits if largest else seen.shapes == 1
+    size = loader.batch_size if loader and known else None
     line = line_of(profile.memory, size or 0)
     if not size or line is None:
         return None

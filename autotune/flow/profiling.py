@@ -77,6 +77,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         budget_seconds=context.options.budget_seconds,
         ended_early=ablation.ended,
         beside_bytes=most(ablation.beside),
+        largest=ablation.largest,
     )
     if trains_on_gpu(ablation.seen):
         looks = _look(context, ablation)
@@ -133,6 +134,7 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
         warm_seconds=context.warm_seconds,
         deadline=context.trials_deadline,
         only_loop=only,
+        memory_limited=context.options.memory_limit_bytes is not None,
         fill=lambda run, windows: context.bench.fill(
             run,
             windows,

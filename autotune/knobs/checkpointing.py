@@ -139,9 +139,10 @@ def _worth_trying(profile: Profile) -> list[int]:
     either end that which takes less time again.
     """
     count, memory = len(_blocks(profile.seen)), profile.memory
-    if len(memory.blocks) != count or memory.peak_bytes is None:
+    if len(memory.blocks) != count or memory.most_bytes is None:
         return sorted({(count + 1) // 2, count})
-    missing = memory.peak_bytes - SCARCE_MEMORY * memory.capacity_bytes
+    # Blocks were looked at in batches that came, and hold more in the largest.
+    missing = (memory.most_bytes - SCARCE_MEMORY * memory.capacity_bytes) / memory.growth
     half = sum(block.freed_bytes for block in memory.blocks) / 2
     tried = {_fewest(memory.blocks, freed) for freed in (missing, half) if freed > 0}
     return sorted({*tried, count}, key=abs)

@@ -94,9 +94,9 @@ def little_from_stepping(profile: Profile) -> str:
 def plenty_of_memory(profile: Profile) -> str:
     """Why saving memory is not worth a trial; "" where memory is scarce."""
     memory = profile.memory
-    if memory.peak_bytes is None or memory.capacity_bytes <= 0:
+    if memory.most_bytes is None or memory.capacity_bytes <= 0:
         return "how much memory the program needs was not measured"
-    share = memory.peak_bytes / memory.capacity_bytes
+    share = memory.most_bytes / memory.capacity_bytes
     if share >= SCARCE_MEMORY:
         return ""
     return f"memory is {percent(share)} full at its peak: there is none to save"

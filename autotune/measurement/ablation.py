@@ -13,10 +13,12 @@ from autotune.measurement.benchmark import (
 from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled, grown
+from autotune.measurement.largest import largest_batch
 from autotune.measurement.measurement import Failure
-from autotune.measurement.memory import beside_bytes
+from autotune.measurement.memory import beside_bytes, most
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
-from autotune.measurement.telemetry import Sampled, sampled
+from autotune.measurement.telemetry import Sampled, sampled, trains_on_gpu
+from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
 from autotune.workload.seen import Seen
@@ -34,6 +36,7 @@ WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
 LINES_SHARE = 0.1  # besides: looking at the program's lines
+LARGEST_SHARE = 0.2  # and going over its batches
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
@@ -47,7 +50,8 @@ class Ablation:
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `filled` the cache that its first epoch
     made; `kept` names what its dataset kept ever more of in memory, and `beside` what processes
-    that it has started needed of it, at several moments.
+    that it has started needed of it, at several moments. `largest` is the largest batch of its
+    data, where memory may be too little for it.
     """
 
     seen: Seen
@@ -61,6 +65,7 @@ class Ablation:
     filled: Filled | None = None
     kept: tuple[str, ...] = ()
     beside: list[int | None] = field(default_factory=list)
+    largest: LargestBatch | None = None
 
 
 def ablate(
@@ -72,6 +77,7 @@ def ablate(
     deadline: float = math.inf,
     only_loop: bool = True,
     fill: Fill | None = None,
+    memory_limited: bool = False,
 ) -> Ablation:
     """Time a program in each mode for `seconds` in all, as it is for the larger part.
 
@@ -84,6 +90,7 @@ def ablate(
         only_loop: whether to make do with a training loop that another one follows.
         fill: is given the first run once it is warm, and its windows so far, to let it go on until
             its first epoch has left what later ones read.
+        memory_limited: whether it is not to take more than so much; a GPU's always is.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is, or another training
@@ -102,6 +109,7 @@ def ablate(
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
             ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
+            ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
@@ -125,6 +133,21 @@ def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
         return ()
     assert isinstance(found, tuple)
     return found
+
+
+def _largest(
+    ablation: Ablation, run: ProcessRun, seconds: float, limited: bool
+) -> LargestBatch | None:
+    """Of a run that goes on; one that ends so early has had most of its batches timed."""
+    if not (limited or trains_on_gpu(ablation.seen)):
+        return None
+    return largest_batch(
+        run,
+        ablation.seen,
+        seconds=seconds,
+        last=ablation.windows[AS_IS][-1],
+        beside_bytes=most(ablation.beside),
+    )
 
 
 def _modes(ablation: Ablation) -> tuple[str, ...]:

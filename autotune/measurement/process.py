@@ -24,13 +24,14 @@ from autotune.workload.conversation import (
     Ended,
     Ready,
     RunWindow,
+    Survey,
     Tell,
     Unsupported,
     Watched,
 )
 from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, Window
+from autotune.workload.window import AS_IS, Sizes, Window
 
 _OUTPUT_KEPT_BYTES = 4000
 _REAPED_WITHIN_SECONDS = 2.0
@@ -125,13 +126,10 @@ class ProcessRun:
             RunEnded: the program ended, crashed, hung or was killed.
             NotPossible: the program cannot be run in `mode`.
         """
-        self.await_first_step()
         limit = seconds + min(steps + 1, SLOW_STEPS) * self.step_limit_seconds
-        report = self._say(
+        report = self._ask(
             RunWindow(seconds=seconds, steps=steps, mode=mode), limit, "its next step"
         )
-        if isinstance(report, Unsupported):
-            raise NotPossible(report.reason)
         assert isinstance(report, Window), report
         return report
 
@@ -142,12 +140,9 @@ class ProcessRun:
             RunEnded: the program ended, crashed, hung or was killed.
             NotPossible: this torch or this device does not offer it.
         """
-        self.await_first_step()
         limit = seconds + WATCHED_STEPS_TAKE_AT_MOST * (steps + 1) * self.step_limit_seconds
         command = RunWindow(seconds=seconds, steps=steps, mode=mode)
-        report = self._say(command, limit, "what was looked for")
-        if isinstance(report, Unsupported):
-            raise NotPossible(report.reason)
+        report = self._ask(command, limit, "what was looked for")
         assert isinstance(report, Watched), report
         return report
 
@@ -158,11 +153,19 @@ class ProcessRun:
             RunEnded: the program ended, crashed, hung or was killed.
             NotPossible: the program has no loader, or reading from it failed.
         """
-        self.await_first_step()
-        report = self._say(command, command.seconds + self.step_limit_seconds, "a batch")
-        if isinstance(report, Unsupported):
-            raise NotPossible(report.reason)
+        report = self._ask(command, command.seconds + self.step_limit_seconds, "a batch")
         assert isinstance(report, Delivery), report
+        return report
+
+    def survey(self, seconds: float) -> Sizes:
+        """What the batches of an epoch are like, as far as `seconds` reach.
+
+        Raises:
+            RunEnded: the program ended, crashed, hung or was killed.
+            NotPossible: the program has no loader, or reading from it failed.
+        """
+        report = self._ask(Survey(seconds=seconds), seconds + self.step_limit_seconds, "a batch")
+        assert isinstance(report, Sizes), report
         return report
 
     def limit(self, seconds: float) -> None:
@@ -218,6 +221,14 @@ class ProcessRun:
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _OUTPUT_KEPT_BYTES))
         return self._output.read().decode(errors="replace")
+
+    def _ask(self, command: Command, limit_seconds: float, awaited: str) -> Any:
+        """What the program answers to what it may not be able to."""
+        self.await_first_step()
+        report = self._say(command, limit_seconds, awaited)
+        if isinstance(report, Unsupported):
+            raise NotPossible(report.reason)
+        return report
 
     def _say(self, command: Command, limit_seconds: float, awaited: str) -> Any:
         self.resume()

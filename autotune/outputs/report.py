@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.largest import said_of_largest
 from autotune.measurement.measurement import Measurement
 from autotune.outputs import wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
@@ -70,6 +71,7 @@ def render(result: Result) -> str:
         steps=_steps(result),
         ceilings=_ceilings(result),
         memory=_memory(result.profile.memory),
+        largest_batch=said_of_largest(result.profile.memory),
         device=device_rows(result.profile.gpu) if result.profile.gpu else {},
         trials=trial_chart(result.trials) if result.trials else None,
         energies=any(getattr(each.outcome, ENERGY, None) is not None for each in result.trials),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from autotune.machine import CPU, Machine
 from autotune.profiling.ceilings import measured, per_second, rate_of, to_give_back
 from autotune.profiling.gpu import Looks, build_gpu
+from autotune.profiling.largest import LargestBatch
 from autotune.profiling.profile import Ceiling, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
@@ -35,6 +36,7 @@ def build_profile(
     budget_seconds: float,
     ended_early: bool,
     beside_bytes: int | None = 0,
+    largest: LargestBatch | None = None,
 ) -> Profile:
     """The profile of a run that was timed as it is, and in what other modes it could be.
 
@@ -49,13 +51,13 @@ def build_profile(
         budget_seconds: the time that all of it may take.
         ended_early: the program came to its own end while it was profiled.
         beside_bytes: what processes that it has started needed of main memory; None is unknown.
+        largest: the largest batch of its data, where that was looked for.
     """
     as_is = windows[AS_IS]
     steps, seconds = sum(each.steps for each in as_is), sum(each.seconds for each in as_is)
     ceilings = measured(windows, reasons, rate := rate_of(as_is))
     phases, missing = _shares(as_is, ceilings, seen, on_device=machine.device != CPU)
     validation = sum(window.validation_seconds for window in as_is)
-    whole = seconds + validation  # what the processors were at work in
     return Profile(
         machine=machine,
         seen=seen,
@@ -64,11 +66,19 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
+<<<<<<< HEAD
         ceilings=to_give_back(ceilings, phases, as_is, seen, on_device=machine.device != CPU),
         memory=_memory(machine, seen, as_is, beside_bytes),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
         processors_used=per_second(sum(window.cpu_seconds for window in as_is), whole),
         validation_share=per_second(validation, whole),
+=======
+        ceilings=ceilings,
+        memory=replace(_memory(machine, seen, as_is, beside_bytes), largest=largest),
+        data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
+        processors_used=_per_second(sum(each.cpu_seconds for each in as_is), seconds + validation),
+        validation_share=_per_second(validation, seconds + validation),
+>>>>>>> 081cae87a3dca3c2a9ed7d3a41a8e5a1aac981ff
         startup_seconds=startup_seconds,
         overhead_share=_overhead_share(seen, steps, seconds),
         windows=tuple(window for mode in windows for window in windows[mode]),

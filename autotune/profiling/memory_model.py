@@ -70,12 +70,19 @@ class MemoryLimit:
 def line_of(memory: Memory, size: float) -> MemoryLine | None:
     """The line of one measured step of `size` samples: what lies between forward and backward is
     theirs, the rest is taken once. None where either was not measured.
+
+    Of batches of several sizes it is that of samples as large as those of the largest batch.
     """
     peak, activations = memory.peak_bytes, memory.activation_bytes
     if peak is None or not activations or size <= 0:
         return None
     activations = min(activations, peak)
-    return MemoryLine(fixed_bytes=peak - activations, bytes_per_sample=activations / size)
+    most = memory.most_bytes or peak
+    fixed = peak - activations
+    if memory.largest is not None and memory.largest.samples and most > peak:
+        each = (most - fixed) / memory.largest.samples
+        return MemoryLine(fixed_bytes=fixed, bytes_per_sample=each)
+    return MemoryLine(fixed_bytes=fixed, bytes_per_sample=activations / size)
 
 
 def fit_line(points: Sequence[tuple[int, int]]) -> MemoryLine | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
+from autotune.profiling.largest import LargestBatch
 from autotune.workload.seen import Seen
 from autotune.workload.window import BusyLine, SavedBlock, Window
 
@@ -56,7 +57,8 @@ class Memory:
     results that are soon given up, autocast's copies of weights), `reserved_bytes` the most that
     the allocator took from the device, `blocks` what computing each repeated block of the model
     again would free, and cost. `capacity_bytes` is what the device has, or less where that
-    `is_limit` set by the user.
+    `is_limit` set by the user. `largest` is the largest batch that its data gives, where batches
+    differ in size: all else is of those that came while the program was timed.
     """
 
     peak_bytes: int | None
@@ -69,6 +71,28 @@ class Memory:
     reserved_bytes: int | None = None
     blocks: tuple[SavedBlock, ...] = ()
     is_limit: bool = False
+    largest: LargestBatch | None = None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """What the program takes at the most: its peak, or that of a step on the largest batch of
+        its data where that is more; None where the peak was not measured.
+        """
+        if self.peak_bytes is None or self.largest is None:
+            return self.peak_bytes
+        fixed = self.parameter_bytes + self.gradient_bytes + self.optimizer_bytes
+        there = self.largest.peak_bytes(fixed) or 0
+        least = self.capacity_bytes if self.largest.fits is False and not self.is_limit else 0
+        return max(self.peak_bytes, there, least)
+
+    @property
+    def growth(self) -> float:
+        """How much more a step on the largest batch keeps for backward than those that were timed;
+        1.0 where that is not known.
+        """
+        if self.most_bytes is None or self.peak_bytes is None or not self.activation_bytes:
+            return 1.0
+        return 1 + (self.most_bytes - self.peak_bytes) / self.activation_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from autotune.workload.delivery import Delivery
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, Window
+from autotune.workload.window import AS_IS, Sizes, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,15 @@ class Draw:
     still: bool = False
     repeat: bool = False
     left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Command: go over an epoch of the training loader for at most `seconds`, beside the training,
+    keep its largest batches for `LARGEST`, and report Sizes.
+    """
+
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +113,9 @@ class Answer:
     value: object
 
 
-Command = RunWindow | Draw | Tell | Halt
-Report = Ready | Window | Watched | Seen | Delivery | Unsupported | Ended | Crashed | Answer
+Drawing = Draw | Survey
+Command = RunWindow | Drawing | Tell | Halt
+Report = Ready | Window | Watched | Seen | Delivery | Sizes | Unsupported | Ended | Crashed | Answer
 
 
 class Halted(BaseException):

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.workload.inspect import describe_loader
@@ -30,6 +30,7 @@ class Fed:
             are transforms.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
+        largest: batches that were found to be large, and are to be trained on.
     """
 
     iterator: Callable[[], Any] = _nothing
@@ -39,6 +40,7 @@ class Fed:
     kept: bool = False
     drawing: bool = False
     miscounted: int = 0
+    largest: list[Any] = field(default_factory=list)
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1

@@ -7,10 +7,11 @@ from torch.utils.data import DataLoader
 
 from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.memory import reset_peak
 from autotune.workload.rehearsal import rehearse
 from autotune.workload.replayed import Replayed
 from autotune.workload.seams.loader import draw
-from autotune.workload.window import REHEARSE, REPLAY_DEVICE, REPLAY_HOST
+from autotune.workload.window import LARGEST, REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 
 def feed(live: Live, mode: str) -> str:
@@ -21,6 +22,8 @@ def feed(live: Live, mode: str) -> str:
             return "batches are not divided"
         rehearse(live)
     live.plain, live.kept_batches = False, {}
+    if mode == LARGEST:
+        return _feed_largest(live)
     if mode not in (REPLAY_DEVICE, REPLAY_HOST):
         return ""
     if live.batch is None or live.fed.loader() is None:
@@ -64,6 +67,16 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
         drawn += 1
         samples += batches.count_samples(batch, loader.batch_size)
     return drawn, samples
+
+
+def _feed_largest(live: Live) -> str:
+    """Feed the next of the batches that were found to be large; the peak of memory begins anew."""
+    if not live.fed.largest or live.leading_loader is None:
+        return "no larger batch was found"
+    place = live.leading_loader.place
+    live.kept_batches = {place: Replayed(live.fed.largest.pop(0))}
+    reset_peak(live.device())
+    return ""
 
 
 def _end_drained(live: Live) -> None:

@@ -8,8 +8,9 @@ import torch
 
 from autotune.workload import feeding, reseeding, restreaming
 from autotune.workload.clock import CudaClock, HostClock, Untimed
-from autotune.workload.conversation import Conversation
+from autotune.workload.conversation import Conversation, Survey
 from autotune.workload.drawing import deliver
+from autotune.workload.largest import survey
 from autotune.workload.live import Live
 from autotune.workload.observe import observe
 from autotune.workload.pace import Pace
@@ -50,7 +51,9 @@ def intercepted(
         see=lambda: observe(live),
         feed=lambda mode: feeding.feed(live, mode),
         drain=lambda seconds: feeding.drain(live, seconds),
-        deliver=lambda command: deliver(live, command),
+        deliver=lambda command: (
+            survey(live, command) if isinstance(command, Survey) else deliver(live, command)
+        ),
         watch=lambda mode: watch_for(live, mode),
         device=live.device,
     )

@@ -1,5 +1,8 @@
 """What a run has of memory: on its device, or of the machine."""
 
+from contextlib import suppress
+from pathlib import Path
+
 import torch
 
 from autotune.workload.processor import read_text
@@ -19,6 +22,16 @@ def peak_bytes(device: torch.device) -> int | None:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return None
+
+
+def reset_peak(device: torch.device) -> None:
+    """Let the peak begin anew at what there is now, where the system permits that."""
+    if device.type == "cuda":
+        with suppress(RuntimeError):  # see `peak_bytes`
+            torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # VmHWM (proc(5))
 
 
 def allocator(device: torch.device) -> Allocator | None:

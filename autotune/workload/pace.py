@@ -11,17 +11,17 @@ import torch
 from autotune.workload.clock import Clock
 from autotune.workload.conversation import (
     Conversation,
-    Draw,
+    Drawing,
     Ended,
     Halt,
     Halted,
     Ready,
+    Report,
     RunWindow,
     Tell,
     Unsupported,
     Watched,
 )
-from autotune.workload.delivery import Delivery
 from autotune.workload.idle import is_capturing, seconds_until_idle
 from autotune.workload.losses import Losses
 from autotune.workload.memory import allocator, peak_bytes
@@ -58,7 +58,7 @@ class Pace:
         see: Callable[[], Seen],
         feed: Callable[[str], str],
         drain: Callable[[float], tuple[int, int] | str],
-        deliver: Callable[[Draw], Delivery | Unsupported],
+        deliver: Callable[[Drawing], Report],
         watch: Callable[[str], Watch | None],
         device: Callable[[], torch.device],
     ) -> None:
@@ -259,7 +259,7 @@ class Pace:
                 raise Halted
             if isinstance(command, Tell):
                 self._conversation.say(self._see())
-            elif isinstance(command, Draw):
+            elif isinstance(command, Drawing):
                 self._conversation.say(self._deliver(command))
             elif command.mode == DRAIN:
                 self._conversation.say(self._drained(command))

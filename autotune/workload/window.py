@@ -12,6 +12,8 @@ from autotune.workload.seen import Seen
 # step (not for timing, and the last thing that a run is asked for).
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
 REHEARSE = "rehearse"
+# Or the largest batches that were found beforehand, one after another, each for a window.
+LARGEST = "largest"
 
 # What is looked for in a few steps that are not timed, since looking slows them down: the device's
 # time line, the lines that wait for the device, floating point operations, what is kept for the
@@ -205,3 +207,32 @@ class Saved:
     activation_bytes: int
     gradient_bytes: int
     blocks: tuple[SavedBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSize:
+    """How large a batch is: the shapes of its tensors, its samples and all its elements."""
+
+    shapes: tuple[str, ...]
+    samples: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What the batches of an epoch are like, as far as they were looked at.
+
+    Attributes:
+        looked_at: batches that were drawn.
+        of: that an epoch has; None where nobody knows.
+        varied: whether they were of several sizes, an incomplete one left out.
+        first_elements: those of the first.
+        batches: the first, the one with the largest sample and the one with most elements, those of
+            them that differ, from few elements to many.
+    """
+
+    looked_at: int
+    of: int | None
+    varied: bool
+    first_elements: int
+    batches: tuple[BatchSize, ...] = ()

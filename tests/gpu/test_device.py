@@ -11,10 +11,12 @@ import torch
 
 from autotune.knobs import by_name, unobserved
 from autotune.knobs.knob import Value
+from autotune.measurement.largest import largest_batch
 from autotune.measurement.process import ProcessRun, RunEnded
 from autotune.workload.clock import CudaClock
 from tests.gpu.programs import PINNED, TRAINING, failing
 from tests.measurement.conftest import Start
+from tests.measurement.test_largest import text
 
 gpu = pytest.mark.gpu
 TOO_MUCH = "torch.empty(1 << 50, device=device)"
@@ -143,6 +145,19 @@ class TestFigures:
         assert seen.optimizer is not None and window.peak_bytes is not None
         # Weights, their gradients, and the optimizer's two averages of them.
         assert window.peak_bytes > 2 * model.parameter_bytes + seen.optimizer.state_bytes
+
+    @gpu
+    def test_the_largest_batch_takes_what_an_epoch_takes_at_most(self, start: Start) -> None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        program = text().replace("nn.Linear(64, 1))", f"nn.Linear(64, 1)).to('{device}')")
+        program = program.replace("model(texts)", f"model(texts.to('{device}'))")
+        run, whole = start(program), start(program)
+        last = run.window(0.0, steps=5)
+        largest = largest_batch(run, run.seen(), seconds=20.0, last=last, beside_bytes=0)
+        assert largest is not None and largest.is_whole and largest.fits
+        # Nobody has tried how near the two come on a device.
+        peak = whole.window(0.0, steps=101).peak_bytes
+        assert largest.peak_bytes(0) == pytest.approx(peak, rel=0.1)
 
     def test_phases_fill_the_step(self, start: Start) -> None:
         run = start(TRAINING)
