@@ -66,19 +66,11 @@ def build_profile(
         step_seconds=seconds / max(steps, 1),
         phases=phases,
         not_measured=missing,
-<<<<<<< HEAD
         ceilings=to_give_back(ceilings, phases, as_is, seen, on_device=machine.device != CPU),
-        memory=_memory(machine, seen, as_is, beside_bytes),
-        data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
-        processors_used=per_second(sum(window.cpu_seconds for window in as_is), whole),
-        validation_share=per_second(validation, whole),
-=======
-        ceilings=ceilings,
         memory=replace(_memory(machine, seen, as_is, beside_bytes), largest=largest),
         data_processor_share=_data_processor_share(windows.get(DRAIN, ())),
-        processors_used=_per_second(sum(each.cpu_seconds for each in as_is), seconds + validation),
-        validation_share=_per_second(validation, seconds + validation),
->>>>>>> 081cae87a3dca3c2a9ed7d3a41a8e5a1aac981ff
+        processors_used=per_second(sum(each.cpu_seconds for each in as_is), seconds + validation),
+        validation_share=per_second(validation, seconds + validation),
         startup_seconds=startup_seconds,
         overhead_share=_overhead_share(seen, steps, seconds),
         windows=tuple(window for mode in windows for window in windows[mode]),
