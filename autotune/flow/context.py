@@ -25,6 +25,8 @@ PROFILE_OF_LARGE = 1 / 15  # the share of a budget that is larger than most
 START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
 # A first epoch that fills a cache of files is gone through once, if it takes no longer.
 FILL_SHARE, FILL_SECONDS = 0.25, (10.0, 300.0)
+# One that fills a cache in memory is gone through by each run, if it takes no longer.
+MEMORY_SHARE, MEMORY_SECONDS = 0.06, (5.0, 60.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
@@ -123,6 +125,12 @@ class Context:
     def trial_seconds(self) -> float:
         """How long the timed part of a trial takes."""
         return self.seconds(TRIAL_SHARE, TRIAL_SECONDS)
+
+    @property
+    def run_seconds(self) -> float:
+        """What a run takes before it is timed, but for its start."""
+        first = self.bench.first_epoch
+        return self.warm_seconds + (first.seconds if first else 0.0)
 
     @property
     def spent_seconds(self) -> float:

@@ -10,6 +10,8 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow.context import (
     FILL_SECONDS,
     FILL_SHARE,
+    MEMORY_SECONDS,
+    MEMORY_SHARE,
     PROFILE_OF_LARGE,
     PROFILE_SECONDS,
     PROFILE_SHARE,
@@ -22,7 +24,8 @@ from autotune.machine import CPU
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.endings import NOT_WATCHED
-from autotune.measurement.filling import doubts_of_cache, doubts_of_memory
+from autotune.measurement.filling import doubts_of_cache
+from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.memory import device_peak, most
 from autotune.measurement.process import RunEnded
@@ -126,6 +129,7 @@ def _ablate(context: Context) -> Ablation:
 
 
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
+    context.bench.first_epoch = None
     of_large = PROFILE_OF_LARGE * context.options.budget_seconds
     return ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),
@@ -141,6 +145,14 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
             limit_seconds=context.seconds(FILL_SHARE, FILL_SECONDS),
             told=lambda: context.listener.stage("waiting until its cache of files is full"),
         ),
+        remember=lambda run, windows, before, kept: context.bench.remember(
+            run,
+            windows,
+            before=before,
+            kept=kept,
+            limit_seconds=context.seconds(MEMORY_SHARE, MEMORY_SECONDS),
+            told=lambda: context.listener.stage("waiting until its cache in memory is full"),
+        ),
     )
 
 
@@ -150,7 +162,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *doubts_of_cache(ablation.filled, target.directory),
-        *doubts_of_memory(ablation.kept),
+        *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
     )
 

@@ -85,7 +85,7 @@ def overtime(context: Context, profiled: Profile) -> float | None:
     """
     runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
     starting = runs * profiled.startup_seconds
-    measuring = runs * (context.warm_seconds + TRIAL_SECONDS[0])
+    measuring = runs * (context.run_seconds + TRIAL_SECONDS[0])
     needed = context.spent_seconds + starting + measuring
     is_over = starting > measuring and needed > context.options.budget_seconds
     return needed if is_over else None
@@ -107,7 +107,7 @@ def open_study(context: Context, profiled: Profile, space: Space, baseline: Meas
         patience_seconds=context.patience_seconds,
         memory_limit_bytes=options.memory_limit_bytes,
         baseline=baseline,
-        trial_seconds=profiled.startup_seconds + context.warm_seconds + context.trial_seconds,
+        trial_seconds=profiled.startup_seconds + context.run_seconds + context.trial_seconds,
     )
 
 

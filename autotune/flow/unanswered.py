@@ -27,7 +27,7 @@ def why_untried(context: Context, profiled: Profile, space: Space, found: Found)
         return ""
     if time.monotonic() < context.deadline:
         return f"No setting was tried. {found.ending.reason}"
-    trial_seconds = profiled.startup_seconds + context.warm_seconds + TRIAL_SECONDS[0]
+    trial_seconds = profiled.startup_seconds + context.run_seconds + TRIAL_SECONDS[0]
     needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
     return (

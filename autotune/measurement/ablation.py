@@ -1,5 +1,6 @@
 """The same loop with one cost taken away at a time: what each is worth, on any device."""
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -8,11 +9,13 @@ from dataclasses import dataclass, field
 from autotune.measurement.benchmark import (
     ATTEMPTS_ON_A_BUSY_MACHINE,
     WARM_LIMIT_SECONDS,
+    pass_first_epoch,
     warm_up,
 )
 from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import starved
-from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled, grown
+from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
+from autotune.measurement.first_epoch import FirstEpoch, grown
 from autotune.measurement.largest import largest_batch
 from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes, most
@@ -40,7 +43,9 @@ LARGEST_SHARE = 0.2  # and going over its batches
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
+Kept = Callable[[], Mapping[str, int]]
 Fill = Callable[[ProcessRun, list[Window]], Filled | None]
+Remember = Callable[[ProcessRun, list[Window], Mapping[str, int], Kept], FirstEpoch | None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,9 +54,10 @@ class Ablation:
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `filled` the cache that its first epoch
-    made; `kept` names what its dataset kept ever more of in memory, and `beside` what processes
-    that it has started needed of it, at several moments. `largest` is the largest batch of its
-    data, where memory may be too little for it.
+    made, and `first_epoch` that which it kept in memory; `kept` names what its dataset kept ever
+    more of in memory while it was timed, and `beside` what processes that it has started needed of
+    it, at several moments. `largest` is the largest batch of its data, where memory may be too
+    little for it.
     """
 
     seen: Seen
@@ -63,6 +69,7 @@ class Ablation:
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
     filled: Filled | None = None
+    first_epoch: FirstEpoch | None = None
     kept: tuple[str, ...] = ()
     beside: list[int | None] = field(default_factory=list)
     largest: LargestBatch | None = None
@@ -77,6 +84,7 @@ def ablate(
     deadline: float = math.inf,
     only_loop: bool = True,
     fill: Fill | None = None,
+    remember: Remember | None = None,
     memory_limited: bool = False,
 ) -> Ablation:
     """Time a program in each mode for `seconds` in all, as it is for the larger part.
@@ -90,6 +98,8 @@ def ablate(
         only_loop: whether to make do with a training loop that another one follows.
         fill: is given the first run once it is warm, and its windows so far, to let it go on until
             its first epoch has left what later ones read.
+        remember: the same for what its dataset keeps in memory; is given what it kept before these
+            windows as well, and what says what it keeps.
         memory_limited: whether it is not to take more than so much; a GPU's always is.
 
     Raises:
@@ -102,9 +112,11 @@ def ablate(
         run = start()
         try:
             if ablation is None:
-                ablation = _begin(run, warm_seconds, fill)
+                ablation = _begin(run, warm_seconds, fill, remember)
                 if ablation.ended:
                     continue
+            else:
+                pass_first_epoch(run, [])
             for mode in _modes(ablation):
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
@@ -155,15 +167,23 @@ def _modes(ablation: Ablation) -> tuple[str, ...]:
     return tuple(mode for mode in SHARES if mode != REPLAY_HOST or ablation.seen.device != "cpu")
 
 
-def _begin(run: ProcessRun, warm_seconds: float, fill: Fill | None = None) -> Ablation:
+def _begin(
+    run: ProcessRun,
+    warm_seconds: float,
+    fill: Fill | None = None,
+    remember: Remember | None = None,
+) -> Ablation:
     """Warm the first run up. What a program that ends meanwhile gave is its time as it is."""
     run.await_first_step()
     ablation = Ablation(seen=run.seen(), warm=[], startup_seconds=run.startup_seconds)
     ablation.beside.append(beside_bytes(run.pid, ablation.seen))
-    ahead = fetched_ahead(ablation.seen)
+    ahead, before = fetched_ahead(ablation.seen), _remembered(ablation, run)
     try:
         warm_up(run, ablation.warm, drain_batches=ahead, limit_seconds=warm_seconds)
         ablation.filled = fill(run, ablation.warm) if fill else None
+        if remember and before:
+            kept = functools.partial(_remembered, ablation, run)
+            ablation.first_epoch = remember(run, ablation.warm, before, kept)
         ablation.seen = run.seen()
     except RunEnded as end:
         given = [*ablation.warm, *([end.window] if end.window is not None else [])]

@@ -33,9 +33,11 @@ def warm_up(
     drain_batches: int = 0,
     limit_seconds: float = WARM_LIMIT_SECONDS,
 ) -> None:
-    """Run until windows are stable and `drain_batches` (what a loader had fetched ahead) are used
-    up, or the limit; `windows` gets each, so that none is lost where the program ends meanwhile.
+    """Run through a first epoch that is not to count, and then until windows are stable and
+    `drain_batches` (what a loader had fetched ahead) are used up, or the limit; `windows` gets
+    each, so that none is lost where the program ends meanwhile.
     """
+    pass_first_epoch(run, windows)
     ends = time.monotonic() + limit_seconds
     while True:
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
@@ -44,6 +46,24 @@ def warm_up(
             drained and stable(windows, least_steps=max(1, drain_batches))
         ):
             return
+
+
+def pass_first_epoch(run: LiveRun, windows: list[Window]) -> None:
+    """Let a run train as many steps as fill the program's cache in memory, where it has one, and
+    its loader's workers do not lose theirs at each epoch's end; `windows` gets each.
+
+    Raises:
+        RunEnded: it ended or failed meanwhile.
+    """
+    if not run.first_steps:
+        return
+    loader = run.seen().loader
+    if loader is None or (loader.num_workers and not loader.persistent_workers):
+        return
+    steps, ends = 0, time.monotonic() + run.first_seconds
+    while steps < run.first_steps and time.monotonic() < ends:
+        windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
+        steps += windows[-1].steps
 
 
 def time_run(

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
@@ -22,8 +22,6 @@ EPOCHS_THAT_FILL = 2
 FEWEST_ALIKE = 3
 # A cache that is divided into folders by its files' names is so once, or twice.
 DIVISIONS = 2
-# Of a cache in memory the first epoch adds one to it for each sample, but for those that repeat.
-KEPT_PER_SAMPLE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ def fill(
     told()
     quiet = 0
     while quiet < QUIET_WINDOWS and time.monotonic() - began < limit_seconds:
-        late = _epochs(run) > EPOCHS_THAT_FILL
+        late = epochs_of(run) > EPOCHS_THAT_FILL
         windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
         before, files = files, cache_of(made())
         quiet = quiet + 1 if files == before else 0
@@ -79,7 +77,8 @@ def fill(
     return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS)
 
 
-def _epochs(run: ProcessRun) -> int:
+def epochs_of(run: ProcessRun) -> int:
+    """How many epochs its training loader has begun."""
     loader = run.seen().loader
     return loader.epochs if loader else 0
 
@@ -123,13 +122,6 @@ def _divided(file: str) -> Iterator[tuple[tuple[str, str], str]]:
         yield (folder, kind), part
 
 
-def grown(before: Mapping[str, int], after: Mapping[str, int], samples: int) -> tuple[str, ...]:
-    """What a dataset keeps more of since, by name, for nearly each of so many samples."""
-    enough = max(1.0, KEPT_PER_SAMPLE * samples)
-    both = (name for name in after if name in before)  # what is new was made at once
-    return tuple(name for name in both if after[name] - before[name] >= enough)
-
-
 def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
     """What is to be known of a program that fills a cache of files in its first epoch."""
     if filled is None:
@@ -155,19 +147,3 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
             "budget.",
         )
     return (doubt,)
-
-
-def doubts_of_memory(kept: Sequence[str]) -> tuple[Doubt, ...]:
-    """What is to be known of a program whose dataset keeps what it reads, in what is named so."""
-    if not kept:
-        return ()
-    names = " and ".join(f"`{name}`" for name in kept)
-    return (
-        Doubt(
-            name=FIRST_EPOCH,
-            evidence=f"The dataset keeps what it has read ({names} grew by one for each sample): "
-            "where later epochs take it from there, all figures are of the first epoch alone.",
-            advice="Have it read before training begins, or kept in files: workers would each fill "
-            "a cache of their own, and in every epoch anew unless they persist.",
-        ),
-    )

@@ -95,6 +95,7 @@ class ProcessRun:
         self.startup_seconds = 0.0
         # What most likely keeps it from its first step, should that not come.
         self.slow_because = ""
+        self.first_steps, self.first_seconds = 0, 0.0
 
     def await_first_step(self, waited: Callable[[float], None] | None = None) -> None:
         """Wait until the first optimizer step is done; `waited` is told for how many seconds so

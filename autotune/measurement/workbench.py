@@ -15,6 +15,7 @@ from typing import Any
 
 from autotune.knobs.knob import Config
 from autotune.measurement.filling import Filled, fill
+from autotune.measurement.first_epoch import FirstEpoch, fill_memory
 from autotune.measurement.forks import Zygote
 from autotune.measurement.jobs import Job
 from autotune.measurement.measurement import Failure
@@ -38,6 +39,8 @@ FIRST_START_LIMIT_SECONDS = 600.0
 LATER_STARTS_TAKE_AT_MOST = 5.0
 LIMIT_FLOOR_SECONDS = 30.0
 COMPILING_LIMIT_SECONDS = 300.0
+# Other settings may take so many times as long for a first epoch.
+FIRST_EPOCH_TAKES_AT_MOST = 3.0
 
 
 class Workbench:
@@ -81,6 +84,7 @@ class Workbench:
         self._prepared_untried = False
         self._before_training: frozenset[str] | None = None
         self.training_loader: LoaderKey | None = None
+        self.first_epoch: FirstEpoch | None = None  # that later runs go through before they count
         self.passed_loops = 0  # training loops before the one that is measured
 
     def __enter__(self) -> "Workbench":
@@ -160,6 +164,9 @@ class Workbench:
         if job.compiles:
             over = " when the budget was used up" if left < compiling else ""
             run.slow_because = f"torch.compile was most likely still at work{over}"
+        if self.first_epoch is not None:
+            run.first_steps = self.first_epoch.steps
+            run.first_seconds = FIRST_EPOCH_TAKES_AT_MOST * self.first_epoch.seconds
         self._layers[run.pid] = layer
         return run
 
@@ -220,6 +227,13 @@ class Workbench:
         if filled is None or not filled.full:
             return filled
         return replace(filled, full=self._sandbox.keep_more(layer, filled.files))
+
+    def remember(self, *arguments: Any, **named: Any) -> FirstEpoch | None:
+        """Let the observed run go on until its dataset has filled its cache in memory, as all later
+        runs will before they count; see `first_epoch.fill_memory`.
+        """
+        self.first_epoch = fill_memory(*arguments, **named)
+        return self.first_epoch
 
     def _limit_seconds(self) -> float:
         if self._longest_start_seconds is None:

@@ -159,6 +159,10 @@ class LiveRun(Protocol):
     """A program that is running and waits, between its steps, for what to do next."""
 
     startup_seconds: float
+    # Steps that come before it is warmed up, and how long they may take: a first epoch, in which a
+    # cache in memory is filled.
+    first_steps: int
+    first_seconds: float
 
     def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
         """Run for at least `seconds` and `steps` optimizer steps, and report.

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.cli.options import out_folder
 from autotune.diagnosis import diagnose
-from autotune.measurement.filling import doubts_of_memory
+from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.outputs.document import from_document, write_document
 from autotune.outputs.report import render
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Ceiling, Doubt
@@ -119,7 +119,7 @@ def test_a_training_that_diverges_is_said_first(run: Run, made_up: MadeUpFlow) -
 def test_figures_of_the_first_epoch_alone_are_said_to_be_so_first(
     run: Run, made_up: MadeUpFlow
 ) -> None:
-    (doubt,) = doubts_of_memory(("Photos.cache",))
+    (doubt,) = doubts_of_memory(None, ("Photos.cache",))
     made_up.result = builders.profile_result(profile=builders.profile(doubts=(doubt,)))
 
     shown = run("profile", "photos.py").stdout

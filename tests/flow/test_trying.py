@@ -168,7 +168,7 @@ def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
 ) -> None:
     context: Any = SimpleNamespace(
         spent_seconds=30.0,
-        warm_seconds=3.6,
+        run_seconds=3.6,
         options=SimpleNamespace(budget_seconds=budget_seconds),
     )
 

@@ -23,6 +23,7 @@ class Starved:
     """A live run that waits for a processor all the time."""
 
     startup_seconds = 0.1
+    first_steps, first_seconds = 0, 0.0
     pid = 4711
 
     def await_first_step(self) -> None: ...

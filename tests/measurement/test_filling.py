@@ -10,9 +10,7 @@ from autotune.measurement.filling import (
     Filled,
     cache_of,
     doubts_of_cache,
-    doubts_of_memory,
     fill,
-    grown,
 )
 from autotune.measurement.process import ProcessRun
 from autotune.measurement.workbench import Workbench
@@ -123,16 +121,6 @@ def test_a_cache_may_be_divided_into_folders_by_its_names() -> None:
     others = ["/p/runs/last/best.pt", "/p/last.pt", "/p/one/a.json", "/p/two/b.json"]
     assert cache_of([*samples, *checkpoints, *others]) == tuple(samples)
     assert cache_of([*deep, *others]) == tuple(sorted(deep))
-
-
-def test_what_grows_by_one_for_each_sample_is_a_cache_in_memory() -> None:
-    before = {"Photos.cache": 10, "Photos.epochs": 1}
-    assert grown(before, {"Photos.cache": 42, "Photos.epochs": 2}, 32) == ("Photos.cache",)
-    assert grown(before, {"Photos.cache": 12, "Photos.epochs": 2}, 32) == ()
-    assert grown({}, {"Photos.index": 1000}, 32) == ()
-    (doubt,) = doubts_of_memory(("Photos.cache",))
-    assert doubt.name == "first epoch"
-    assert "`Photos.cache`" in doubt.evidence
 
 
 @pytest.mark.usefixtures("lent_zygote")

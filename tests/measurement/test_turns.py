@@ -33,6 +33,8 @@ class FakeRun:
     batch: int = 10
     scatter: float = 0.0
     pid: int = 1
+    first_steps: int = 0
+    first_seconds: float = 0.0
     workers: int = 0
     reads: int = 64  # of a worker, one after another, for a batch
     windows_per_epoch: int = 10**6

@@ -208,6 +208,8 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
         told = parity(first, tuned, EQUIVALENT, controls=[first], pairs=pairs)
         assert told.same_training is same, told.reason
         assert ("another seed" in told.reason) is (same is None)
+    wide = [(course(1, 3.0), course(1, 3.3))] * 2  # what a seed does is ten times as much
+    assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=wide).same_training is None
     near = [(course(1, 0.2), course(1, 0.1))]  # no other seed goes as far
     assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=near).same_training is False
     lost = [(own, [*own[:50], math.nan, *own[51:]])]
