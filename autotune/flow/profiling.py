@@ -166,7 +166,10 @@ def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
     """What a CPU can do; of a GPU it is known."""
     if trains_on_gpu(ablation.seen):
         return {}
-    return {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
+    probed = {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
+    if ablation.one_thread is not None:
+        probed["one_thread"] = ablation.one_thread
+    return probed
 
 
 def _look(context: Context, ablation: Ablation) -> Looks:

@@ -16,6 +16,7 @@ from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled, grown
 from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.statistics import rate, timed
 from autotune.measurement.telemetry import Sampled, sampled
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
@@ -24,6 +25,7 @@ from autotune.workload.window import (
     AS_IS,
     DRAIN,
     LINES,
+    ONE_THREAD,
     REPLAY_DEVICE,
     REPLAY_HOST,
     BusyLine,
@@ -34,6 +36,10 @@ WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
 LINES_SHARE = 0.1  # besides: looking at the program's lines
+# And, where several threads compute, what one of them takes for a batch that is replayed: in turns
+# with all of them, since what they cost one another differs from minute to minute. Fewer turns
+# where steps are long, and none where they took longer than this.
+THREADS_SHARE, THREADS_TURNS, LONGEST_THREADS_SECONDS = 0.15, 4, 8.0
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
@@ -45,9 +51,10 @@ class Ablation:
     """The windows of each mode, and why a mode has none; `ended` says that the program finished.
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
-    the program's own functions a step then waited for, `filled` the cache that its first epoch
-    made; `kept` names what its dataset kept ever more of in memory, and `beside` what processes
-    that it has started needed of it, at several moments.
+    the program's own functions a step then waited for, `one_thread` how many times as fast one
+    thread computes as all of the program's (None where that was not timed), `filled` the cache that
+    its first epoch made; `kept` names what its dataset kept ever more of in memory, and `beside`
+    what processes that it has started needed of it, at several moments.
     """
 
     seen: Seen
@@ -58,6 +65,7 @@ class Ablation:
     ended: bool = False
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
+    one_thread: float | None = None
     filled: Filled | None = None
     kept: tuple[str, ...] = ()
     beside: list[int | None] = field(default_factory=list)
@@ -102,6 +110,7 @@ def ablate(
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
             ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
+            ablation.one_thread = _one_thread(ablation, run, THREADS_SHARE * seconds, cores)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
@@ -125,6 +134,34 @@ def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
         return ()
     assert isinstance(found, tuple)
     return found
+
+
+def _one_thread(ablation: Ablation, run: ProcessRun, seconds: float, cores: int) -> float | None:
+    """How many times as fast one thread computes a batch that is kept; None where the program has
+    no other, where it cannot be said, or where the program ends meanwhile.
+    """
+    seen, replayed = ablation.seen, ablation.windows.get(REPLAY_DEVICE, [])
+    compiled = any(model.compiled != "off" for model in seen.models)  # for so many threads
+    steps = sum(window.steps for window in replayed)
+    if seen.device != "cpu" or seen.threads < 2 or compiled or not steps:
+        return None
+    step_seconds = sum(window.seconds for window in replayed) / steps
+    turns = min(THREADS_TURNS, int(LONGEST_THREADS_SECONDS / (4 * step_seconds)))
+    taken: dict[str, list[Window]] = {ONE_THREAD: [], REPLAY_DEVICE: []}
+    try:
+        for turn in range(turns):
+            for mode in list(taken)[:: -1 if turn % 2 else 1]:
+                run.window(0.0, mode=mode)  # its first step finds cold caches
+                taken[mode].append(run.window(seconds / (2 * turns), mode=mode))
+    except RunEnded:
+        return None
+    windows = [window for of in taken.values() for window in of]
+    if not turns or any(starved(window, cores=cores) for window in windows):
+        return None
+    ablation.windows[ONE_THREAD] = taken[ONE_THREAD]
+    ablation.windows[REPLAY_DEVICE] += taken[REPLAY_DEVICE]
+    one, own = (rate([timed(window) for window in of]) for of in taken.values())
+    return one / own if own else None
 
 
 def _modes(ablation: Ablation) -> tuple[str, ...]:
