@@ -36,9 +36,9 @@ WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
 LINES_SHARE = 0.1  # besides: looking at the program's lines
-# And, where several threads compute, what one of them takes for a batch that is replayed: in turns
-# with all of them, since what they cost one another differs from minute to minute. Fewer turns
-# where steps are long, and none where they took longer than this.
+# And, where several threads compute, what one of them takes for a batch that is replayed, or as it
+# is without a loader: in turns with all of them, since what they cost one another differs from
+# minute to minute. Fewer turns where steps are long, and none where they took longer than this.
 THREADS_SHARE, THREADS_TURNS, LONGEST_THREADS_SECONDS = 0.15, 4, 8.0
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
@@ -137,17 +137,19 @@ def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
 
 
 def _one_thread(ablation: Ablation, run: ProcessRun, seconds: float, cores: int) -> float | None:
-    """How many times as fast one thread computes a batch that is kept; None where the program has
-    no other, where it cannot be said, or where the program ends meanwhile.
+    """How many times as fast one thread computes as the program's; None where it has no other,
+    where it cannot be said, or where the program ends meanwhile.
     """
-    seen, replayed = ablation.seen, ablation.windows.get(REPLAY_DEVICE, [])
+    seen = ablation.seen
+    beside = AS_IS if seen.loader is None else REPLAY_DEVICE
+    known = ablation.windows.get(beside, [])
+    steps = sum(window.steps for window in known)
     compiled = any(model.compiled != "off" for model in seen.models)  # for so many threads
-    steps = sum(window.steps for window in replayed)
     if seen.device != "cpu" or seen.threads < 2 or compiled or not steps:
         return None
-    step_seconds = sum(window.seconds for window in replayed) / steps
+    step_seconds = sum(window.seconds for window in known) / steps
     turns = min(THREADS_TURNS, int(LONGEST_THREADS_SECONDS / (4 * step_seconds)))
-    taken: dict[str, list[Window]] = {ONE_THREAD: [], REPLAY_DEVICE: []}
+    taken: dict[str, list[Window]] = {ONE_THREAD: [], beside: []}
     try:
         for turn in range(turns):
             for mode in list(taken)[:: -1 if turn % 2 else 1]:
@@ -159,7 +161,7 @@ def _one_thread(ablation: Ablation, run: ProcessRun, seconds: float, cores: int)
     if not turns or any(starved(window, cores=cores) for window in windows):
         return None
     ablation.windows[ONE_THREAD] = taken[ONE_THREAD]
-    ablation.windows[REPLAY_DEVICE] += taken[REPLAY_DEVICE]
+    ablation.windows[beside] += taken[beside]
     one, own = (rate([timed(window) for window in of]) for of in taken.values())
     return one / own if own else None
 

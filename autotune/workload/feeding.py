@@ -26,7 +26,8 @@ def feed(live: Live, mode: str) -> str:
     if mode not in (REPLAY_DEVICE, REPLAY_HOST, ONE_THREAD):
         return ""
     if live.batch is None or live.fed.loader() is None:
-        return "the program has no DataLoader whose batch could be replayed"
+        no_batch = "the program has no DataLoader whose batch could be replayed"
+        return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
     device = None if mode == REPLAY_HOST else live.device()
     live.kept_batches = {place: Replayed(each, device) for place, each in live.batches.items()}
     return ""
