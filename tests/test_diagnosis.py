@@ -325,6 +325,18 @@ def tiny(parameters):
     return builders.seen(models=(type(model)(**given | {"parameters": parameters}),))
 
 
+@pytest.mark.parametrize(("faster", "said"), [(1.36, True), (1.0, False), (0.7, False)])
+def test_threads_that_wait_for_one_another_are_told(faster, said):
+    found = first(
+        phases=HEALTHY,
+        step_seconds=0.00087,
+        seen=tiny(2_410),
+        ceilings=ceilings(),
+        probes={"one_thread": faster},
+    )
+    assert ("One thread computes it 1.36× as fast." in found.evidence) is said
+
+
 def test_tiny_steps_are_small_operations():
     found = first(phases=HEALTHY, step_seconds=0.00087, seen=tiny(2_410), ceilings=ceilings())
     assert found.bottleneck == Bottleneck.OVERHEAD

@@ -163,7 +163,8 @@ def _overhead(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.OVERHEAD,
         severity="warning",
         evidence=f"{percent(share)} of a step of {step} is computing, on {_parameters(profile):,} "
-        f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}.",
+        f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}."
+        f"{_one_thread(profile)}",
         max_gain=None,
         headline=f"Takes {step} a step: small operations, most of whose time is spent on starting "
         "them.",
@@ -209,10 +210,16 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{peak_evidence(profile)}{feeds}{beside_the_wait(profile)}",
+        f"{_one_thread(profile)}{peak_evidence(profile)}{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{_crowd(profile)}{in_time}{idle}.",
     )
+
+
+def _one_thread(profile: Profile) -> str:
+    """That threads wait for one another more than they help, where that was timed."""
+    faster = profile.probes.get("one_thread", 1.0)
+    return f" One thread computes it {times(faster)} as fast." if faster > NO_GAIN else ""
 
 
 def _crowd(profile: Profile) -> str:

@@ -2,8 +2,16 @@
 
 import re
 import sys
+import tempfile
+from pathlib import Path
 
-from autotune.measurement.measurement import OUR_FAULT
+from autotune.errors import MeasurementError, ProgramError
+from autotune.measurement.endings import NOT_WATCHED
+from autotune.measurement.measurement import OUR_FAULT, Failure
+from autotune.source import missing_from_recipe
+from autotune.workload.target import SCRIPT, Target
+
+WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
 
 # What Python, torch and urllib say, as of Python 3.11 and torch 2.13, with what helps.
 _CURES = (
@@ -61,3 +69,49 @@ def cure(reason: str, output: str) -> str:
     cures = (advice for pattern, advice in _CURES if re.search(pattern, reason))
     printed = "; what it printed is above" if output.strip() else ""
     return next(cures, f"Mend the program first{printed}.")
+
+
+def why_nothing(target: Target, failure: Failure) -> MeasurementError | ProgramError:
+    """The error that a program ends with which could not be measured, and what to do about it."""
+    name = target.path or "the training"
+    if failure.reason.endswith(f"exit code {WRONG_USAGE}"):
+        return ProgramError(
+            f"{name} did not take its arguments: {failure.reason}",
+            f"Arguments for your program go after --: {Path(name).name} -- ARGS",
+            output=failure.output,
+        )
+    if failure.kind in ("crashed", "out_of_memory", "killed", "device_error", "device_lost"):
+        return ProgramError(
+            f"{name} failed: {failure.reason}",
+            cure(failure.reason, failure.output),
+            output=failure.output,
+        )
+    if failure.kind == "no_space":
+        return MeasurementError(
+            f"{name}: what it wrote filled {tempfile.gettempdir()} ({failure.reason})",
+            "Its writes are kept there while it is measured, to be thrown away: free some space, "
+            "or set TMPDIR to a directory with more.",
+        )
+    if NOT_WATCHED in failure.reason:
+        return MeasurementError(
+            f"{name}: {failure.reason}",
+            "Where it can train in a single process (one rank, none spawned), give it the "
+            "arguments for that: `autotune run` then puts what was found into all its processes.",
+        )
+    if failure.kind == "hung":
+        return MeasurementError(
+            f"{name}: {failure.reason}",
+            "Let it train sooner, on less data, or give it more time with a larger --budget. "
+            "Steps are seen by an optimizer's, or by a backward pass.",
+        )
+    return MeasurementError(f"{name}: {failure.reason}", _how_to_train(target))
+
+
+def _how_to_train(target: Target) -> str:
+    missing = missing_from_recipe(target.source)
+    if len(missing) == 1 and target.kind == SCRIPT:
+        return f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
+    return (
+        "autotune times optimizer steps: let the program train for some seconds, "
+        "with more epochs or more data."
+    )

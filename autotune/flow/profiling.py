@@ -1,12 +1,10 @@
 """The first stage: one run is observed, with the loop's costs taken away one at a time."""
 
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from autotune.errors import MeasurementError, ProgramError
+from autotune.errors import MeasurementError
 from autotune.flow.context import (
     FILL_SECONDS,
     FILL_SHARE,
@@ -18,15 +16,14 @@ from autotune.flow.context import (
     Context,
 )
 from autotune.flow.device import that_trains
-from autotune.flow.mending import cure
+from autotune.flow.mending import why_nothing
 from autotune.listener import Listener
 from autotune.machine import CPU
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
-from autotune.measurement.endings import NOT_WATCHED
 from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.first_epoch import doubts_of_memory
-from autotune.measurement.measurement import Failure, Measurement
+from autotune.measurement.measurement import Measurement
 from autotune.measurement.memory import device_peak, most
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
@@ -42,14 +39,11 @@ from autotune.profiling.course import (
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
-from autotune.source import missing_from_recipe
 from autotune.source.edits import Place
 from autotune.source.other_training import not_reached
 from autotune.workload.seen import Seen
-from autotune.workload.target import SCRIPT, Target
+from autotune.workload.target import Target
 from autotune.workload.window import AS_IS, Window
-
-WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
 
 FIRST_SAID_SECONDS = 10.0
 # Training loops of a program that are looked at, one after another, while each is soon over.
@@ -125,7 +119,7 @@ def _ablate(context: Context) -> Ablation:
         bench.passed_loops = longest
         return _ablate_loop(context, only=True)
     except RunEnded as end:
-        raise _why_nothing(context.target, end.failure) from None
+        raise why_nothing(context.target, end.failure) from None
 
 
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
@@ -180,7 +174,10 @@ def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
     """What a CPU can do; of a GPU it is known."""
     if trains_on_gpu(ablation.seen):
         return {}
-    return {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
+    probed = {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
+    if ablation.one_thread is not None:
+        probed["one_thread"] = ablation.one_thread
+    return probed
 
 
 def _look(context: Context, ablation: Ablation) -> Looks:
@@ -207,51 +204,6 @@ class Waiting:
             what = f"waiting for the program's first training step: {seconds:.0f} s"
             self._listener.stage(what)
             self._next_seconds *= 2
-
-
-def _why_nothing(target: Target, failure: Failure) -> MeasurementError | ProgramError:
-    name = target.path or "the training"
-    if failure.reason.endswith(f"exit code {WRONG_USAGE}"):
-        return ProgramError(
-            f"{name} did not take its arguments: {failure.reason}",
-            f"Arguments for your program go after --: {Path(name).name} -- ARGS",
-            output=failure.output,
-        )
-    if failure.kind in ("crashed", "out_of_memory", "killed", "device_error", "device_lost"):
-        return ProgramError(
-            f"{name} failed: {failure.reason}",
-            cure(failure.reason, failure.output),
-            output=failure.output,
-        )
-    if failure.kind == "no_space":
-        return MeasurementError(
-            f"{name}: what it wrote filled {tempfile.gettempdir()} ({failure.reason})",
-            "Its writes are kept there while it is measured, to be thrown away: free some space, "
-            "or set TMPDIR to a directory with more.",
-        )
-    if NOT_WATCHED in failure.reason:
-        return MeasurementError(
-            f"{name}: {failure.reason}",
-            "Where it can train in a single process (one rank, none spawned), give it the "
-            "arguments for that: `autotune run` then puts what was found into all its processes.",
-        )
-    if failure.kind == "hung":
-        return MeasurementError(
-            f"{name}: {failure.reason}",
-            "Let it train sooner, on less data, or give it more time with a larger --budget. "
-            "Steps are seen by an optimizer's, or by a backward pass.",
-        )
-    return MeasurementError(f"{name}: {failure.reason}", _how_to_train(target))
-
-
-def _how_to_train(target: Target) -> str:
-    missing = missing_from_recipe(target.source)
-    if len(missing) == 1 and target.kind == SCRIPT:
-        return f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
-    return (
-        "autotune times optimizer steps: let the program train for some seconds, "
-        "with more epochs or more data."
-    )
 
 
 def _fair(windows: Sequence[Window], cores: int) -> Sequence[Window]:

@@ -21,6 +21,7 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes, most
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled, trains_on_gpu
+from autotune.measurement.threads import one_thread
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
@@ -39,9 +40,11 @@ WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
 LINES_SHARE = 0.1  # besides: looking at the program's lines
-LARGEST_SHARE = 0.2  # and going over its batches
+THREADS_SHARE, LARGEST_SHARE = 0.15, 0.2  # one thread beside the others, going over its batches
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
+
+_NO_DEVICE = "there is no device to copy to: the host computes"
 
 Kept = Callable[[], Mapping[str, int]]
 Fill = Callable[[ProcessRun, list[Window]], Filled | None]
@@ -53,11 +56,12 @@ class Ablation:
     """The windows of each mode, and why a mode has none; `ended` says that the program finished.
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
-    the program's own functions a step then waited for, `filled` the cache that its first epoch
-    made, and `first_epoch` that which it kept in memory; `kept` names what its dataset kept ever
-    more of in memory while it was timed, and `beside` what processes that it has started needed of
-    it, at several moments. `largest` is the largest batch of its data, where memory may be too
-    little for it.
+    the program's own functions a step then waited for, `one_thread` how many times as fast one
+    thread computes as all of the program's (None where that was not timed), `filled` the cache that
+    its first epoch made, and `first_epoch` that which it kept in memory; `kept` names what its
+    dataset kept ever more of in memory while it was timed, and `beside` what processes that it has
+    started needed of it, at several moments. `largest` is the largest batch of its data, where
+    memory may be too little for it.
     """
 
     seen: Seen
@@ -68,6 +72,7 @@ class Ablation:
     ended: bool = False
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
+    one_thread: float | None = None
     filled: Filled | None = None
     first_epoch: FirstEpoch | None = None
     kept: tuple[str, ...] = ()
@@ -106,8 +111,7 @@ def ablate(
         RunEnded: the program ended or failed before it was timed once as it is, or another training
             loop has followed.
     """
-    ablation: Ablation | None = None
-    mode = AS_IS
+    ablation, mode = None, AS_IS
     for _ in range(STARTS):
         run = start()
         try:
@@ -120,8 +124,7 @@ def ablate(
             for mode in _modes(ablation):
                 if mode not in ablation.windows and mode not in ablation.reasons:
                     _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
-            ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
-            ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
+            _look_closer(ablation, run, seconds, cores, memory_limited)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
@@ -133,8 +136,19 @@ def ablate(
     if AS_IS not in ablation.windows:
         raise RunEnded(Failure(kind="ended", reason="the program ended before it could be timed"))
     if REPLAY_HOST not in _modes(ablation):
-        ablation.reasons[REPLAY_HOST] = "there is no device to copy to: the host computes"
+        ablation.reasons[REPLAY_HOST] = _NO_DEVICE
     return ablation
+
+
+def _look_closer(
+    ablation: Ablation, run: ProcessRun, seconds: float, cores: int, memory_limited: bool
+) -> None:
+    """What is looked for once every mode has been timed."""
+    ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
+    ablation.one_thread = one_thread(
+        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
+    )
+    ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
 
 
 def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:

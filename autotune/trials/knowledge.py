@@ -1,6 +1,7 @@
 """What the planner knows before the first trial, from the profile and from the knobs."""
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 
@@ -86,7 +87,19 @@ def costs_of(profile: Profile) -> Costs:
         batch=max(1.0, profile.seen.samples_per_step),
         cores=float(profile.machine.cores),
         threads_compute=not on_device,
+        threads_power=_threads_power(profile),
     )
+
+
+def _threads_power(profile: Profile) -> float | None:
+    """To what power of their number threads speed up computing, by what one of them took for a
+    batch that was kept; None where that was not timed.
+    """
+    one = profile.probes.get("one_thread")
+    threads = min(profile.seen.threads, profile.machine.cores)
+    if one is None or threads < 2:
+        return None
+    return -math.log(one) / math.log(threads)
 
 
 def _expectations(

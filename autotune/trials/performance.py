@@ -35,6 +35,9 @@ CROWDING = (0.15, 0.15)
 THREADS, THREADS_SD = 0.3, 0.25
 SHORT_STEP_SECONDS, LONG_STEP_SECONDS = 0.003, 0.03
 OPTIMIZER_THREADS = (0.0, 0.2)
+# Where the profile has timed one thread beside the program's own, it is known for the whole step;
+# what it is in another precision, or beside workers, is not.
+THREADS_TIMED_SD = 0.1
 # More threads than cores wait for one another: computing slows down by how many times more there
 # are, to about this power; chosen, not measured.
 OVERSUBSCRIBED = (1.0, 0.5)
@@ -61,7 +64,8 @@ class Costs:
     """Seconds that one sample costs at the program's own settings.
 
     `loader` is of a single process, `loader_processor` the part of it that keeps a core busy. On a
-    device, `threads_compute` is false: the processors' threads do not compute.
+    device, `threads_compute` is false: the processors' threads do not compute. `threads_power` is
+    to what power of their number they speed up computing, where that was timed.
     """
 
     loader: float
@@ -73,6 +77,7 @@ class Costs:
     batch: float
     cores: float
     threads_compute: bool = True
+    threads_power: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +138,12 @@ class PerformanceModel:
         long = math.log(step / SHORT_STEP_SECONDS) / math.log(
             LONG_STEP_SECONDS / SHORT_STEP_SECONDS
         )
-        self._add("threads", THREADS * min(1.0, max(0.0, long)), THREADS_SD)
-        self._add("optimizer threads", *OPTIMIZER_THREADS)
+        if costs.threads_power is None:
+            self._add("threads", THREADS * min(1.0, max(0.0, long)), THREADS_SD)
+            self._add("optimizer threads", *OPTIMIZER_THREADS)
+        else:
+            self._add("threads", costs.threads_power, THREADS_TIMED_SD)
+            self._add("optimizer threads", costs.threads_power, THREADS_TIMED_SD)
         self._add("oversubscribed", *OVERSUBSCRIBED)
         self._add("parallel", *PARALLEL)
         self._add("transport", *TRANSPORT_LOG_SECONDS)

@@ -28,6 +28,7 @@ class Fed:
             epoch, and kept (a list of batches, `itertools.cycle`).
         drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
             are transforms.
+        own_threads: how many the program computes with, while one is asked for instead.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
         largest: batches that were found to be large, and are to be trained on.
@@ -39,6 +40,7 @@ class Fed:
     described: SeenLoader | None = None
     kept: bool = False
     drawing: bool = False
+    own_threads: int | None = None
     miscounted: int = 0
     largest: list[Any] = field(default_factory=list)
     _began: bool = False  # a step is complete

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from autotune.workload import batches
@@ -11,7 +12,13 @@ from autotune.workload.memory import reset_peak
 from autotune.workload.rehearsal import rehearse
 from autotune.workload.replayed import Replayed
 from autotune.workload.seams.loader import draw
-from autotune.workload.window import LARGEST, REHEARSE, REPLAY_DEVICE, REPLAY_HOST
+from autotune.workload.window import (
+    LARGEST,
+    ONE_THREAD,
+    REHEARSE,
+    REPLAY_DEVICE,
+    REPLAY_HOST,
+)
 
 
 def feed(live: Live, mode: str) -> str:
@@ -21,16 +28,29 @@ def feed(live: Live, mode: str) -> str:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
         rehearse(live)
+    _compute_with(live, one_thread=mode == ONE_THREAD)
     live.plain, live.kept_batches = False, {}
     if mode == LARGEST:
         return _feed_largest(live)
-    if mode not in (REPLAY_DEVICE, REPLAY_HOST):
+    if mode not in (REPLAY_DEVICE, REPLAY_HOST, ONE_THREAD):
         return ""
     if live.batch is None or live.fed.loader() is None:
-        return "the program has no DataLoader whose batch could be replayed"
-    device = live.device() if mode == REPLAY_DEVICE else None
+        no_batch = "the program has no DataLoader whose batch could be replayed"
+        return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
+    device = None if mode == REPLAY_HOST else live.device()
     live.kept_batches = {place: Replayed(each, device) for place, each in live.batches.items()}
     return ""
+
+
+def _compute_with(live: Live, *, one_thread: bool) -> None:
+    """One thread, or as many as the program has set."""
+    own = live.fed.own_threads
+    if one_thread and own is None:
+        live.fed.own_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+    elif not one_thread and own is not None:
+        live.fed.own_threads = None
+        torch.set_num_threads(own)
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:

@@ -7,10 +7,12 @@ from typing import Protocol
 from autotune.workload.seen import Seen
 
 # How the program's loop is fed during a window: its own way; one batch kept on the device, replayed
-# (the compute ceiling); one batch kept on the host, copied each step; the loader alone, drained
-# with no model; or each batch twice, whole and in micro-batches, to see whether both are the same
-# step (not for timing, and the last thing that a run is asked for).
+# (the compute ceiling), or the same computed by one thread (its own way where it has no loader);
+# one batch kept on the host, copied each step; the loader alone, drained with no model; or each
+# batch twice, whole and in micro-batches, to see whether both are the same step (not for timing,
+# and the last thing that a run is asked for).
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
+ONE_THREAD = "one_thread"
 REHEARSE = "rehearse"
 # Or the largest batches that were found beforehand, one after another, each for a window.
 LARGEST = "largest"

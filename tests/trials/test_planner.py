@@ -78,6 +78,35 @@ def test_a_loader_that_decodes_is_given_workers_and_fewer_threads_together() -> 
     assert proposal.config["num_workers"] != 0
 
 
+@pytest.mark.parametrize(("one_thread", "threads"), [(1.4, 1), (0.6, 2), (None, 2)])
+def test_one_thread_is_tried_where_the_profile_found_it_faster(
+    one_thread: float | None, threads: int
+) -> None:
+    profile = program(data=0.02, waiting=False)
+    seen = replace(profile.seen, threads=2)
+    profile = replace(profile, seen=seen, probes={"one_thread": one_thread} if one_thread else {})
+    planner = planner_for(space(threads=(2, 1), channels_last=(False, True)), profile)
+    proposal = planner.propose([trial(0, {}, 100)])
+    assert proposal is not None
+    assert proposal.config.get("threads", 2) == threads
+
+
+@pytest.mark.parametrize(
+    ("one_thread", "threads", "power"),
+    [(0.5, 2, 1.0), (2.0, 4, -0.5), (0.5, 8, 0.5), (0.5, 1, None), (None, 2, None)],
+)
+def test_what_threads_gain_is_by_those_that_have_cores(
+    one_thread: float | None, threads: int, power: float | None
+) -> None:
+    profile = program(data=0.02, waiting=False, cores=4)
+    profile = replace(
+        profile,
+        seen=replace(profile.seen, threads=threads),
+        probes={"one_thread": one_thread} if one_thread else {},
+    )
+    assert costs_of(profile).threads_power == (power and pytest.approx(power))
+
+
 def test_a_change_from_which_nothing_is_expected_is_left_out() -> None:
     profile = replace(program(data=0.95, waiting=True), phases={"data": 0.95, "forward": 0.05})
     searched = space(num_workers=WORKERS, optimizer=("forloop", "fused"))

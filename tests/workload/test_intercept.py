@@ -16,7 +16,7 @@ from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupp
 from autotune.workload.nudging import nudge
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
-from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
+from autotune.workload.window import AS_IS, DRAIN, ONE_THREAD, REPLAY_DEVICE, Window
 from tests.workload.programs import HEAD, PLAIN, losses, observe, run, seen_of, steps, window_of
 
 
@@ -266,6 +266,21 @@ def test_a_replayed_batch_takes_the_loader_out_of_the_step(tmp_path: Path) -> No
     )
     assert window.mode == REPLAY_DEVICE
     assert window.samples == 20 * 32  # never the epoch's smaller last batch
+
+
+@pytest.mark.parametrize("loader", [True, False])
+def test_one_thread_computes_for_one_window(loader: bool, tmp_path: Path) -> None:
+    text = PLAIN if loader else PLAIN.replace("in loader:", "in [(inputs, targets)] * 9:")
+    text = text.replace("for epoch", "torch.set_num_threads(3)\nfor epoch", 1)
+    asked = [RunWindow(seconds=0.0, steps=3, mode=mode) for mode in (AS_IS, ONE_THREAD, ONE_THREAD)]
+    before = torch.get_num_threads()
+    try:
+        reports = run(text, *asked, RunWindow(seconds=0.0, steps=3), folder=tmp_path)
+    finally:
+        torch.set_num_threads(before)
+    windows = [each for each in reports if isinstance(each, Window)]
+    assert [each.threads for each in windows] == [3, 1, 1, 3]
+    assert [each.mode for each in windows] == [AS_IS, ONE_THREAD, ONE_THREAD, AS_IS]
 
 
 def test_a_drained_loader_runs_without_the_model(tmp_path: Path) -> None:
