@@ -9,7 +9,7 @@ from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.profiling.profile import Profile
 from autotune.trials.costs import costs_of_trials
-from autotune.trials.performance import STRUCTURE, Costs
+from autotune.trials.loop import STRUCTURE, Costs
 from autotune.trials.planner import Planner
 from autotune.trials.space import Space
 

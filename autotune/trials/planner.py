@@ -10,13 +10,8 @@ from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Measurement
 from autotune.trials.closing import FEEDING, Key, closed_by, key_of
 from autotune.trials.costs import TrialCosts
-from autotune.trials.performance import (
-    Array,
-    Costs,
-    Measured,
-    PerformanceModel,
-    expected_improvement,
-)
+from autotune.trials.loop import Array, Costs
+from autotune.trials.performance import Measured, PerformanceModel, expected_improvement
 from autotune.trials.trial import Trial
 
 # Two processes of one program differ by so much, whatever the scatter inside each (logarithm).
@@ -87,6 +82,7 @@ class Planner:
         self._neighbours = neighbours
         self._feeding_ceiling = feeding_ceiling
         self._memory_limit_bytes = memory_limit_bytes
+        self._built: tuple[int, PerformanceModel] | None = None  # of so many candidates
         self._candidates: dict[Key, Config] = {key_of({}): {}}
         self._candidates |= {key_of(config): config for config in candidates}
 
@@ -209,8 +205,11 @@ class Planner:
         return self._neighbours(best.config if best else {})
 
     def _model(self) -> PerformanceModel:
-        whole = [{**self._own, **changes} for changes in self._candidates.values()]
-        return PerformanceModel(self._costs, self._own, whole, self._expected)
+        if self._built is None or self._built[0] != len(self._candidates):
+            whole = [{**self._own, **changes} for changes in self._candidates.values()]
+            model = PerformanceModel(self._costs, self._own, whole, self._expected)
+            self._built = len(whole), model
+        return self._built[1]
 
 
 def _simplest(key: Key, gains: Mapping[Key, float]) -> Key:

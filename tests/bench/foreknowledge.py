@@ -10,7 +10,7 @@ from dataclasses import replace
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Expectation, Value
 from autotune.profiling.profile import Profile
-from autotune.trials.performance import STRUCTURE, Costs
+from autotune.trials.loop import STRUCTURE, Costs
 from tests import builders
 from tests.bench.grids import OFF, Row, Table
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from autotune.knobs.knob import Config, Value
-from autotune.trials.performance import STRUCTURE
+from autotune.trials.loop import STRUCTURE
 
 RATE, SECONDS = "samples_per_s", "wall_s"
 

@@ -8,6 +8,9 @@ import pytest
 from tests.bench import regret
 from tests.bench.grids import Table, read
 from tests.bench.simulated_grids import write
+from tests.bench.simulated_kinds import TRIED
+from tests.bench.simulated_loops import Program
+from tests.bench.simulated_programs import PROGRAMS
 
 COLUMNS = (
     "nw,opt,precision,samples_per_s,samples_per_s_medstep,wall_s,f_data,f_fwdbwd,f_opt,f_data_cpu"
@@ -59,9 +62,18 @@ def test_a_file_without_a_grid_takes_no_other_with_it(
     assert said.out == "" and "missing.csv" in said.err
 
 
-@pytest.mark.parametrize("number", range(6))
-def test_simulated_programs_are_tuned_in_few_trials(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_simulated_programs_are_tuned_in_few_trials(tmp_path: Path, program: Program) -> None:
     """Other knobs, other names, blanks, failures, and scatter as measured tables have it."""
-    path = write(tmp_path)[number]
+    (path,) = write(tmp_path, [program])
     found = regret.replay("profile", read(path), 0.0, 0)
     assert found.trials_to_close <= 8
+
+
+def test_another_seed_makes_another_program_of_the_same_kind(tmp_path: Path) -> None:
+    (one,) = write(tmp_path, TRIED[:1])
+    (other,) = write(tmp_path, TRIED[:1], seed=1)
+    first, second = read(one), read(other)
+    assert first.choices == second.choices
+    gains = [table.best / table.rows[frozenset()].rate for table in (first, second)]
+    assert gains[0] != pytest.approx(gains[1], rel=0.01)

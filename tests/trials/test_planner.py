@@ -10,12 +10,8 @@ from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Ceiling, Profile
 from autotune.trials.knowledge import MOST_CANDIDATES, costs_of, planner_for
-from autotune.trials.performance import (
-    Costs,
-    Measured,
-    PerformanceModel,
-    expected_improvement,
-)
+from autotune.trials.loop import Costs
+from autotune.trials.performance import Measured, PerformanceModel, expected_improvement
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 from tests import builders
