@@ -57,7 +57,9 @@ class Emission:
         return replace(self, sources={}, program="", patch="", edits=edits)
 
     def _withdrawn(self, edit: EditOutcome, reason: str) -> EditOutcome:
-        hand_step = by_hand(edit.edit, self.places, self.main) if edit.status == "done" else ""
+        if edit.status != "done":
+            return replace(edit, status="refused", reason=reason, hand_step="")
+        hand_step = edit.line or by_hand(edit.edit, self.places, self.main)
         return replace(edit, status="refused", reason=reason, hand_step=hand_step)
 
 

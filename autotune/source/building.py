@@ -145,7 +145,8 @@ def _takes(constructor: Function, name: str, within: Call) -> bool:
     """Whether `constructor` can be given `name` and hands it on."""
     given = constructor.args
     named = [at.arg for at in (*given.args, *given.kwonlyargs)]
-    return name in named or (given.kwarg is not None and given_by_name(within, name) is None)
+    hands_on = given.kwarg is not None and bool(spreads_of(within))
+    return name in named or (hands_on and given_by_name(within, name) is None)
 
 
 def given_by_name(call: Call, name: str) -> ast.expr | None:

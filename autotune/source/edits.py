@@ -166,7 +166,8 @@ class EditOutcome:
 
     `status` is "done", where `reason` says what of the program's own has no effect any more,
     "already" (the source says so already), or "refused" with a `reason`; a refused edit that a
-    person could make has `hand_step`: file, line and the exact code.
+    person could make has `hand_step`: file, line and the exact code. `line` is the same of one that
+    is made, where that changes one line.
     """
 
     knob: str
@@ -174,3 +175,4 @@ class EditOutcome:
     status: str
     reason: str = ""
     hand_step: str = ""
+    line: str = ""

@@ -62,6 +62,7 @@ def rewrite(
     original = program = _parsed(sources, places, main or next(iter(sources), ""))
     outcomes: list[EditOutcome] = []
     for knob, edit in requests:
+        line = ""
         try:
             _check_workers(edit, outcomes, places)
             changed = _edited(program, edit)
@@ -72,15 +73,36 @@ def rewrite(
             status, reason = ("already", "the source says so already")
             if not same:
                 status, reason = "done", _what_goes(program, edit)
+                line = _changed_line(original, edit)
             program, hand_step = changed, ""
         outcomes.append(
-            EditOutcome(knob=knob, edit=edit, status=status, reason=reason, hand_step=hand_step)
+            EditOutcome(
+                knob=knob, edit=edit, status=status, reason=reason, hand_step=hand_step, line=line
+            )
         )
     texts = {
         path: _BYTE_ORDER_MARK + text if path in marked else text
         for path, text in _texts(program).items()
     }
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
+
+
+def _changed_line(original: Program, edit: Edit) -> str:
+    """The line that `edit` changes of `original`, as it is then; "" where it changes others too."""
+    try:
+        changed = _texts(_edited(original, edit))
+    except Refusal:
+        return ""
+    found = []
+    for path, before in _texts(original).items():
+        old, new = before.splitlines(), changed[path].splitlines()
+        if len(old) != len(new):
+            return ""
+        lines = enumerate(zip(old, new, strict=True), start=1)
+        found += [
+            f"{path}:{number}: {is_now.strip()}" for number, (was, is_now) in lines if was != is_now
+        ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _what_goes(program: Program, edit: Edit) -> str:

@@ -16,6 +16,7 @@ from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
+from torch import nn
 
 from autotune.workload.asked import (
     Function,
@@ -47,7 +48,8 @@ Part = tuple[str, object, object]  # its name in the whole, itself, and the owne
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """A piece of data that samples are made from.
+    """A piece of data that samples are made from, so many pieces deep in the whole, modules among
+    them not counted: transforms are put together from one another.
 
     `part` is its name in the piece `above`: ".lam" of an attribute of `owner`, "[0]" of an item,
     "count" of a variable, "Mix.lam" of what a class, a module or a function has. It is `named`
@@ -70,7 +72,7 @@ class Piece:
             value=value,
             owner=owner,
             above=self,
-            depth=self.depth + 1,
+            depth=self.depth + (not isinstance(owner, nn.Module)),
             named=named,
         )
 
@@ -240,7 +242,7 @@ def _read_by(
     those that are none of the data themselves.
     """
     read = {name for code, _ in functions for name in attributes(code)} | (named or set())
-    own, everything = getattr(owner, "__dict__", {}), not functions and named is None
+    own, everything = _own(owner), not functions and named is None
     for name, inner in own.items():
         if everything or name in read:
             yield f".{name}", inner, owner
@@ -254,6 +256,12 @@ def _read_by(
             if of_the_users(value):
                 for name, inner in _data_of(value, read):
                     yield f"{variable}.{name}", inner, value
+
+
+def _own(owner: object) -> dict[str, Any]:
+    """Its attributes; a module keeps those that are modules apart."""
+    own: dict[str, Any] = getattr(owner, "__dict__", {})
+    return own | owner._modules if isinstance(owner, nn.Module) else own
 
 
 def _data_of(value: object, names: set[str]) -> list[tuple[str, object]]:

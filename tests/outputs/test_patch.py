@@ -41,6 +41,17 @@ def test_what_is_withdrawn_says_what_to_write_and_where() -> None:
     ]
 
 
+def test_what_is_withdrawn_is_said_as_it_would_have_been_written(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("def make(data, **kwargs):\n    return DataLoader(data, **kwargs)\n")
+    seen = builders.seen(places=Places(loader=Place(path=str(path), line=2)))
+    emission = emit(load_target(str(path)), {"num_workers": 4}, seen)
+    assert [edit.status for edit in emission.edits] == ["done"]
+    (left,) = emission.withdrawn("it came out slower").edits
+    line = 'return DataLoader(data, **{**kwargs, "num_workers": 4})'
+    assert left.hand_step == f"{path}:2: {line}"
+
+
 LOOP = """\
 from torch.utils.data import DataLoader
 from schedule import made

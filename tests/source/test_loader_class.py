@@ -63,6 +63,19 @@ def test_a_class_that_decides_it_is_changed_itself(constructor: str) -> None:
     assert outcome.text == text.replace("num_workers=0", "num_workers=4")
 
 
+def test_a_class_that_takes_it_among_others_and_drops_it_is_changed_itself() -> None:
+    text = source("""
+        class Own(DataLoader):
+            def __init__(self, data, num_workers, **others):
+                super().__init__(data, num_workers=num_workers)
+        loader = Own(data, num_workers=2)
+        """)
+    persistent = LoaderArgument(name="persistent_workers", code="True")
+    outcome = rewritten(text, persistent, places=places_of(text))
+    handing_on = "num_workers=num_workers, persistent_workers=num_workers > 0)"
+    assert handing_on in outcome.text and "Own(data, num_workers=2)" in outcome.text
+
+
 def test_where_it_is_built_by_a_name_in_a_config_the_class_is_changed() -> None:
     text = source("""
         class Own(DataLoader):

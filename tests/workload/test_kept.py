@@ -51,6 +51,44 @@ def test_a_dataset_in_another_is_looked_into() -> None:
     assert {"dataset.dataset.data", "dataset.indices"} <= set(kept)
 
 
+class Erase(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.p = 0.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if torch.rand(()) > self.p else 0 * x
+
+
+class Composed(nn.Module):
+    def __init__(self, *transforms: nn.Module) -> None:
+        super().__init__()
+        self.transforms = nn.ModuleList(transforms)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+
+class Transformed(Dataset[Any]):
+    def __init__(self, transform: nn.Module) -> None:
+        self.transform = transform
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(torch.ones(index))
+
+
+def test_transforms_that_are_modules_are_looked_into_however_deep_they_lie() -> None:
+    erase = Erase()
+    composed = Composed(nn.Identity(), Composed(Composed(nn.Sequential(erase))))
+    dataset = Transformed(composed)
+    before = kept_by(dataset)
+    assert kept_by(dataset) == before
+    erase.p = 0.1
+    assert changed(before, kept_by(dataset))
+
+
 def test_the_variables_of_the_function_around_it_count() -> None:
     buffer = [1, 2]
 
