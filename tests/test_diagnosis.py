@@ -325,7 +325,7 @@ def tiny(parameters):
     return builders.seen(models=(type(model)(**given | {"parameters": parameters}),))
 
 
-@pytest.mark.parametrize(("faster", "said"), [(1.36, True), (1.0, False), (0.7, False)])
+@pytest.mark.parametrize(("faster", "said"), [(1.36, True), (1.1, False), (0.7, False)])
 def test_threads_that_wait_for_one_another_are_told(faster, said):
     found = first(
         phases=HEALTHY,
@@ -432,9 +432,48 @@ def test_a_cpu_is_held_back_by_computing_where_halving_that_gains_more_than_the_
     seen = loader(num_workers=2) if part == "data" else builders.seen(loader=None)
     machine = builders.machine(device=device)
     one = profile(phases=phases, windows=(), machine=machine, seen=seen, ceilings=ceilings())
+    one = replace(one, probes={"bf16_speedup": 2.0})
     found = [each.bottleneck.value for each in diagnose(one)]
     assert found[0] == (part if first == "part" else first)
     assert part in found
+
+
+@pytest.mark.parametrize(
+    ("waits", "working", "bf16", "first"),
+    [
+        (0.22, 1.0, 2.0, "compute"),
+        (0.22, 1.0, 0.3, "data"),  # no setting halves what is computed
+        (0.14, 1.0, 0.3, "compute"),
+        (0.22, 0.05, 2.0, "data"),  # a loader that waits leaves the processors to the rest
+    ],
+)
+def test_what_can_go_of_computing_is_by_what_the_profile_found(
+    waits: float, working: float, bf16: float, first: str
+) -> None:
+    found = diagnose(
+        profile(
+            phases={"data": waits, "backward": 1 - waits},
+            ceilings=ceilings(),
+            seen=workers(2),
+            data_processor_share=working,
+            probes={"bf16_speedup": bf16},
+        )
+    )
+    assert found[0].bottleneck == first
+
+
+def test_computing_comes_before_a_wait_and_that_before_what_gains_less() -> None:
+    phases = {"data": 0.3, "optimizer": 0.2, "backward": 0.5}
+    one = profile(phases=phases, ceilings=ceilings(), probes={"bf16_speedup": 2.0})
+    found = [each.bottleneck.value for each in diagnose(one)]
+    assert found == ["compute", "data", "optimizer"]
+
+
+def test_small_operations_stand_for_computing() -> None:
+    phases = {"data": 0.3, "forward": 0.35, "backward": 0.35}
+    one = profile(phases=phases, ceilings=ceilings(), step_seconds=0.001, seen=tiny(2_410))
+    found = [each.bottleneck.value for each in diagnose(replace(one, probes={}))]
+    assert found == ["overhead", "data", "compute"]
 
 
 @pytest.mark.parametrize(("gain", "first"), [(1.8, "data"), (1.15, "compute")])
@@ -442,7 +481,7 @@ def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
     gain: float, first: str
 ) -> None:
     phases = {"data": 0.12, "forward": 0.35, "backward": 0.4, "other": 0.13}
-    one = profile(phases=phases, ceilings=ceilings(compute=gain), seen=workers(4))
+    one = profile(phases=phases, ceilings=ceilings(compute=gain), seen=workers(4), probes={})
     found = diagnose(one)[0]
     assert found.bottleneck == first
     assert ("workers take processors from the rest" in found.headline) is (first == "data")

@@ -1,6 +1,8 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
-from autotune.diagnosis.data import beside_the_wait, data
+import math
+
+from autotune.diagnosis.data import WAITING_SHARE, beside_the_wait, data
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -49,10 +51,12 @@ TINY_STEP_SECONDS = 0.005
 WORKING_RATE = 5e9
 MOSTLY = 0.5
 
-# The most that settings make of what a CPU computes is half as long, or so (bf16). So a wait for
-# data, or code of the program's own, that can go away holds it back more than computing does from
-# half the share on that computing has.
-CAN_GO_OF_COMPUTING = 0.5
+# The most that settings make of what a CPU computes is half as long, or so, where it has units for
+# bf16; else a fifth less, or so. So a wait for data, or code of the program's own, that can go away
+# holds it back more than computing does from that share on of what computing has.
+CAN_GO_OF_COMPUTING, CAN_GO_WITHOUT_UNITS = 0.5, 0.2
+# What one thread must be faster by to be said so: windows of a fraction of a second scatter.
+CLEARLY_FASTER = 1.15
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 BESIDE_COMPUTING = (Bottleneck.DATA, Bottleneck.HOST)
@@ -66,16 +70,32 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
-    found.sort(key=lambda each: (_rank(profile, each), -_weight(profile, each.bottleneck)))
-    return tuple(found)
+    found.sort(key=lambda each: (RANKS[each.severity], -_weight(profile, each.bottleneck)))
+    return tuple(found if profile.machine.device != CPU else _with_computing(profile, found))
 
 
-def _rank(profile: Profile, finding: Finding) -> int:
-    if profile.machine.device == CPU and finding.bottleneck in BESIDE_COMPUTING:
-        can_go = 1 - 1 / (finding.max_gain or most_gain(_weight(profile, finding.bottleneck)))
-        if can_go < CAN_GO_OF_COMPUTING * _weight(profile, Bottleneck.COMPUTE):
-            return RANKS["info"]
-    return RANKS[finding.severity]
+def _with_computing(profile: Profile, found: list[Finding]) -> list[Finding]:
+    """`found` on a CPU, computing before the first of what holds it back less than that does."""
+    kinds = [each.bottleneck for each in found]
+    computing = Bottleneck.OVERHEAD if Bottleneck.OVERHEAD in kinds else Bottleneck.COMPUTE
+    at = kinds.index(computing)
+    first = next((place for place in range(at) if _holds_less(profile, found[place])), at)
+    return [*found[:first], found[at], *found[first:at], *found[at + 1 :]]
+
+
+def _holds_less(profile: Profile, finding: Finding) -> bool:
+    """Whether this wait, or code of the program's own, holds it back less than computing does. A
+    loader that waits itself leaves the processors to the rest.
+    """
+    if finding.bottleneck not in BESIDE_COMPUTING:
+        return False
+    asleep = (profile.data_processor_share or 1.0) < WAITING_SHARE
+    if finding.bottleneck is Bottleneck.DATA and asleep:
+        return False
+    units = profile.probes.get("bf16_speedup", math.inf) > 1
+    part = CAN_GO_OF_COMPUTING if units else CAN_GO_WITHOUT_UNITS
+    can_go = 1 - 1 / (finding.max_gain or most_gain(_weight(profile, finding.bottleneck)))
+    return can_go < part * _weight(profile, Bottleneck.COMPUTE)
 
 
 def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
@@ -219,7 +239,8 @@ def _compute(profile: Profile) -> Finding:
 def _one_thread(profile: Profile) -> str:
     """That threads wait for one another more than they help, where that was timed."""
     faster = profile.probes.get("one_thread", 1.0)
-    return f" One thread computes it {times(faster)} as fast." if faster > NO_GAIN else ""
+    clear = faster > CLEARLY_FASTER
+    return f" One thread computes it {times(faster)} as fast." if clear else ""
 
 
 def _crowd(profile: Profile) -> str:

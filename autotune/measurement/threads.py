@@ -51,6 +51,8 @@ def one_thread(
         return None
     if not turns or any(starved(each, cores=cores) for of in taken.values() for each in of):
         return None
+    if any(each.threads != 1 for each in taken[ONE_THREAD]):  # the program sets them in its loop
+        return None
     windows[ONE_THREAD] = taken[ONE_THREAD]
     known += taken[beside]
     one, own = (rate([timed(window) for window in of]) for of in taken.values())

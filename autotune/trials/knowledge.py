@@ -9,7 +9,7 @@ from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.profiling.profile import Profile
 from autotune.trials.costs import costs_of_trials
-from autotune.trials.loop import STRUCTURE, Costs
+from autotune.trials.loop import OVERSUBSCRIBED, STRUCTURE, Costs
 from autotune.trials.planner import Planner
 from autotune.trials.space import Space
 
@@ -95,11 +95,13 @@ def _threads_power(profile: Profile) -> float | None:
     """To what power of their number threads speed up computing, by what one of them took for a
     batch that was kept; None where that was not timed.
     """
-    one = profile.probes.get("one_thread")
-    threads = min(profile.seen.threads, profile.machine.cores)
+    one, cores = profile.probes.get("one_thread"), profile.machine.cores
+    threads = min(profile.seen.threads, cores)
     if one is None or threads < 2:
         return None
-    return -math.log(one) / math.log(threads)
+    # More threads than cores wait for one another: that much of what one gains is not its own.
+    crowding = OVERSUBSCRIBED[0] * math.log(profile.seen.threads / threads)
+    return (crowding - math.log(one)) / math.log(threads)
 
 
 def _expectations(

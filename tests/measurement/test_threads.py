@@ -28,7 +28,7 @@ class Stepping:
         self.asked.append(mode)
         taken = max(steps, round(seconds / self.step_seconds[mode]))
         given = builders.window(32 / self.step_seconds[mode], steps=taken, mode=mode)
-        return replace(given, **self._changes)
+        return replace(given, **{"threads": 1} | self._changes)
 
 
 def timed_threads(run: Stepping, **changes: Any) -> tuple[float | None, dict[str, list[Window]]]:
@@ -86,3 +86,8 @@ def test_a_program_that_ends_meanwhile_says_nothing_of_one_thread() -> None:
     run = Stepping({AS_IS: 0.01, REPLAY_DEVICE: 0.01, ONE_THREAD: 0.01}, windows=9)
     faster, windows = timed_threads(run)
     assert faster is None and ONE_THREAD not in windows
+
+
+def test_a_program_that_sets_its_threads_in_its_loop_says_nothing_of_one() -> None:
+    run = Stepping({AS_IS: 0.01, REPLAY_DEVICE: 0.01, ONE_THREAD: 0.01}, threads=2)
+    assert timed_threads(run)[0] is None

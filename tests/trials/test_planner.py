@@ -89,7 +89,7 @@ def test_one_thread_is_tried_where_the_profile_found_it_faster(
 
 @pytest.mark.parametrize(
     ("one_thread", "threads", "power"),
-    [(0.5, 2, 1.0), (2.0, 4, -0.5), (0.5, 8, 0.5), (0.5, 1, None), (None, 2, None)],
+    [(0.5, 2, 1.0), (2.0, 4, -0.5), (0.5, 8, 1.0), (2.0, 8, 0.0), (0.5, 1, None), (None, 2, None)],
 )
 def test_what_threads_gain_is_by_those_that_have_cores(
     one_thread: float | None, threads: int, power: float | None
