@@ -469,6 +469,22 @@ def test_computing_comes_before_a_wait_and_that_before_what_gains_less() -> None
     assert found == ["compute", "data", "optimizer"]
 
 
+@pytest.mark.parametrize(
+    ("share", "given", "first"),
+    [
+        (0.2, {"name": "Adam"}, "optimizer"),
+        (0.2, {"name": "MuonAdamW", "takes_foreach": False}, "compute"),
+        (0.45, {"name": "MuonAdamW", "takes_foreach": False}, "optimizer"),
+    ],
+)
+def test_an_optimizer_of_the_programs_own_is_named_first_where_it_takes_most(
+    share: float, given: dict[str, object], first: str
+) -> None:
+    seen = builders.seen(optimizer=replace(builders.seen().optimizer, **given))
+    found = diagnose(profile(phases={"optimizer": share, "forward": 1 - share}, seen=seen))
+    assert found[0].bottleneck == first
+
+
 def test_small_operations_stand_for_computing() -> None:
     phases = {"data": 0.3, "forward": 0.35, "backward": 0.35}
     one = profile(phases=phases, ceilings=ceilings(), step_seconds=0.001, seen=tiny(2_410))

@@ -148,9 +148,11 @@ def _optimizer(profile: Profile) -> Finding | None:
     optimizer = profile.seen.optimizer
     if not grade or optimizer is None:
         return None
+    # Of a class of the program's own nothing can be turned: it is named where it takes most.
+    own = optimizer.name not in OPTIMIZERS and not optimizer.takes_foreach
     return Finding(
         bottleneck=Bottleneck.OPTIMIZER,
-        severity=grade,
+        severity="info" if own and share < OPTIMIZER_CRITICAL else grade,
         evidence=f"{optimizer.name}{_way(optimizer)} updates {_parameters(profile):,} parameters "
         f"in {milliseconds(share * profile.step_seconds)} a step.",
         max_gain=most_gain(share),

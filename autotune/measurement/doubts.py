@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from autotune.measurement.statistics import rate, throughput, timed
 from autotune.nvml import SLOWED
-from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
+from autotune.profiling.profile import PROCESSORS_TAKEN, SPED_UP, TOO_FEW_STEPS, Doubt
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.window import Window
 
@@ -30,7 +30,7 @@ STARVED_SHARE_WITH_WORKERS = 1 / 3
 # Of one processor: what others and the host took of a quiet machine (0.01 to 0.05).
 ALONE_SHARE = 0.1
 UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
-SPED_UP = 1.3  # last third over first third; steady windows scatter by about 5 %
+SPED_UP_TIMES = 1.3  # last third over first third; steady windows scatter by about 5 %
 FEWEST_STEPS = 10
 BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same of single steps)
 FEWEST_BURSTS = 10
@@ -170,10 +170,10 @@ def _sped_up(windows: Sequence[Window]) -> Doubt | None:
     first, last = (
         rate([timed(window) for window in part]) for part in (windows[:third], windows[-third:])
     )
-    if first <= 0 or last < SPED_UP * first:
+    if first <= 0 or last < SPED_UP_TIMES * first:
         return None
     return Doubt(
-        name="sped up",
+        name=SPED_UP,
         evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read for "
         "the first time, or other programs end.",
         advice="Measure again, or with a larger budget.",

@@ -29,7 +29,9 @@ class Measurement:
 
     @property
     def is_shaken(self) -> bool:
-        """Whether the machine may have stood still meanwhile: then it is no measure for others."""
+        """Whether the machine may have stood still meanwhile, or the program has come to its speed:
+        then it is no measure for others.
+        """
         return any(doubt.name in SHAKEN for doubt in self.doubts)
 
     @property

@@ -15,10 +15,11 @@ ROOFLINE = "roofline"
 # Doubts that are said before any figure: other programs had the processors, and what was timed is
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
-TOO_FEW_STEPS = "too few steps"
+TOO_FEW_STEPS, SPED_UP = "too few steps", "sped up"
 SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
-# Those of a machine that may have stood still: no speed to hold others against.
-SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
+# Those of a machine that may have stood still, or of a program that came to its speed meanwhile: no
+# speed to hold others against.
+SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
