@@ -28,7 +28,8 @@ def autocast(program: Program, edit: Autocast) -> Program:
         Refusal: they do not stand together in one block before backward, or a scaler has no place.
     """
     header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
-    hand_step = f"{header} round forward and loss, up to backward{_likewise(program)}"
+    wide = ", .float() behind what models give" if edit.device_type == "cpu" else ""
+    hand_step = f"{header} round forward and loss, up to backward{wide}{_likewise(program)}"
     if edit.scaled:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines

@@ -919,7 +919,7 @@ def test_two_backward_passes_in_functions_of_their_own_are_refused() -> None:
     several = replace(seen, backwards=(seen.backward, beside))
     outcome = rewritten(text, BF16, places=several)
     assert "more than one backward" in outcome.reason
-    told = f"up to backward, and the same for the backward at {PATH}:40"
+    told = f"up to backward, .float() behind what models give, and the same for the backward at {PATH}:40"
     assert outcome.hand_step.endswith(told)
     assert by_hand(BF16, several, PATH) == outcome.hand_step
 
@@ -928,7 +928,7 @@ def test_each_backward_pass_is_named_for_a_person() -> None:
     text = "for x in loader:\n    a = model(x)\n    a.backward()\n    critic(x).backward()\n"
     assert rewritten(text, BF16).hand_step.endswith(f"and the same for the backward at {PATH}:4")
     one = text.replace("    critic(x).backward()\n", "")
-    assert rewritten(one.replace("    a = model(x)\n", ""), BF16).hand_step.endswith("to backward")
+    assert rewritten(one.replace("    a = model(x)\n", ""), BF16).hand_step.endswith("models give")
 
 
 def test_what_evaluates_now_and_then_by_the_same_function_stays_outside() -> None:
