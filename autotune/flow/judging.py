@@ -105,12 +105,30 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
         own = turns.losses.get(BASELINE, ())[: max(parity.steps for parity in parted.values())]
         turns.controls = controls(context, best.config, own, exact=exact)
         verdict = decided()
-    if parted := _parted(verdict, may_be_the_seeds):
-        name, parity = max(parted.items(), key=lambda each: each[1].parted_by)
-        for pair in pairs_of_seeds(context, parity, contestants[BASELINE], contestants[name]):
-            turns.pairs.append(pair)
-        verdict = decided()
+    verdict = _with_seeds(context, turns, contestants, verdict, decided)
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
+
+
+def _with_seeds(
+    context: Context,
+    turns: Turns,
+    contestants: dict[str, Start],
+    verdict: Verdict,
+    decided: Callable[[], Verdict],
+) -> Verdict:
+    """What is `decided` where each whose losses part is held against other seeds of its own; none
+    after one that trains otherwise all the same.
+    """
+    for name in (TUNED, DELIVERED):
+        parted = _parted(verdict, may_be_the_seeds)
+        if name not in parted:
+            continue
+        own, other = contestants[BASELINE], contestants[name]
+        turns.pairs[name] = list(pairs_of_seeds(context, parted[name], own, other))
+        verdict = decided()
+        if name in _parted(verdict, may_be_the_seeds):
+            break
+    return verdict
 
 
 def _shown(best: Trial) -> Trial:

@@ -19,6 +19,8 @@ from autotune.workload.window import Window
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
 
+Pair = tuple[Sequence[float], Sequence[float]]  # losses of two runs
+
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
@@ -27,8 +29,8 @@ class Turns:
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on; `skipped` says for each window of them how many losses
     came before it, and how many of its steps a GradScaler left out. `controls` are those of the
-    program as it is where chance alone is another, `pairs` those of the program as it is and with
-    the settings where both have another seed. `failures` names who could not be measured, and
+    program as it is where chance alone is another, `pairs` those of the program as it is and of
+    each contestant where both have another seed. `failures` names who could not be measured, and
     why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
     turns, as (round, turn), in which the GPU was shared or kept its clocks down.
@@ -38,7 +40,7 @@ class Turns:
     losses: dict[str, list[float]] = field(default_factory=dict)
     skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
-    pairs: list[tuple[Sequence[float], Sequence[float]]] = field(default_factory=list)
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)

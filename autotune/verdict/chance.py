@@ -65,17 +65,19 @@ def explained_by_seeds(
     """
     if scatter_ratio(first, second) is not None:
         return False
-    shares, ways = [], []
-    for own, tuned in pairs:
-        steps = min(len(first), len(own), len(tuned))
+    seen = list[Pair]()
+    for pair in pairs:
+        steps = min(len(first), *map(len, pair))
+        own, tuned = (each[:steps] for each in pair)
+        if not all(map(math.isfinite, own)):
+            continue
         if not all(map(math.isfinite, tuned)):
             return False
-        if came_so_far(first, second, steps, late) and all(map(math.isfinite, own)):
-            shares.append(_share(first, second, own[:steps]))
-            theirs = _difference(first[:steps], second[:steps]), _difference(own, tuned)
-            ways.append(_goes_the_same_way(*theirs))
-    as_far = max(shares, default=0.0)
-    if as_far >= 1 and (not all(ways) or _is_little(first, second, pairs)):
+        if came_so_far(first, second, steps, late):
+            seen.append((own, tuned))
+    as_far = max((_share(first, second, own) for own, _ in seen), default=0.0)
+    ways = [_goes_the_same_way(first, second, *pair) for pair in seen]
+    if as_far >= 1 and (not all(ways) or _is_little(first, second, seen)):
         return True
     clearly = len(ways) >= SEEDS_ONE_WAY or as_far * TIMES_BY_CHANCE < 1
     return False if ways and all(ways) and clearly else None
@@ -121,5 +123,6 @@ def _level(losses: Losses) -> float:
     return fmean(losses[len(losses) // 2 :])
 
 
-def _goes_the_same_way(difference: float, again: float) -> bool:
+def _goes_the_same_way(first: Losses, second: Losses, own: Losses, tuned: Losses) -> bool:
+    difference, again = _difference(first[: len(own)], second), _difference(own, tuned)
     return again * difference > 0 and abs(again) >= SAME_WAY * abs(difference)

@@ -13,11 +13,12 @@ from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
+from autotune.measurement.turns import Turns
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
 from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
-from autotune.verdict import DELIVERED, TUNED, Delivered
+from autotune.verdict import BASELINE, DELIVERED, TUNED, Delivered, Verdict
 from autotune.verdict.parity import may_be_chance
 from tests import builders
 from tests.trials.test_study import SPACE
@@ -42,6 +43,37 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     assert parted_of(speedup=gain) == []
     partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)
     assert parted_of(speedup=gain, delivered=partly) == [DELIVERED]
+
+
+@pytest.mark.parametrize("lost", [(), (TUNED,), (DELIVERED,)], ids=str)
+def test_each_whose_losses_part_is_held_against_seeds_of_its_own(
+    lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gain = Ratio(estimate=1.5, low=1.2, high=1.9)
+    parted = builders.parity(same_training=False, reason="The losses part by 28.0 %, beyond.")
+    unknown = builders.parity(same_training=None)
+    turns = Turns()
+
+    def decided() -> Verdict:
+        found = {
+            name: unknown if name in turns.pairs and name not in lost else parted
+            for name in (TUNED, DELIVERED)
+        }
+        partly = Delivered(
+            samples_per_second=1.0, speedup=gain, settings_observed=False, parity=found[DELIVERED]
+        )
+        return builders.verdict(speedup=gain, parity=found[TUNED], delivered=partly)
+
+    def pairs(_context: Any, _parted: Any, own: Any, other: Any) -> Any:
+        yield [own], [other]
+
+    monkeypatch.setattr(judging, "pairs_of_seeds", pairs)
+    starts: Any = {name: name for name in (BASELINE, TUNED, DELIVERED)}
+    context: Any = None
+    verdict = judging._with_seeds(context, turns, starts, decided(), decided)
+    told = [TUNED] if TUNED in lost else [TUNED, DELIVERED]
+    assert turns.pairs == {name: [([BASELINE], [name])] for name in told}
+    assert verdict.parity is (parted if TUNED in lost else unknown)
 
 
 def test_workers_that_no_second_epoch_has_shown_to_live_on_are_not_judged() -> None:

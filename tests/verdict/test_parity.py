@@ -9,6 +9,7 @@ from torch import nn
 
 from autotune.knobs.knob import Semantics
 from autotune.measurement.losses import LOSSES_WANTED
+from autotune.verdict.chance import explained_by_seeds
 from autotune.verdict.courses import smooth
 from autotune.verdict.parity import parity
 from autotune.workload.pace import LOSSES_READ
@@ -214,6 +215,22 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
     assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=near).same_training is False
     lost = [(own, [*own[:50], math.nan, *own[51:]])]
     assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=lost).same_training is False
+
+
+@pytest.mark.parametrize("other", [[], [1.0] * 10, [1.0] * 19 + [math.nan] * 181], ids=len)
+def test_a_seed_with_which_a_run_came_to_nothing_says_nothing(other):
+    first = [2.3 * math.exp(-step / 80) for step in range(STEPS)]
+
+    def lies(by):
+        return [each + by for each in first]
+
+    tuned, wide = lies(0.3), (lies(0.5), lies(0.8))  # a seed goes as far, the settings as before
+    said = [explained_by_seeds(first, tuned, [wide] * count) for count in (1, 2)]
+    for pair in ((other, other), (other, wide[1])):
+        assert explained_by_seeds(first, tuned, [wide, pair]) == said[0]
+        assert explained_by_seeds(first, tuned, [wide, wide, pair]) == said[1]
+    if all(map(math.isfinite, other)):
+        assert explained_by_seeds(first, tuned, [wide, (wide[0], other)]) == said[0]
 
 
 def test_too_few_steps_say_nothing(baseline):

@@ -17,6 +17,7 @@ from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
 from autotune.verdict.clear import is_clear
+from autotune.verdict.contestants import BASELINE, DELIVERED, TUNED, parity_in_turns
 from autotune.workload.window import Allocator, Window
 from tests import builders
 
@@ -396,3 +397,22 @@ def test_samples_of_a_stream_come_in_another_order_from_workers(by, iterable, wo
     assert found.parity.same_training is same
     assert ("another order" in found.parity.reason) == (same is None)
     assert found.outcome == ("no_gain" if same is False else "faster")
+
+
+def test_a_contestant_is_judged_by_seeds_of_its_own() -> None:
+    course = [3.0 - 0.01 * step for step in range(100)]
+
+    def moved(by: float) -> list[float]:
+        return [each + by for each in course]
+
+    pairs = [(moved(0.8), moved(0.4)), (moved(0.9), moved(0.4))]
+    turns = Turns(
+        losses={BASELINE: course, TUNED: moved(0.5), DELIVERED: moved(0.6)},
+        controls=[course],
+        pairs={DELIVERED: pairs},
+    )
+    found = {
+        name: parity_in_turns(turns, {"num_workers": 2}, name).same_training
+        for name in (TUNED, DELIVERED)
+    }
+    assert found == {TUNED: False, DELIVERED: None}
