@@ -17,6 +17,7 @@ ROOFLINE = "roofline"
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS = "too few steps"
 SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
+TRACKER_OFF = "tracker off"
 # Those of a machine that may have stood still: no speed to hold others against.
 SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
 
