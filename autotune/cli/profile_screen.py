@@ -8,7 +8,14 @@ from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU, Machine
 from autotune.outputs import wording
 from autotune.outputs.device import device_rows
-from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, ROOFLINE, Memory, Profile
+from autotune.profiling.profile import (
+    NOT_FINITE,
+    PROCESSORS_TAKEN,
+    ROOFLINE,
+    TRACKER_OFF,
+    Memory,
+    Profile,
+)
 from autotune.result import Result
 from autotune.workload.window import PHASES
 
@@ -60,7 +67,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
         "Doubts": " ".join(
             f"{doubt.evidence} {doubt.advice}"
             for doubt in profile.doubts
-            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE)
+            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF)
         ),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),

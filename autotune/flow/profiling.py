@@ -34,6 +34,7 @@ from autotune.profiling.course import (
     doubts_of_course,
     doubts_of_other_loops,
     doubts_of_threads,
+    doubts_of_trackers,
     doubts_of_validation,
 )
 from autotune.profiling.gpu import Looks
@@ -158,6 +159,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
+        *doubts_of_trackers(ablation.seen),
     )
 
 

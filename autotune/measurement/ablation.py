@@ -15,7 +15,7 @@ from autotune.measurement.benchmark import (
 from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
-from autotune.measurement.first_epoch import FirstEpoch, grown
+from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
 from autotune.measurement.largest import largest_batch
 from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes, most
@@ -58,8 +58,9 @@ class Ablation:
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `one_thread` how many times as fast one
     thread computes as all of the program's (None where that was not timed), `filled` the cache that
-    its first epoch made, and `first_epoch` that which it kept in memory; `kept` names what its
-    dataset kept ever more of in memory while it was timed, and `beside` what processes that it has
+    its first epoch made, and `first_epoch` that which it kept in memory; `caches` names what
+    its dataset kept of each sample before it was timed, `kept` what it kept ever more of in memory
+    while it was, and `beside` what processes that it has
     started needed of it, at several moments. `largest` is the largest batch of its data, where
     memory may be too little for it.
     """
@@ -75,6 +76,7 @@ class Ablation:
     one_thread: float | None = None
     filled: Filled | None = None
     first_epoch: FirstEpoch | None = None
+    caches: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     beside: list[int | None] = field(default_factory=list)
     largest: LargestBatch | None = None
@@ -197,6 +199,8 @@ def _begin(
         ablation.filled = fill(run, ablation.warm) if fill else None
         if remember and before:
             kept = functools.partial(_remembered, ablation, run)
+            warm = sum(window.samples for window in ablation.warm)
+            ablation.caches = grown(before, kept(), warm)
             ablation.first_epoch = remember(run, ablation.warm, before, kept)
         ablation.seen = run.seen()
     except RunEnded as end:
@@ -222,13 +226,23 @@ def _time_undisturbed(
                 ablation.telemetry = device.telemetry
             ablation.beside.append(beside_bytes(run.pid, ablation.seen))
             samples = sum(window.samples for window in ablation.windows[AS_IS])
-            ablation.kept = grown(before, _remembered(ablation, run), samples)
+            ablation.kept = _still_kept(ablation, before, _remembered(ablation, run), samples)
         else:
             _time(ablation, run, mode, seconds)
         windows = ablation.windows.get(mode, [])
         fair = 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows)
         if fair or time.monotonic() + seconds > deadline:
             return
+
+
+def _still_kept(
+    ablation: Ablation, before: Mapping[str, int], after: Mapping[str, int], samples: int
+) -> tuple[str, ...]:
+    """What its dataset kept more of in what was timed; of a cache that was not full, any more."""
+    partly = ablation.caches if ablation.first_epoch is None else ()
+    some = grown(before, after, samples, per_sample=STILL_KEPT)
+    whole = grown(before, after, samples)
+    return tuple(name for name in some if name in whole or name in partly)
 
 
 def _remembered(ablation: Ablation, run: ProcessRun) -> Mapping[str, int]:
@@ -239,7 +253,7 @@ def _remembered(ablation: Ablation, run: ProcessRun) -> Mapping[str, int]:
     if loader is None or loader.num_workers or loader.epochs > EPOCHS_THAT_FILL:
         return {}
     try:
-        return run.draw(Draw(batches=0, seconds=0.0)).remembered
+        return run.draw(Draw(batches=0, seconds=0.0, only_lengths=True)).remembered
     except NotPossible:
         return {}
 

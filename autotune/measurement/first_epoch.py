@@ -1,5 +1,6 @@
 """A first epoch in which a dataset fills a cache in memory, as each run does anew."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -12,6 +13,9 @@ from autotune.workload.window import Window, as_one
 
 # Of a cache in memory the first epoch adds one to it for each sample, but for those that repeat.
 KEPT_PER_SAMPLE = 0.5
+# It is full when it adds no more than this for each of so many samples: ever fewer are new where
+# they are drawn with replacement, or only some are kept.
+STILL_KEPT, QUIET_SAMPLES = 0.02, 100
 # What makes a step hardly shorter is not worth an epoch of each run.
 WORTH_AN_EPOCH = 1.1
 
@@ -51,26 +55,31 @@ def fill_memory(
             ends.
         before: what it kept at their beginning.
         kept: how much it keeps now, by name.
-        limit_seconds: how long all of them may take.
+        limit_seconds: how long all of them may take, with what is asked between them.
         told: is called before it goes on.
 
     Raises:
         RunEnded: it ended or failed meanwhile.
     """
-    now = kept()
-    names = grown(before, now, sum(each.samples for each in windows))
+    ends = time.monotonic() + limit_seconds - _seconds(windows)
+    then = kept()
+    names = grown(before, then, _samples(windows))
     if not names:
         return None
     told()
-    quiet = 0
-    while quiet < QUIET_WINDOWS:
+    quiet: list[Window] = []
+    while len(quiet) < QUIET_WINDOWS or (
+        _samples(quiet) < QUIET_SAMPLES and time.monotonic() < ends
+    ):
         late = epochs_of(run) > EPOCHS_THAT_FILL
-        windows.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
-        before, now = now, kept()
-        quiet = 0 if grown(before, now, windows[-1].samples) else quiet + 1
-        if (late or _seconds(windows) > limit_seconds) and not quiet:
+        quiet.append(run.window(WARM_WINDOW_SECONDS, steps=WARM_WINDOW_STEPS))
+        windows.append(quiet[-1])
+        now = kept()
+        if {*names} & {*grown(then, now, _samples(quiet), per_sample=STILL_KEPT)}:
+            quiet, then = [], now
+        if not quiet and (late or time.monotonic() > ends):
             return None
-    filling, later = windows[:-QUIET_WINDOWS], as_one(windows[-QUIET_WINDOWS:])
+    filling, later = windows[: -len(quiet)], as_one(quiet)
     usual = median(each.samples_per_second for each in filling)
     found = FirstEpoch(
         names=names,
@@ -85,9 +94,19 @@ def _seconds(windows: Sequence[Window]) -> float:
     return sum(each.seconds for each in windows)
 
 
-def grown(before: Mapping[str, int], after: Mapping[str, int], samples: int) -> tuple[str, ...]:
-    """What a dataset keeps more of since, by name, for nearly each of so many samples."""
-    enough = max(1.0, KEPT_PER_SAMPLE * samples)
+def _samples(windows: Sequence[Window]) -> int:
+    return sum(each.samples for each in windows)
+
+
+def grown(
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    samples: int,
+    *,
+    per_sample: float = KEPT_PER_SAMPLE,
+) -> tuple[str, ...]:
+    """What a dataset keeps more of since, by name: at least `per_sample` for each of so many."""
+    enough = max(1.0, per_sample * samples)
     both = (name for name in after if name in before)  # what is new was made at once
     return tuple(name for name in both if after[name] - before[name] >= enough)
 
@@ -102,7 +121,7 @@ def doubts_of_memory(first: FirstEpoch | None, kept: Sequence[str]) -> tuple[Dou
     return (
         Doubt(
             name=FIRST_EPOCH,
-            evidence=f"The dataset keeps what it has read ({names} grew by one for each sample): "
+            evidence=f"The dataset keeps what it has read ({names} grew while it was timed): "
             "where later epochs take it from there, all figures are of the first epoch alone.",
             advice="Have it read before training begins, or kept in files: workers would each fill "
             "a cache of their own, and in every epoch anew unless they persist.",

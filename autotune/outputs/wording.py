@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 
 from autotune.diagnosis.finding import times
 from autotune.knobs.knob import Value
-from autotune.profiling.profile import FIRST_EPOCH, NOT_FINITE, PROCESSORS_TAKEN, SHORT_RUN, Profile
+from autotune.profiling.profile import (
+    FIRST_EPOCH,
+    NOT_FINITE,
+    PROCESSORS_TAKEN,
+    SHORT_RUN,
+    TRACKER_OFF,
+    Profile,
+)
 from autotune.verdict import Parity, Ratio
 from autotune.workload.window import AS_IS
 
@@ -168,7 +175,14 @@ def finding(profile: Profile, headline: str) -> str:
 
 
 def outside(profile: Profile) -> str:
-    """What of the run is in none of the figures, where it takes notable time; else ""."""
+    """What of the run is in none of the figures: its tracker, and what takes notable time; else
+    "".
+    """
+    off = profile.doubt(TRACKER_OFF)
+    return " ".join(filter(None, (_outside_the_loop(profile), off.evidence if off else "")))
+
+
+def _outside_the_loop(profile: Profile) -> str:
     parts = []
     if profile.validation_share > _NOTABLE_SHARE:
         parts.append(f"validation took {percent(profile.validation_share)} of the observed run")

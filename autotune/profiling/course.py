@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from autotune.profiling.profile import SHORT_RUN, Doubt
+from autotune.profiling.profile import SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
-from autotune.workload.seen import Seen
+from autotune.workload.seen import Seen, SeenTracker
 from autotune.workload.window import BESIDE, BusyLine, Window
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3
+_NOTABLE_CALLS = 0.01  # of a tracker, per step
 
 
 def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
@@ -87,6 +88,29 @@ def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
             "one) and measure again.",
         ),
     )
+
+
+def doubts_of_trackers(seen: Seen) -> tuple[Doubt, ...]:
+    """What must be known of a program whose experiment tracker was not to send anything."""
+    if not seen.trackers:
+        return ()
+    names = " and ".join(map(_tracker, seen.trackers))
+    were = "was" if len(seen.trackers) == 1 else "were"
+    return (
+        Doubt(
+            name=TRACKER_OFF,
+            evidence=f"{names} {were} kept from sending while it was timed: what logging costs is "
+            "in none of these figures.",
+            advice="Where it logs in each step, gains are smaller with it on: log every n-th step.",
+        ),
+    )
+
+
+def _tracker(tracker: SeenTracker) -> str:
+    if tracker.calls_per_step < _NOTABLE_CALLS:
+        return tracker.name
+    calls = f"{tracker.calls_per_step:.2g}"
+    return f"{tracker.name} ({calls} {'call' if calls == '1' else 'calls'} a step)"
 
 
 def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:

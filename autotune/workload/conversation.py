@@ -30,6 +30,7 @@ class Draw:
             the same random numbers, so that two runs can be compared.
         repeat: a map-style dataset is asked for the same batch again and again.
         left: names of what making a batch changes, of which it is told what others could read.
+        only_lengths: nothing is asked but how much the dataset keeps in memory.
     """
 
     batches: int
@@ -38,6 +39,7 @@ class Draw:
     still: bool = False
     repeat: bool = False
     left: tuple[str, ...] = ()
+    only_lengths: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

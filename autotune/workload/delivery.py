@@ -88,7 +88,8 @@ class Delivery:
             comparable within one run.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
-        remembered: how much the dataset of a loader without workers keeps, by name.
+        remembered: how much the dataset of a loader without workers keeps, by name, where only that
+            was asked.
         position: the training's own iteration and how many batches that has given.
         lasts: of a stream: the steps after which a scheduler of the program (torch's `OneCycleLR`)
             ends in an error; None where there is none.

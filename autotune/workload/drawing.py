@@ -32,6 +32,9 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     loader, iterator = live.fed.loader(), live.fed.iterator()
     if loader is None:
         return Unsupported(reason="the program has no DataLoader")
+    if command.only_lengths:
+        lengths = {} if loader.num_workers else remembered(loader.dataset)
+        return Delivery(batches=(), ended=False, remembered=lengths)
     kept = kept_by_loader(loader)
     held = holdings(loader.dataset)
     files = {holding.path: file for holding, file in held if holding.kind == FILE}
@@ -51,7 +54,6 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         kept=kept,
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
-        remembered={} if loader.num_workers else remembered(loader.dataset),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
         lasts=_lasts() if isinstance(loader.dataset, IterableDataset) else None,
     )

@@ -18,6 +18,7 @@ from autotune.workload.inspect import (
 )
 from autotune.workload.live import BuiltLoader, Live
 from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.trackers import trackers
 
 
 def observe(live: Live) -> Seen:
@@ -57,6 +58,7 @@ def observe(live: Live) -> Seen:
         cudnn_tf32=_allows_cudnn_tf32(),
         deterministic=_is_deterministic(),
         expandable_segments=_has_expandable_segments(),
+        trackers=trackers(steps),
         places=_places(live),
     )
 

@@ -103,6 +103,16 @@ class SeenOptimizer:
     trained_bytes: int = 0  # of its parameters, those with gradients
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTracker:
+    """An experiment tracker that was kept from its server, and the calls that would have told it
+    something (0 where they are not counted).
+    """
+
+    name: str
+    calls_per_step: float
+
+
 # Copies to the device of fewer bytes are none of a batch (Nsight Systems' rule for synchronous
 # copies).
 NOTABLE_BYTES = 64 * 1024
@@ -156,6 +166,7 @@ class Seen:
     cudnn_tf32: bool = True
     deterministic: bool = False
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
+    trackers: tuple[SeenTracker, ...] = ()
     places: Places = field(default_factory=Places)
 
     @property

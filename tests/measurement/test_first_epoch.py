@@ -1,17 +1,25 @@
 """A first epoch in which a dataset fills a cache in memory is gone through before a run counts."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import torch
 
-from autotune.measurement.ablation import ablate
+from autotune.measurement import first_epoch
+from autotune.measurement.ablation import Ablation, _still_kept, ablate
 from autotune.measurement.benchmark import pass_first_epoch
 from autotune.measurement.first_epoch import FirstEpoch, doubts_of_memory, fill_memory, grown
 from autotune.measurement.process import ProcessRun
 from autotune.measurement.workbench import Workbench
+from autotune.workload import drawing
+from autotune.workload.conversation import Draw
+from autotune.workload.delivery import Delivery
+from autotune.workload.live import Live
 from autotune.workload.seen import Seen
 from autotune.workload.target import load_target
 from autotune.workload.window import AS_IS, Window
@@ -46,13 +54,19 @@ class FakeRun:
         self.drawn = 0
         self.first_steps, self.first_seconds = 0, 0.0
         self.workers, self.persist = 0, False
+        self.clock, self.asked_seconds = 0.0, 0.0
+
+    def monotonic(self) -> float:
+        return self.clock
 
     def kept(self) -> Mapping[str, int]:
+        self.clock += self.asked_seconds
         return {"Photos.cache": min(self.drawn, self.size), "Photos.epoch": 1}
 
     def window(self, _seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
         count = 10 if self.drawn < self.size else self.later
         self.drawn += count
+        self.clock += 1.0
         return Window(mode=mode, steps=steps, samples=count, seconds=1.0)
 
     def seen(self) -> Seen:
@@ -65,20 +79,22 @@ class FakeRun:
 def filled(run: FakeRun, limit_seconds: float = 60.0) -> tuple[FirstEpoch | None, list[Window]]:
     before = run.kept()
     windows = [run.window(0.3, steps=3)]
-    found = fill_memory(
-        cast("ProcessRun", run),
-        windows,
-        before=before,
-        kept=run.kept,
-        limit_seconds=limit_seconds,
-        told=lambda: None,
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(first_epoch, "time", run)
+        found = fill_memory(
+            cast("ProcessRun", run),
+            windows,
+            before=before,
+            kept=run.kept,
+            limit_seconds=limit_seconds,
+            told=lambda: None,
+        )
     return found, windows
 
 
 def test_a_run_goes_on_until_no_more_is_kept() -> None:
-    found, windows = filled(FakeRun(size=40, later=30))
-    assert found == FirstEpoch(names=("Photos.cache",), steps=12, seconds=4.0, speedup=3.0)
+    found, windows = filled(FakeRun(size=40, later=60))
+    assert found == FirstEpoch(names=("Photos.cache",), steps=12, seconds=4.0, speedup=6.0)
     assert len(windows) == 4 + 2
     (doubt,) = doubts_of_memory(found, ())
     assert doubt.name == "cache filled"
@@ -94,6 +110,51 @@ def test_a_first_epoch_that_is_too_long_is_not_waited_for() -> None:
     assert found is None and len(windows) == 6
     (doubt,) = doubts_of_memory(found, ("Photos.cache",))
     assert doubt.name == "first epoch"
+
+
+class Redrawn(FakeRun):
+    """Of `size` samples each window draws ten, with replacement: ever fewer are new."""
+
+    def kept(self) -> Mapping[str, int]:
+        super().kept()
+        return {"Photos.cache": round(self.size * (1 - math.exp(-self.drawn / self.size)))}
+
+
+def test_a_cache_that_still_grows_is_not_full() -> None:
+    run = Redrawn(size=100, later=10)
+    found, windows = filled(run, limit_seconds=20.0)
+    assert found is None and len(windows) == 21
+    assert run.kept()["Photos.cache"] > 85
+    run = Redrawn(size=40, later=10)
+    filled(run)
+    assert run.kept()["Photos.cache"] == 40
+
+
+def test_that_a_cache_was_not_full_while_it_was_timed_is_said() -> None:
+    ablation = Ablation(seen=builders.seen(), warm=[], startup_seconds=0.0)
+    ablation.caches = ("Photos.cache",)
+    before = {"Photos.cache": 70, "Photos.log": 0}
+    after = {"Photos.cache": 80, "Photos.log": 10}
+    assert _still_kept(ablation, before, after, 100) == ("Photos.cache",)
+    assert _still_kept(ablation, before, {"Photos.cache": 71}, 100) == ()
+
+
+def test_what_is_asked_between_the_windows_counts_to_the_limit() -> None:
+    run = FakeRun(size=1000, later=30)
+    run.asked_seconds = 9.0
+    found, windows = filled(run, limit_seconds=30.0)
+    assert found is None and len(windows) == 4
+
+
+def test_how_much_it_keeps_is_asked_without_reading_what_it_keeps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset = [torch.ones(2), None]
+    loader = SimpleNamespace(dataset=SimpleNamespace(slots=dataset), num_workers=0)
+    live = SimpleNamespace(fed=SimpleNamespace(loader=lambda: loader, iterator=lambda: None))
+    monkeypatch.setattr(drawing, "kept_by_loader", None)
+    told = drawing.deliver(cast("Live", live), Draw(batches=0, seconds=0.0, only_lengths=True))
+    assert isinstance(told, Delivery) and told.remembered == {"SimpleNamespace.slots": -1}
 
 
 def test_what_is_kept_of_every_epoch_is_no_cache() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune.measurement.sandbox import Layer, Sandbox, prepared, tree_hash
+from autotune.measurement.sandbox.view import View
 from tests.measurement.programs import contents, furnish
 from tests.measurement.sandboxed import VARIANTS, Arena, arena
 
@@ -100,6 +101,28 @@ def test_an_empty_directory_is_not_kept_so_that_it_can_be_made_again(place: Aren
     make = (place.project / "run-1").mkdir
     observe(place, make, lambda: None)
     place.run(make)
+
+
+@pytest.mark.parametrize(
+    ("write", "differs"), [("", False), ("run-1", False), ("cache.txt", True), ("gone", True)]
+)
+def test_reads_are_led_nowhere_where_nothing_was_prepared(write: str, differs: bool) -> None:
+    with arena("redirect") as place:
+        furnish(place.project)
+
+        def prepare() -> None:
+            if write == "run-1":
+                (place.project / write).mkdir()
+            elif write == "gone":
+                (place.project / "notes.txt").unlink()
+            elif write:
+                (place.project / write).write_text("x")
+
+        observe(place, prepare, lambda: None)
+        layer = place.layer()
+        for name in ("upper", "hidden"):
+            (layer.root / name).mkdir()
+        assert View(layer).differs is differs
 
 
 def test_a_forgotten_layer_is_not_seen_again(place: Arena) -> None:

@@ -4,12 +4,15 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from autotune.measurement.sandbox import trackers
 from autotune.measurement.workbench import Workbench
+from autotune.workload import trackers as used
+from autotune.workload.seen import SeenTracker
 from autotune.workload.target import load_target
 from tests.workload.programs import PLAIN
 
@@ -25,6 +28,7 @@ LIBRARIES = {
         "def set_tracking_uri(address):\n    global uri\n    uri = address\n"
         "class MlflowClient:\n"
         "    def __init__(self, tracking_uri=None):\n        self.uri = tracking_uri or uri\n"
+        "    def log_metric(self, *told):\n        pass\n"
     ),
 }
 
@@ -37,6 +41,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(used, "_calls", {})
     trackers.keep_at_home()
     yield {name: importlib.import_module(name) for name in LIBRARIES}
     for name in LIBRARIES:
@@ -48,6 +53,28 @@ def test_a_mode_in_the_program_s_own_code_does_not_put_wandb_online(
 ) -> None:
     assert imported["wandb"].init("project", mode="online") == "disabled"
     assert imported["wandb"].init() == "disabled"
+
+
+def test_what_would_have_been_logged_is_counted_for_each_step(imported: dict[str, Any]) -> None:
+    wandb, mlflow = imported["wandb"], imported["mlflow"]
+    logged: list[int] = []
+    assert used.trackers(1) == ()
+    run = wandb.init(config=SimpleNamespace(log=logged.append))
+    for step in range(4):
+        run.log(step)
+    assert used.trackers(2) == (SeenTracker(name="W&B", calls_per_step=2.0),)
+    assert logged == [0, 1, 2, 3]
+    mlflow.set_tracking_uri("file:///here")
+    mlflow.MlflowClient().log_metric("loss", 1.0)
+    assert len(used.trackers(2)) == 1
+    mlflow.set_tracking_uri("http://server")
+    mlflow.MlflowClient().log_metric("loss", 1.0)
+    assert used.trackers(2)[1] == SeenTracker(name="MLflow", calls_per_step=0.5)
+
+
+def test_a_tracker_that_the_program_itself_turns_off_is_none(imported: dict[str, Any]) -> None:
+    imported["wandb"].init(mode="disabled")
+    assert used.trackers(1) == ()
 
 
 def test_a_sweep_trains_once_and_asks_no_server(imported: dict[str, Any]) -> None:

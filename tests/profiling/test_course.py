@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from autotune.profiling.course import doubts_of_course, doubts_of_validation
+from autotune.outputs import wording
+from autotune.profiling.course import doubts_of_course, doubts_of_trackers, doubts_of_validation
+from autotune.workload.seen import SeenTracker
 from tests import builders
 
 
@@ -57,3 +59,20 @@ def test_what_comes_after_an_epoch_that_did_not_end_is_said_not_to_be_seen(
     found = doubts_of_validation(seen, windows)
     assert bool(found) == bool(said)
     assert said in "".join(each.evidence for each in found)
+
+
+def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict() -> None:
+    assert doubts_of_trackers(builders.seen()) == ()
+    own = (
+        SeenTracker(name="W&B", calls_per_step=1.0),
+        SeenTracker(name="Neptune", calls_per_step=0.0),
+    )
+    (doubt,) = doubts_of_trackers(builders.seen(trackers=own))
+    assert doubt.name == "tracker off"
+    assert doubt.evidence == (
+        "W&B (1 call a step) and Neptune were kept from sending while it was timed: what logging "
+        "costs is in none of these figures."
+    )
+    profile = builders.profile(doubts=(doubt,))
+    assert doubt.evidence in wording.outside(profile)
+    assert doubt.evidence not in wording.outside(builders.profile())

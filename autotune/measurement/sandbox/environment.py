@@ -2,10 +2,13 @@
 that wait for nobody.
 """
 
+import os
 from pathlib import Path
 
 # Is in the environment of a program that is being measured.
 MEASURED = "AUTOTUNE_MEASURED"
+# The address that the user's own environment gives to MLflow.
+MLFLOW_SERVER = "AUTOTUNE_MLFLOW_SERVER"
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -36,6 +39,7 @@ def quiet_environment(scratch: Path) -> dict[str, str]:
         "WANDB_MODE": "disabled",
         "WANDB_SILENT": "true",
         "MLFLOW_TRACKING_URI": (scratch / "mlflow").as_uri(),
+        MLFLOW_SERVER: os.environ.get("MLFLOW_TRACKING_URI", ""),
         "MLFLOW_ALLOW_FILE_STORE": "true",  # 3.x refuses to keep its runs in files without it
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "COMET_AUTO_LOG_DISABLE": "1",

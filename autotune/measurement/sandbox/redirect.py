@@ -6,8 +6,8 @@ Covers the file functions of `builtins`, `io` and `os` with all that is built on
 opens for itself cannot be redirected: it does not see what the run has written, and the kernel
 refuses its writes where it has Landlock.
 
-Once a run has written anything, opening a file costs it about 30 microseconds more (measured on a
-processor of 2.5 GHz).
+Once a run has written anything, or where a run before it did before its first step, opening a file
+costs it about 30 microseconds more (measured on a processor of 2.5 GHz).
 """
 
 import functools

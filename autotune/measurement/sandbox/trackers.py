@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from autotune.measurement.sandbox.environment import MLFLOW_SERVER
+from autotune.workload.trackers import counted, note, noted
+
 # How the methods of the Hub's client begin that change something there.
 _CHANGING_THE_HUB = (
     *("create_", "upload_", "preupload_", "delete_", "update_", "move_", "add_"),
@@ -28,6 +31,8 @@ def keep_at_home() -> None:
     """
     changes: dict[str, Callable[[Any], None]] = {
         "wandb": _disable_wandb,
+        "neptune": functools.partial(_noted, "Neptune", "init_run"),
+        "swanlab": functools.partial(_noted, "SwanLab", "init"),
         "mlflow": functools.partial(_keep_mlflow_local, os.environ.get("MLFLOW_TRACKING_URI")),
         "huggingface_hub.hf_api": _keep_models_at_home,
         "huggingface_hub.repository": _keep_clones_at_home,
@@ -72,7 +77,12 @@ def _disable_wandb(wandb: Any) -> None:
         given = kwargs.get("config") or {}
         if chosen and isinstance(given, dict):
             kwargs["config"] = {**given, **chosen}
-        return init(*args, **{**kwargs, "mode": "disabled"})
+        run = init(*args, **{**kwargs, "mode": "disabled"})
+        if kwargs.get("mode") != "disabled":
+            note("W&B")
+            for owner in (run, wandb):
+                _count("W&B", owner, "log")
+        return run
 
     def sweep(sweep: Any, *_args: Any, **_kwargs: Any) -> str:
         given = sweep if isinstance(sweep, dict) else {}
@@ -86,6 +96,20 @@ def _disable_wandb(wandb: Any) -> None:
 
     wandb.init = disabled
     wandb.sweep, wandb.agent = sweep, agent
+
+
+def _count(name: str, owner: Any, method: str) -> None:
+    """Have the calls of a tracker's method counted."""
+    log = getattr(owner, method, None)
+    if log is not None and not hasattr(log, "_autotune_counted"):
+        with contextlib.suppress(AttributeError, TypeError):
+            setattr(owner, method, counted(name, log))
+
+
+def _noted(name: str, start: str, module: Any) -> None:
+    """Have it noted that the program starts a tracker."""
+    if hasattr(module, start):
+        setattr(module, start, noted(name, getattr(module, start)))
 
 
 def _first_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,16 +142,28 @@ def _keep_mlflow_local(home: str | None, mlflow: Any) -> None:
     for name in ("set_tracking_uri", "set_registry_uri"):
         for owner in (mlflow, getattr(mlflow, "tracking", None)):
             if hasattr(owner, name):
-                setattr(owner, name, _ignored)
+                setattr(owner, name, _ignored_address)
     client = getattr(mlflow, "MlflowClient", None)
     if client is None:
         return
     build = client.__init__
 
-    def build_local(self: Any, *_args: Any, **_kwargs: Any) -> None:
+    def build_local(self: Any, *args: Any, **kwargs: Any) -> None:
+        for address in (*args, *kwargs.values(), os.environ.get(MLFLOW_SERVER)):
+            _ignored_address(address)
         build(self)  # its only arguments are addresses
 
     client.__init__ = build_local
+    for method in ("log_metric", "log_batch"):
+        _count("MLflow", client, method)
+
+
+def _ignored_address(address: Any = None) -> None:
+    """Another address is not taken; that of a server is noted."""
+    text = str(address or "")
+    remote = "://" in text and not text.startswith(("file:", "sqlite:"))
+    if remote or text.startswith("databricks"):
+        note("MLflow")
 
 
 def _keep_models_at_home(hub: Any) -> None:

@@ -39,7 +39,9 @@ class View:
         self._prepared_tree = ""
         self._prepared_hidden: frozenset[str] = frozenset()
         if layer.prepared is not None:
-            self._prepared_tree = str(layer.prepared / "tree")
+            tree = layer.prepared / "tree"
+            if any(tree.iterdir()):  # else every read would be looked for there in vain
+                self._prepared_tree = str(tree)
             self._prepared_hidden = frozenset(
                 json.loads((layer.prepared / "deleted.json").read_text())
             )
@@ -47,7 +49,8 @@ class View:
     @property
     def differs(self) -> bool:
         """Whether anything can look other than it really is."""
-        return bool(self._prepared_tree) or self._count(WRITES) > 0
+        prepared = bool(self._prepared_tree or self._prepared_hidden)
+        return prepared or self._count(WRITES) > 0
 
     def own(self, path: str) -> str:
         """The program's name for a path that may be physical."""
