@@ -17,15 +17,10 @@ ROOFLINE = "roofline"
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP = "too few steps", "sped up"
 SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
-<<<<<<< HEAD
+TRACKER_OFF = "tracker off"
 # Those of a machine that may have stood still, or of a program that came to its speed meanwhile: no
 # speed to hold others against.
 SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP})
-=======
-TRACKER_OFF = "tracker off"
-# Those of a machine that may have stood still: no speed to hold others against.
-SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS})
->>>>>>> 7ac1d9d8c2e2124c81f84b7434688c2e3dd059ba
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

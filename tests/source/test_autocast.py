@@ -919,7 +919,7 @@ def test_two_backward_passes_in_functions_of_their_own_are_refused() -> None:
     several = replace(seen, backwards=(seen.backward, beside))
     outcome = rewritten(text, BF16, places=several)
     assert "more than one backward" in outcome.reason
-    told = f"up to backward, .float() behind what models give, and the same for the backward at {PATH}:40"
+    told = f"behind what models give, and the same for the backward at {PATH}:40"
     assert outcome.hand_step.endswith(told)
     assert by_hand(BF16, several, PATH) == outcome.hand_step
 
