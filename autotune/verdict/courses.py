@@ -33,6 +33,11 @@ LAG_STEPS, LAG_WIDTHS = 15, 2
 SCATTER_RATIO = 1.2
 SCATTER_SIGMAS = 4.0
 
+# The same numbers: another order of additions moves the last digits, and training makes more of it
+# with every step.
+EXACT_STEPS = 5
+EXACT_TOLERANCE = 1e-4
+
 
 def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:
     """The mean of every `width` consecutive values, in order: `width` - 1 fewer than there were."""
@@ -104,3 +109,14 @@ def scatter_ratio(first: Sequence[float], second: Sequence[float]) -> float | No
     times = math.sqrt(math.fsum(b * b for b in theirs) / own)
     beyond = max(times, 1 / times if times else math.inf) > SCATTER_RATIO
     return times if beyond and abs(sigmas) > SCATTER_SIGMAS else None
+
+
+def first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
+    """The first of the first steps, counted from 1, whose losses are not the same number; of those
+    that both have.
+    """
+    pairs = zip(first[:EXACT_STEPS], second, strict=False)
+    for step, (a, b) in enumerate(pairs, 1):
+        if not math.isclose(a, b, rel_tol=EXACT_TOLERANCE, abs_tol=EXACT_TOLERANCE * abs(first[0])):
+            return step
+    return None

@@ -201,7 +201,8 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
 
     def course(seed, by):
         """From some step on it goes another way."""
-        return [each + (by if step > 60 + 20 * seed else 0) for step, each in enumerate(first)]
+        begun = [first[0] + 0.01 * seed, *first[1:]]
+        return [each + (by if step > 60 + 20 * seed else 0) for step, each in enumerate(begun)]
 
     tuned, own = course(0, 0.3), course(1, 0.4)
     for again, same in ((course(1, 0.1), None), (course(1, 0.4), None), (course(1, 0.7), False)):
@@ -217,20 +218,52 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
     assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=lost).same_training is False
 
 
+def lies(by, steps=STEPS):
+    """Losses that fall, so much higher."""
+    return [2.3 * math.exp(-step / 80) + by for step in range(steps)]
+
+
 @pytest.mark.parametrize("other", [[], [1.0] * 10, [1.0] * 19 + [math.nan] * 181], ids=len)
 def test_a_seed_with_which_a_run_came_to_nothing_says_nothing(other):
-    first = [2.3 * math.exp(-step / 80) for step in range(STEPS)]
-
-    def lies(by):
-        return [each + by for each in first]
-
-    tuned, wide = lies(0.3), (lies(0.5), lies(0.8))  # a seed goes as far, the settings as before
+    first, tuned, wide = (
+        lies(0.0),
+        lies(0.3),
+        (lies(0.5), lies(0.8)),
+    )  # a seed goes as far, the settings as before
     said = [explained_by_seeds(first, tuned, [wide] * count) for count in (1, 2)]
     for pair in ((other, other), (other, wide[1])):
         assert explained_by_seeds(first, tuned, [wide, pair]) == said[0]
         assert explained_by_seeds(first, tuned, [wide, wide, pair]) == said[1]
     if all(map(math.isfinite, other)):
         assert explained_by_seeds(first, tuned, [wide, (wide[0], other)]) == said[0]
+
+
+@pytest.mark.parametrize("far", [0.0, 0.01, 0.5, 3.0])
+def test_one_seed_alone_says_nothing(far):
+    first, tuned = lies(0.0), lies(0.3)
+    for again in (far, far + 0.3):
+        pair = (lies(far), lies(again))
+        assert explained_by_seeds(first, tuned, [pair]) is None
+        told = parity(first, tuned, EQUIVALENT, controls=[first], pairs=[pair])
+        assert told.same_training is False
+        assert "was not seen" in told.reason
+
+
+def test_a_seed_that_does_nothing_says_nothing():
+    first, tuned = lies(0.0), lies(0.3)
+    same, broken = (first, tuned), (first, [*tuned[:90], math.nan, *tuned[91:]])
+    assert explained_by_seeds(first, tuned, [same] * 3) is None
+    assert explained_by_seeds(first, tuned, [broken] * 3) is None
+
+
+def test_what_is_little_is_so_beside_several_seeds_in_the_steps_that_all_have():
+    first, tuned = lies(0.0), lies(0.3)
+    wide, wider, near = ((lies(by), lies(by + 0.3)) for by in (3.0, 4.0, 0.5))
+    assert explained_by_seeds(first, tuned, [wide, wider]) is True
+    assert explained_by_seeds(first, tuned, [wide, near]) is None
+    assert explained_by_seeds(first, tuned, [wide, near, near]) is None
+    sooner = tuple(each[:60] for each in near)  # it ended while losses were higher by 1
+    assert explained_by_seeds(first, tuned, [sooner, sooner]) is False
 
 
 def test_too_few_steps_say_nothing(baseline):
