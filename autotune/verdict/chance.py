@@ -4,7 +4,15 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from autotune.verdict.courses import first_difference, furthest, scatter_ratio, smooth, width_of
+from autotune.verdict.courses import (
+    around_furthest,
+    first_difference,
+    furthest,
+    heights,
+    scatter_ratio,
+    smooth,
+    width_of,
+)
 
 CHAOTIC = (
     "Chance alone (rounding, other random numbers) takes this training about as far: whether it is "
@@ -43,11 +51,11 @@ Losses = Sequence[float]
 Pair = tuple[Losses, Losses]  # of one seed: the program as it is, and with the settings
 
 
-def takes_as_far(first: Losses, second: Losses, controls: Sequence[Losses]) -> bool:
+def takes_as_far(first: Losses, second: Losses, controls: Sequence[Losses], late: int) -> bool:
     """Whether the smoothed curve of any of `controls` gets at least half as far from the first as
-    the second does, in the steps that it has.
+    the second does, around where that is furthest in the steps that it has.
     """
-    return any(_share(first, second, each) * TIMES_BY_CHANCE >= 1 for each in controls)
+    return any(_share(first, second, each, late) * TIMES_BY_CHANCE >= 1 for each in controls)
 
 
 def came_so_far(first: Losses, second: Losses, steps: int, late: int) -> bool:
@@ -71,8 +79,8 @@ def explained_by_seeds(
         return False
     if len(seen) < SEEDS_ONE_WAY:
         return None
-    as_far = max(_share(first, second, own) for own, _ in seen)
-    all_ways = all(_goes_the_same_way(first, second, *pair) for pair in seen)
+    as_far = max(_share(first, second, own, late) for own, _ in seen)
+    all_ways = all(_goes_the_same_way(first, second, pair, late) for pair in seen)
     little = _little(first, second, seen) if as_far >= 1 else 0
     if as_far >= 1 and (not all_ways or little >= SEEDS_ONE_WAY):
         return True
@@ -103,7 +111,7 @@ def of_course(
     if scatter_ratio(first, second) is not None:
         return False, ""
     seen = [each for each in controls if came_so_far(first, second, len(each), late)]
-    if takes_as_far(first, second, seen):
+    if takes_as_far(first, second, seen, late):
         return None, CHAOTIC
     if explained_by_seeds(first, second, pairs, late):
         return None, BY_SEED
@@ -111,20 +119,21 @@ def of_course(
     return False, "" if seen and of_seeds else UNSEEN
 
 
-def _share(first: Losses, second: Losses, control: Losses) -> float:
-    """How far the smoothed curve of `control` gets from the first, by how far the second does."""
-    steps = len(control)
-    apart, by_chance = (
-        abs(_difference(first[:steps], other[:steps])) for other in (second, control)
-    )
+def _share(first: Losses, second: Losses, control: Losses, late: int) -> float:
+    """How far the smoothed curve of `control` gets from the first, by how far the second does,
+    around where that is furthest.
+    """
+    first, second = first[: len(control)], second[: len(control)]
+    where = around_furthest(first, second, late)
+    apart, by_chance = (abs(_difference(first, (first, each), where)) for each in (second, control))
     return by_chance / apart if apart else math.inf
 
 
-def _difference(first: Losses, second: Losses) -> float:
-    """The largest of the smoothed curves, with its sign."""
-    steps = min(len(first), len(second))
-    ours, theirs = (smooth(each[:steps], width_of(steps)) for each in (first, second))
-    return max((b - a for a, b in zip(ours, theirs, strict=True)), key=abs, default=0.0)
+def _difference(first: Losses, pair: Pair, where: slice) -> float:
+    """The largest of the smoothed curves, relative to the first's height, with its sign."""
+    own, tuned = (smooth(each, width_of(len(first))) for each in pair)
+    apart = ((b - a) / height for a, b, height in zip(own, tuned, heights(first), strict=True))
+    return max([*apart][where], key=abs, default=0.0)
 
 
 def _little(first: Losses, second: Losses, pairs: Sequence[Pair]) -> int:
@@ -140,6 +149,9 @@ def _level(losses: Losses) -> float:
     return fmean(losses[len(losses) // 2 :])
 
 
-def _goes_the_same_way(first: Losses, second: Losses, own: Losses, tuned: Losses) -> bool:
-    difference, again = _difference(first[: len(own)], second), _difference(own, tuned)
+def _goes_the_same_way(first: Losses, second: Losses, pair: Pair, late: int) -> bool:
+    steps = len(pair[0])
+    first, second = first[:steps], second[:steps]
+    where = around_furthest(first, second, late)
+    difference, again = (_difference(first, each, where) for each in ((first, second), pair))
     return again * difference > 0 and abs(again) >= SAME_WAY * abs(difference)

@@ -164,7 +164,7 @@ def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     chance = random.Random(0)
     first = [2.3 * math.exp(-step / 80) + chance.gauss(0, 0.1) for step in range(STEPS)]
     bumped = [each + (0.3 if 100 <= step < 140 else 0) for step, each in enumerate(first)]
-    nudged = [each - (0.2 if 60 <= step < 90 else 0) for step, each in enumerate(first)]
+    nudged = [each - (0.2 if 80 <= step < 130 else 0) for step, each in enumerate(first)]
     assert parity(first, bumped, EQUIVALENT).same_training is False
     told = parity(first, bumped, EQUIVALENT, controls=[first, nudged])
     assert told.same_training is None
@@ -302,3 +302,17 @@ def test_losses_of_which_not_all_are_read_are_not_paired_but_are_to_be_numbers()
     found = parity(curve, apart, Semantics.EQUIVALENT)
     assert found.same_training is True and found.steps == LOSSES_WANTED
     assert parity(curve, [*curve, math.nan], Semantics.EQUIVALENT).same_training is False
+
+
+def test_what_chance_does_in_a_steep_beginning_is_not_held_against_what_settings_do_later():
+    first = [0.2 + 2.1 * math.exp(-step / 20) for step in range(STEPS)]
+
+    def course(early, later):
+        return [each + (early if step < 50 else later) for step, each in enumerate(first)]
+
+    tuned, chance = course(0.01, 0.06), course(0.06, 0.005)
+    assert parity(first, tuned, EQUIVALENT, controls=[chance]).same_training is False
+    late = course(0.01, 0.04)
+    assert parity(first, tuned, EQUIVALENT, controls=[late]).same_training is None
+    ways = [(course(0.3, 0.01), course(0.3 + by, 0.07)) for by in (-0.1, 0.1)]
+    assert explained_by_seeds(first, tuned, ways) is False
