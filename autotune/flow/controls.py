@@ -1,5 +1,6 @@
 """Runs in which chance alone is another: how far it takes a training whose losses part."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 from autotune.flow.context import Context
 from autotune.knobs.knob import Config
 from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.verdict.chance import NUDGE, Pair, explained_by_seeds
-from autotune.verdict.parity import Parity, first_difference
+from autotune.verdict.chance import NUDGE, Pair, explained_by_seeds, is_another
+from autotune.verdict.courses import first_difference
+from autotune.verdict.parity import Parity
 
 # How long the controls may take for as many losses as part, from their first steps on: what the
 # contestants needed for theirs within the budget is mostly far less. And how many there are where
@@ -72,7 +74,8 @@ def controls(
 
 def pairs_of_seeds(context: Context, parted: Parity, own: Start, tuned: Start) -> Iterator[Pair]:
     """The losses of the program as it is and with the settings, both with another seed, until it is
-    known whether these explain that theirs have `parted`.
+    known whether these explain that theirs have `parted`, or that another seed does nothing. Where
+    it says nothing of the program as it is, the settings are not run.
     """
     first, second = parted.baseline_losses, parted.tuned_losses
     left, pairs = _Left(context.seconds(*CONTROL_SECONDS)), list[Pair]()
@@ -81,6 +84,9 @@ def pairs_of_seeds(context: Context, parted: Parity, own: Start, tuned: Start) -
             return
         context.listener.stage(f"looking how far another seed takes the training: {len(pairs) + 1}")
         other = {"reseed": len(pairs) + 1}
-        alone, beside = (left.losses(start, parted.steps, other)[0] for start in (own, tuned))
-        pairs.append((alone, beside))
+        alone, _ = left.losses(own, parted.steps, other)
+        tells = is_another(first, alone)
+        pairs.append((alone, left.losses(tuned, parted.steps, other)[0] if tells else []))
         yield pairs[-1]
+        if alone and not tells and all(map(math.isfinite, alone)):
+            return

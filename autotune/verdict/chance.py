@@ -4,7 +4,15 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from autotune.verdict.courses import furthest, scatter_ratio, smooth, width_of
+from autotune.verdict.courses import (
+    around_furthest,
+    first_difference,
+    furthest,
+    heights,
+    scatter_ratio,
+    smooth,
+    width_of,
+)
 
 CHAOTIC = (
     "Chance alone (rounding, other random numbers) takes this training about as far: whether it is "
@@ -30,23 +38,24 @@ TIMES_BY_CHANCE = 2.0
 # small training, four seeds each: half of the losses' scatter made by rounding went now up, now
 # down; 0.6 to 1.5 times the learning rate, or ten steps left out, went one way in all, as far
 # within a fifth (a rate of 0.8 no further than 1.3 to 2 times what other seeds did). So settings
-# that go the own way again with so many seeds, at least half as far, are another training.
+# that go the own way again with so many seeds, at least half as far, are another training. Nothing
+# is said of fewer.
 SAME_WAY = 0.5
 SEEDS_ONE_WAY = 2
 # Unless it is little: on average over the later steps, which evens batches out, so much less than
-# what a seed does. bfloat16 moved the loss of a small BYOL by up to 6 %, mostly down, with seeds
-# that were up to 70 % apart.
+# what each of as many seeds does. bfloat16 moved the loss of a small BYOL by up to 6 %, mostly
+# down, with seeds that were up to 70 % apart.
 LITTLE = 4.0
 
 Losses = Sequence[float]
 Pair = tuple[Losses, Losses]  # of one seed: the program as it is, and with the settings
 
 
-def takes_as_far(first: Losses, second: Losses, controls: Sequence[Losses]) -> bool:
+def takes_as_far(first: Losses, second: Losses, controls: Sequence[Losses], late: int) -> bool:
     """Whether the smoothed curve of any of `controls` gets at least half as far from the first as
-    the second does, in the steps that it has.
+    the second does, around where that is furthest in the steps that it has.
     """
-    return any(_share(first, second, each) * TIMES_BY_CHANCE >= 1 for each in controls)
+    return any(_share(first, second, each, late) * TIMES_BY_CHANCE >= 1 for each in controls)
 
 
 def came_so_far(first: Losses, second: Losses, steps: int, late: int) -> bool:
@@ -65,22 +74,34 @@ def explained_by_seeds(
     """
     if scatter_ratio(first, second) is not None:
         return False
-    seen = list[Pair]()
-    for pair in pairs:
-        steps = min(len(first), *map(len, pair))
-        own, tuned = (each[:steps] for each in pair)
-        if not all(map(math.isfinite, own)):
-            continue
-        if not all(map(math.isfinite, tuned)):
-            return False
-        if came_so_far(first, second, steps, late):
-            seen.append((own, tuned))
-    as_far = max((_share(first, second, own) for own, _ in seen), default=0.0)
-    ways = [_goes_the_same_way(first, second, *pair) for pair in seen]
-    if as_far >= 1 and (not all(ways) or _is_little(first, second, seen)):
+    seen = _told(first, second, pairs, late)
+    if any(not math.isfinite(loss) for _, tuned in seen for loss in tuned):
+        return False
+    if len(seen) < SEEDS_ONE_WAY:
+        return None
+    as_far = max(_share(first, second, own, late) for own, _ in seen)
+    all_ways = all(_goes_the_same_way(first, second, pair, late) for pair in seen)
+    little = _little(first, second, seen) if as_far >= 1 else 0
+    if as_far >= 1 and (not all_ways or little >= SEEDS_ONE_WAY):
         return True
-    clearly = len(ways) >= SEEDS_ONE_WAY or as_far * TIMES_BY_CHANCE < 1
-    return False if ways and all(ways) and clearly else None
+    return False if all_ways and not little else None
+
+
+def _told(first: Losses, second: Losses, pairs: Sequence[Pair], late: int) -> list[Pair]:
+    """Those of `pairs`, as far as both came, whose own losses are others than the first and came to
+    where the losses part.
+    """
+    found = list[Pair]()
+    for own, tuned in pairs:
+        steps = min(len(first), len(own), len(tuned))
+        if is_another(first, own[:steps]) and came_so_far(first, second, steps, late):
+            found.append((own[:steps], tuned[:steps]))
+    return found
+
+
+def is_another(first: Losses, own: Losses) -> bool:
+    """Whether a seed did something: `own` are losses, and others than the program's first."""
+    return all(map(math.isfinite, own)) and first_difference(first, own) is not None
 
 
 def of_course(
@@ -90,39 +111,47 @@ def of_course(
     if scatter_ratio(first, second) is not None:
         return False, ""
     seen = [each for each in controls if came_so_far(first, second, len(each), late)]
-    if takes_as_far(first, second, seen):
+    if takes_as_far(first, second, seen, late):
         return None, CHAOTIC
     if explained_by_seeds(first, second, pairs, late):
         return None, BY_SEED
-    return False, "" if seen else UNSEEN
+    of_seeds = not pairs or len(_told(first, second, pairs, late)) >= SEEDS_ONE_WAY
+    return False, "" if seen and of_seeds else UNSEEN
 
 
-def _share(first: Losses, second: Losses, control: Losses) -> float:
-    """How far the smoothed curve of `control` gets from the first, by how far the second does."""
-    steps = len(control)
-    apart, by_chance = (
-        abs(_difference(first[:steps], other[:steps])) for other in (second, control)
-    )
+def _share(first: Losses, second: Losses, control: Losses, late: int) -> float:
+    """How far the smoothed curve of `control` gets from the first, by how far the second does,
+    around where that is furthest.
+    """
+    first, second = first[: len(control)], second[: len(control)]
+    where = around_furthest(first, second, late)
+    apart, by_chance = (abs(_difference(first, (first, each), where)) for each in (second, control))
     return by_chance / apart if apart else math.inf
 
 
-def _difference(first: Losses, second: Losses) -> float:
-    """The largest of the smoothed curves, with its sign."""
-    steps = min(len(first), len(second))
-    ours, theirs = (smooth(each[:steps], width_of(steps)) for each in (first, second))
-    return max((b - a for a, b in zip(ours, theirs, strict=True)), key=abs, default=0.0)
+def _difference(first: Losses, pair: Pair, where: slice) -> float:
+    """The largest of the smoothed curves, relative to the first's height, with its sign."""
+    own, tuned = (smooth(each, width_of(len(first))) for each in pair)
+    apart = ((b - a) / height for a, b, height in zip(own, tuned, heights(first), strict=True))
+    return max([*apart][where], key=abs, default=0.0)
 
 
-def _is_little(first: Losses, second: Losses, pairs: Sequence[Pair]) -> bool:
-    by_seed = max(abs(_level(own) - _level(first)) for own, _ in pairs)
-    moved = (abs(_level(tuned) - _level(own)) for own, tuned in ((first, second), *pairs))
-    return by_seed >= LITTLE * max(moved)
+def _little(first: Losses, second: Losses, pairs: Sequence[Pair]) -> int:
+    """Beside how many seeds it is little what the settings do, in the steps that all have."""
+    steps = min(len(own) for own, _ in pairs)
+    levels = [(_level(own[:steps]), _level(tuned[:steps])) for own, tuned in pairs]
+    own = _level(first[:steps])
+    moved = max(abs(b - a) for a, b in ((own, _level(second[:steps])), *levels))
+    return sum(abs(other - own) >= LITTLE * moved for other, _ in levels)
 
 
 def _level(losses: Losses) -> float:
     return fmean(losses[len(losses) // 2 :])
 
 
-def _goes_the_same_way(first: Losses, second: Losses, own: Losses, tuned: Losses) -> bool:
-    difference, again = _difference(first[: len(own)], second), _difference(own, tuned)
+def _goes_the_same_way(first: Losses, second: Losses, pair: Pair, late: int) -> bool:
+    steps = len(pair[0])
+    first, second = first[:steps], second[:steps]
+    where = around_furthest(first, second, late)
+    difference, again = (_difference(first, each, where) for each in ((first, second), pair))
     return again * difference > 0 and abs(again) >= SAME_WAY * abs(difference)

@@ -33,6 +33,11 @@ LAG_STEPS, LAG_WIDTHS = 15, 2
 SCATTER_RATIO = 1.2
 SCATTER_SIGMAS = 4.0
 
+# The same numbers: another order of additions moves the last digits, and training makes more of it
+# with every step.
+EXACT_STEPS = 5
+EXACT_TOLERANCE = 1e-4
+
 
 def smooth(values: Sequence[float], width: int) -> tuple[float, ...]:
     """The mean of every `width` consecutive values, in order: `width` - 1 fewer than there were."""
@@ -50,22 +55,49 @@ def furthest(first: Sequence[float], second: Sequence[float], late: int) -> tupl
     Where they never do, it is where they are furthest apart. What `late` steps explain is no
     distance.
     """
-    width = width_of(len(first))
+    apart = _apart(first, second, late)
+    return apart[_furthest(apart)]
+
+
+def around_furthest(first: Sequence[float], second: Sequence[float], late: int) -> slice:
+    """The steps of smoothed curves around the one that `furthest` tells of."""
+    step, reach = _furthest(_apart(first, second, late)), _reach(len(first))
+    return slice(max(0, step - reach), step + reach + 1)
+
+
+def heights(losses: Sequence[float]) -> list[float]:
+    """What distances from each step of the smoothed curve are relative to."""
+    course = smooth(losses, width_of(len(losses)))
+    floor = FLOOR * abs(course[0]) or math.ulp(1.0)
+    return [max(abs(each), floor) for each in course]
+
+
+def _reach(steps: int) -> int:
+    return max(LAG_STEPS, LAG_WIDTHS * width_of(steps))
+
+
+def _furthest(apart: Sequence[tuple[float, float]]) -> int:
+    steps = range(len(apart))
+    worst = max(steps, key=lambda step: apart[step][0] / apart[step][1])
+    distance, band = apart[worst]
+    return worst if distance > band else max(steps, key=apart.__getitem__)
+
+
+def _apart(first: Sequence[float], second: Sequence[float], late: int) -> list[tuple[float, float]]:
+    """How far apart smoothed curves are, and may be, step by step."""
+    width, reach = width_of(len(first)), _reach(len(first))
     ours, theirs = smooth(first, width), smooth(second, width)
     learnt = max(ours) - min(ours)
-    floor = FLOOR * abs(ours[0]) or math.ulp(1.0)
-    reach = max(LAG_STEPS, LAG_WIDTHS * width)
     errors = _errors([b - a for a, b in zip(first, second, strict=True)], width)
     apart: list[tuple[float, float]] = []
-    for step, (a, b, error) in enumerate(zip(ours, theirs, errors, strict=True)):
+    each = zip(ours, theirs, heights(first), errors, strict=True)
+    for step, (a, b, scale, error) in enumerate(each):
         before, after = max(0, step - reach), min(step + reach, len(ours) - 1)
         lag = late * (ours[before] - ours[after]) / max(1, after - before)
         explained = min(max(b - a, min(0.0, lag)), max(0.0, lag))
-        scale = max(abs(a), floor)
         tolerated = min(BAND, max(LEAST_BAND, BAND * learnt / scale))
         apart.append((abs(b - a - explained) / scale, max(tolerated, BAND_ERRORS * error / scale)))
-    worst = max(apart, key=lambda each: each[0] / each[1])
-    return worst if worst[0] > worst[1] else max(apart)
+    return apart
 
 
 def _errors(differences: Sequence[float], width: int) -> list[float]:
@@ -104,3 +136,14 @@ def scatter_ratio(first: Sequence[float], second: Sequence[float]) -> float | No
     times = math.sqrt(math.fsum(b * b for b in theirs) / own)
     beyond = max(times, 1 / times if times else math.inf) > SCATTER_RATIO
     return times if beyond and abs(sigmas) > SCATTER_SIGMAS else None
+
+
+def first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
+    """The first of the first steps, counted from 1, whose losses are not the same number; of those
+    that both have.
+    """
+    pairs = zip(first[:EXACT_STEPS], second, strict=False)
+    for step, (a, b) in enumerate(pairs, 1):
+        if not math.isclose(a, b, rel_tol=EXACT_TOLERANCE, abs_tol=EXACT_TOLERANCE * abs(first[0])):
+            return step
+    return None

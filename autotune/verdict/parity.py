@@ -8,13 +8,9 @@ from itertools import takewhile
 from autotune.knobs.knob import Semantics
 from autotune.measurement.losses import LOSSES_WANTED
 from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
-from autotune.verdict.courses import furthest, scatter_ratio
+from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 
 _PART, _STEP = "The losses part", "Step "
-# The same numbers: another order of additions moves the last digits, and training makes more of it
-# with every step.
-EXACT_STEPS = 5
-EXACT_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,14 +158,3 @@ def _of_controls(
     step = first_difference(first, second) or 0
     unseen = reason.startswith(_STEP) and all(len(control) < step for control in controls)
     return not reason, UNSEEN if unseen else ""
-
-
-def first_difference(first: Sequence[float], second: Sequence[float]) -> int | None:
-    """The first of the first steps, counted from 1, whose losses are not the same number; of those
-    that both have.
-    """
-    pairs = zip(first[:EXACT_STEPS], second, strict=False)
-    for step, (a, b) in enumerate(pairs, 1):
-        if not math.isclose(a, b, rel_tol=EXACT_TOLERANCE, abs_tol=EXACT_TOLERANCE * abs(first[0])):
-            return step
-    return None

@@ -1,5 +1,6 @@
 """Losses that part are held against how far chance alone takes the training."""
 
+import math
 import time
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -127,7 +128,9 @@ def seeds(own: list[list[float]], tuned: list[list[float]]) -> list[Any]:
         steps=40, baseline_losses=tuple(FALLING), tuned_losses=higher, same_training=False
     )
     found = list(pairs_of_seeds(context_of(), parted, start_of(own), start_of(tuned)))
-    assert begun == [seed for number in range(len(found)) for seed in (number + 1,) * 2]
+    assert begun == [
+        seed for seed, (_, beside) in enumerate(found, 1) for _ in (1, 2)[: 1 + bool(beside)]
+    ]
     return found
 
 
@@ -139,7 +142,13 @@ def test_other_seeds_are_run_until_it_is_known_what_they_say() -> None:
     steady, wild = [moved(0.01)] * 3, [moved(0.5)] * 3
     higher = [[each + 0.3 for each in course] for course in wild]
     lower = [[each - 0.3 for each in course] for course in wild]
-    assert len(seeds(steady, [moved(0.31)] * 3)) == 1  # the settings do the same again
+    assert len(seeds(steady, [moved(0.31)] * 3)) == 2  # the settings do the same again
     assert len(seeds(steady, [moved(0.02)] * 3)) == 3
-    assert len(seeds(wild, lower)) == 1
+    assert len(seeds(wild, lower)) == 2
     assert len(seeds(wild, higher)) == 2
+
+
+def test_where_another_seed_does_nothing_the_settings_are_not_run_with_it() -> None:
+    assert seeds([FALLING], []) == [(FALLING, [])]
+    lost = [FALLING[:9] + [math.nan] * 31, [], moved(0.5)]
+    assert [tuned for _, tuned in seeds(lost, [[], [], moved(0.8)])] == [[], [], moved(0.8)]

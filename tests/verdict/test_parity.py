@@ -164,7 +164,7 @@ def test_of_losses_that_rounding_alone_takes_as_far_nothing_is_said():
     chance = random.Random(0)
     first = [2.3 * math.exp(-step / 80) + chance.gauss(0, 0.1) for step in range(STEPS)]
     bumped = [each + (0.3 if 100 <= step < 140 else 0) for step, each in enumerate(first)]
-    nudged = [each - (0.2 if 60 <= step < 90 else 0) for step, each in enumerate(first)]
+    nudged = [each - (0.2 if 80 <= step < 130 else 0) for step, each in enumerate(first)]
     assert parity(first, bumped, EQUIVALENT).same_training is False
     told = parity(first, bumped, EQUIVALENT, controls=[first, nudged])
     assert told.same_training is None
@@ -201,7 +201,8 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
 
     def course(seed, by):
         """From some step on it goes another way."""
-        return [each + (by if step > 60 + 20 * seed else 0) for step, each in enumerate(first)]
+        begun = [first[0] + 0.01 * seed, *first[1:]]
+        return [each + (by if step > 60 + 20 * seed else 0) for step, each in enumerate(begun)]
 
     tuned, own = course(0, 0.3), course(1, 0.4)
     for again, same in ((course(1, 0.1), None), (course(1, 0.4), None), (course(1, 0.7), False)):
@@ -217,20 +218,52 @@ def test_of_losses_that_another_seed_takes_as_far_nothing_is_said():
     assert parity(first, tuned, EQUIVALENT, controls=[first], pairs=lost).same_training is False
 
 
+def lies(by, steps=STEPS):
+    """Losses that fall, so much higher."""
+    return [2.3 * math.exp(-step / 80) + by for step in range(steps)]
+
+
 @pytest.mark.parametrize("other", [[], [1.0] * 10, [1.0] * 19 + [math.nan] * 181], ids=len)
 def test_a_seed_with_which_a_run_came_to_nothing_says_nothing(other):
-    first = [2.3 * math.exp(-step / 80) for step in range(STEPS)]
-
-    def lies(by):
-        return [each + by for each in first]
-
-    tuned, wide = lies(0.3), (lies(0.5), lies(0.8))  # a seed goes as far, the settings as before
+    first, tuned, wide = (
+        lies(0.0),
+        lies(0.3),
+        (lies(0.5), lies(0.8)),
+    )  # a seed goes as far, the settings as before
     said = [explained_by_seeds(first, tuned, [wide] * count) for count in (1, 2)]
     for pair in ((other, other), (other, wide[1])):
         assert explained_by_seeds(first, tuned, [wide, pair]) == said[0]
         assert explained_by_seeds(first, tuned, [wide, wide, pair]) == said[1]
     if all(map(math.isfinite, other)):
         assert explained_by_seeds(first, tuned, [wide, (wide[0], other)]) == said[0]
+
+
+@pytest.mark.parametrize("far", [0.0, 0.01, 0.5, 3.0])
+def test_one_seed_alone_says_nothing(far):
+    first, tuned = lies(0.0), lies(0.3)
+    for again in (far, far + 0.3):
+        pair = (lies(far), lies(again))
+        assert explained_by_seeds(first, tuned, [pair]) is None
+        told = parity(first, tuned, EQUIVALENT, controls=[first], pairs=[pair])
+        assert told.same_training is False
+        assert "was not seen" in told.reason
+
+
+def test_a_seed_that_does_nothing_says_nothing():
+    first, tuned = lies(0.0), lies(0.3)
+    same, broken = (first, tuned), (first, [*tuned[:90], math.nan, *tuned[91:]])
+    assert explained_by_seeds(first, tuned, [same] * 3) is None
+    assert explained_by_seeds(first, tuned, [broken] * 3) is None
+
+
+def test_what_is_little_is_so_beside_several_seeds_in_the_steps_that_all_have():
+    first, tuned = lies(0.0), lies(0.3)
+    wide, wider, near = ((lies(by), lies(by + 0.3)) for by in (3.0, 4.0, 0.5))
+    assert explained_by_seeds(first, tuned, [wide, wider]) is True
+    assert explained_by_seeds(first, tuned, [wide, near]) is None
+    assert explained_by_seeds(first, tuned, [wide, near, near]) is None
+    sooner = tuple(each[:60] for each in near)  # it ended while losses were higher by 1
+    assert explained_by_seeds(first, tuned, [sooner, sooner]) is False
 
 
 def test_too_few_steps_say_nothing(baseline):
@@ -269,3 +302,17 @@ def test_losses_of_which_not_all_are_read_are_not_paired_but_are_to_be_numbers()
     found = parity(curve, apart, Semantics.EQUIVALENT)
     assert found.same_training is True and found.steps == LOSSES_WANTED
     assert parity(curve, [*curve, math.nan], Semantics.EQUIVALENT).same_training is False
+
+
+def test_what_chance_does_in_a_steep_beginning_is_not_held_against_what_settings_do_later():
+    first = [0.2 + 2.1 * math.exp(-step / 20) for step in range(STEPS)]
+
+    def course(early, later):
+        return [each + (early if step < 50 else later) for step, each in enumerate(first)]
+
+    tuned, chance = course(0.01, 0.06), course(0.06, 0.005)
+    assert parity(first, tuned, EQUIVALENT, controls=[chance]).same_training is False
+    late = course(0.01, 0.04)
+    assert parity(first, tuned, EQUIVALENT, controls=[late]).same_training is None
+    ways = [(course(0.3, 0.01), course(0.3 + by, 0.07)) for by in (-0.1, 0.1)]
+    assert explained_by_seeds(first, tuned, ways) is False
