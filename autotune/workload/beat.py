@@ -33,6 +33,9 @@ class Beat(Protocol):
     def enter_training(self) -> None:
         """The program is back at training."""
 
+    def aside(self, look: Callable[[], Any]) -> Any:
+        """Look at something, and give what was found: the time is none of the step's."""
+
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers."""
 
@@ -97,6 +100,10 @@ class Steps:
 
     def enter_training(self) -> None:
         """Nothing is timed."""
+
+    def aside(self, look: Callable[[], Any]) -> Any:
+        """Nothing is timed."""
+        return look()
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """No loss is kept."""

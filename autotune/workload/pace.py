@@ -1,10 +1,9 @@
-"""The beat of a live run: counts steps and samples, closes windows, and lets the controller decide
-what comes next.
-"""
+"""The beat of a live run: counts steps and samples, closes windows, and asks what comes next."""
 
 import os
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -102,8 +101,7 @@ class Pace:
         """The program has begun something that is not training (validation): its step's clock
         stands still.
 
-        `since` is when it began, where that is known only now; what was drawn since was not trained
-        on.
+        `since` is when it began, where that is known only now: what was drawn since was for that.
         """
         if not self.away and self.steps:
             self.away, self._left_at = True, since or time.perf_counter()
@@ -118,6 +116,14 @@ class Pace:
                 seconds_until_idle(self._device())
             self._away += time.perf_counter() - self._left_at
 
+    def aside(self, look: Callable[[], Any]) -> Any:
+        """Look at something, and give what was found: the time is none of the step's."""
+        self._settle()
+        began = time.perf_counter()
+        found = look()
+        self._mark += time.perf_counter() - began
+        return found
+
     def _settle(self) -> float:
         """Wait for what a GPU still has to do, and count it to the last step; the seconds."""
         seconds = seconds_until_idle(self._device())
@@ -130,8 +136,7 @@ class Pace:
     def _time_away(self) -> float:
         """Count the seconds of this step that were not training, and give them.
 
-        What happens between every two steps (rollouts, pseudo-labels) is part of training, whatever
-        it looks like.
+        What happens between every two steps (rollouts, pseudo-labels) is part of training.
         """
         away, every_step = self._away, self._was_away
         self._was_away, self._away = bool(away), 0.0
@@ -162,9 +167,7 @@ class Pace:
         self._losses.add_overflows(found)
 
     def step(self) -> None:
-        """The leading optimizer has stepped: close the window if it is full, and ask what comes
-        next.
-        """
+        """The leading optimizer has stepped: close a full window, and ask what comes next."""
         if self.away:
             self.enter_training()
         now = time.perf_counter()
@@ -173,8 +176,7 @@ class Pace:
         self.samples += samples
         self.leave_out_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
-        seconds = now - self._mark
-        self._mark = now
+        seconds, self._mark = now - self._mark, now
         if self._away or self._was_away:
             seconds -= self._time_away()
         strayed, passes = self.strays.step(seconds, samples)

@@ -1,9 +1,11 @@
 """DataLoader: which one trains, and how long the program waits for its batches."""
 
+import functools
 import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -39,21 +41,21 @@ def _install_iter(live: Live) -> None:
 
     def __iter__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
-        if built is None or not built.trains:
+        trains = built is not None and built.trains
+        # Starting workers is a cost of training.
+        waits = trains and not live.elsewhere and _waits(live)
+        if not live.elsewhere:
+            _note_epoch(live, self, trains=trains, waits=waits)
+        if waits:
+            began(now())
+        try:
             iterator: Any = original(self)
-        else:
-            waits = not live.elsewhere and _waits(live)  # starting workers is a cost of training
+        finally:
             if waits:
-                began(now())
-            try:
-                iterator = original(self)
-            finally:
-                if waits:
-                    ended(now())
+                ended(now())
         if built is not None:
             _mark(live, iterator, self, built)
         vars(iterator).pop(_AHEAD, None)  # of the epoch before: persistent workers stay
-        _note_epoch(self)
         return iterator
 
     live.patch(DataLoader, "__iter__", __iter__)
@@ -85,24 +87,34 @@ def _is_over(iterator: Any, loader: Any) -> bool:
     return count is None or iterator._num_yielded >= count
 
 
-def _note_epoch(loader: Any) -> None:
-    """Notice whether the dataset is changed from one epoch to the next: told its number, drawn
-    anew.
+def _note_epoch(live: Live, loader: Any, *, trains: bool, waits: bool) -> None:
+    """Notice, as an epoch begins, whether the dataset is changed from one to the next: told its
+    number, drawn anew.
 
     Where workers read, nothing but the program changes what this process has of it: all that
-    samples are made from is looked at, in the first epochs. Without workers reading may change it.
+    samples are made from is looked at, in the first epochs of a training loader, where the run is
+    profiled or workers live on. That takes a while: no worker reads meanwhile, and it is none of a
+    step's time. Without workers reading may change it.
     """
     epochs, before = getattr(loader, TOLD, (0, None))
-    thorough = loader.num_workers > 0
-    if thorough and epochs >= _EPOCHS_LOOKED_AT:
+    told = None
+    if loader.num_workers == 0 or not (live.fed.keeps or loader.persistent_workers):
+        told = _tried(plain_state, loader.dataset)
+    elif epochs >= _EPOCHS_LOOKED_AT:
         return
-    try:
-        told = kept_to_read(loader) if thorough else plain_state(loader.dataset)
-    except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
-        return
-    if before is not None and before != told:
+    elif trains or not live.pace.steps:
+        look = functools.partial(_tried, kept_to_read, loader)
+        told = live.pace.aside(look) if waits else look()
+    if before is not None and told is not None and before != told:
         setattr(loader, CHANGING, True)
     setattr(loader, TOLD, (epochs + 1, told))
+
+
+def _tried(look: Callable[[Any], Any], at: Any) -> Any:
+    try:
+        return look(at)
+    except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
+        return None
 
 
 def loader_of(iterator: Any) -> Any:
