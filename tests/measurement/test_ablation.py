@@ -1,5 +1,8 @@
 """A program is timed with its costs taken away, also one that ends before that is done."""
 
+import pytest
+
+from autotune.measurement import benchmark
 from autotune.measurement.ablation import _begin, ablate
 from autotune.workload.window import AS_IS, DRAIN, ONE_THREAD, REPLAY_DEVICE
 from tests.measurement.conftest import Start
@@ -13,9 +16,16 @@ def test_a_program_is_timed_in_every_mode(start: Start) -> None:
     assert not ablation.ended
 
 
+@pytest.fixture
+def _never_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is soon over is so while it warms up, however slow the machine is."""
+    monkeypatch.setattr(benchmark, "stable", lambda *_, **__: False)
+
+
+@pytest.mark.usefixtures("_never_warm")
 def test_a_program_that_ends_at_once_is_started_again_for_what_is_missing(start: Start) -> None:
     text = PLAIN.replace("range(50)", "range(3)")
-    ablation = ablate(lambda: start(text), seconds=1.0, cores=2, warm_seconds=1.0)
+    ablation = ablate(lambda: start(text), seconds=1.0, cores=2, warm_seconds=60.0)
     assert ablation.ended
     assert sum(window.steps for window in ablation.windows[AS_IS]) > 3
     assert DRAIN in ablation.windows
@@ -36,6 +46,7 @@ def test_a_program_that_fails_in_one_mode_is_timed_in_the_others(start: Start) -
     assert DRAIN not in ablation.reasons
 
 
+@pytest.mark.usefixtures("_never_warm")
 def test_of_a_program_that_ends_while_it_warms_up_nothing_counts_twice(start: Start) -> None:
     text = PLAIN.replace("range(50)", "range(3)")  # seven steps an epoch
     ablation = _begin(start(text), warm_seconds=60.0)
