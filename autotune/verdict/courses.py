@@ -28,8 +28,8 @@ LAG_STEPS, LAG_WIDTHS = 15, 2
 # Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
 # before it shows in the course. Pitman and Morgan's test of two paired variances (Biometrika 31,
 # 1939), of jumps as shares of what both jump in the steps around: where losses fall, the first few
-# are the largest by far, and would decide alone. Of 200 simulated pairs of 120 steps whose losses
-# fell to a hundredth, 14 of 100 alike ones were told apart without this, and none with it.
+# are the largest by far, and would decide alone (tests/verdict/test_courses.py has such pairs, which
+# scatter alike).
 SCATTER_RATIO = 1.2
 SCATTER_SIGMAS = 4.0
 
