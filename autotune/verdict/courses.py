@@ -28,8 +28,7 @@ LAG_STEPS, LAG_WIDTHS = 15, 2
 # Another batch size shows in the scatter from step to step (a half scatters 1.41 times as much)
 # before it shows in the course. Pitman and Morgan's test of two paired variances (Biometrika 31,
 # 1939), of jumps as shares of what both jump in the steps around: where losses fall, the first few
-# are the largest by far, and would decide alone (tests/verdict/test_courses.py has such pairs, which
-# scatter alike).
+# are the largest by far, and would decide alone (tests/verdict/test_courses.py has such pairs).
 SCATTER_RATIO = 1.2
 SCATTER_SIGMAS = 4.0
 
