@@ -51,8 +51,8 @@ class Copies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The device in a few traced steps. Shares are of the time from the first step's begin to the
-    last kernel's end.
+    """The device in a few traced steps. Shares are of the time from the first step's begin, or
+    the end of the device's work for the step before, to the last kernel's end.
 
     Attributes:
         steps: that were traced.
@@ -97,15 +97,21 @@ class _Sync:
     for_copy: bool
 
 
-def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
+def parse_trace(text: str | bytes, *, steps: int, leading: int = 0) -> Trace | None:
     """The Trace of the profiler's JSON over `steps` steps, or over those of them that lack no
     kernels; None where no kernel ran.
+
+    Args:
+        text: of the trace.
+        steps: that count.
+        leading: that were traced before those: the first may begin on a device that a step before
+            would have kept at work.
 
     Raises:
         IncompleteTrace: the profiler lost kernels of too many steps.
         ValueError: it is no such trace.
     """
-    whole = whole_steps(_events(text), steps)
+    whole = whole_steps(_events(text), steps + leading, leading=leading)
     events, left = whole.events, whole.steps
     work = [each for each in events if each.get("cat") in _WORK]
     kernels = [each for each in work if each["cat"] == "kernel"]

@@ -38,8 +38,9 @@ class TimeLine:
     def sync(self, begin: float, end: float, name: str = "cudaStreamSynchronize") -> None:
         self.add("cuda_runtime", name, begin, end - begin)
 
-    def parsed(self, steps: int = 1) -> Trace:
-        trace = parse_trace(json.dumps({"traceEvents": self.events}), steps=steps)
+    def parsed(self, steps: int = 1, *, leading: int = 0) -> Trace:
+        text = json.dumps({"traceEvents": self.events})
+        trace = parse_trace(text, steps=steps, leading=leading)
         assert trace is not None
         return trace
 
@@ -72,6 +73,23 @@ def test_late_launches_are_the_host_s() -> None:
     found = line.parsed()
     assert found.idle["launch"] == pytest.approx(1 - found.busy_share)
     assert found.busy_share == pytest.approx(50 / 190)
+
+
+@pytest.mark.parametrize(("draws", "idle"), [(80, 0.0), (130, 0.3)])
+def test_batches_that_are_drawn_while_the_device_computes_cost_nothing(
+    draws: float, idle: float
+) -> None:
+    line, done = TimeLine(), 0.0
+    for step in range(9):
+        drawn = (draws + 1) * (step + 1)
+        line.add("user_annotation", "enumerate(DataLoader)#_SingleProcess", drawn - draws, draws)
+        line.kernel(drawn, max(done, drawn + 1), done := max(done, drawn + 1) + 100)
+    found = line.parsed(8, leading=1)
+    assert (found.steps, found.kernels) == (8, 8)
+    assert found.busy_share == pytest.approx(1 / (1 + idle), rel=0.02)
+    assert found.idle["data"] == pytest.approx(1 - found.busy_share, abs=0.02)
+    first = line.parsed(9)  # waits in the open for the very first
+    assert first.idle["data"] > found.idle["data"] + 0.02
 
 
 def test_the_loader_s_wait_is_told_from_the_launch_after_it() -> None:
