@@ -42,18 +42,17 @@ class Edges:
         """The device is idle, and what it was waited for is counted to the last of the steps: the
         seconds of each step as the device lived them, in sum.
         """
-        if not steps:
-            return ()
-        if self._device().type == "cuda":
-            self._ahead = max(self._ahead or 0.0, waited * len(steps) / sum(steps))
+        seconds = sum(steps)
+        if seconds and self._device().type == "cuda":
+            self._ahead = max(self._ahead or 0.0, waited * len(steps) / seconds)
         if self._event is None:
             return tuple(steps)
         event = self._recorded()
         event.synchronize()
         began_late = time.perf_counter() - self._mark - self._event.elapsed_time(event) / 1000
         # What the host was ahead at the end is not the last step's alone; that goes as well.
-        hosts = (*steps[:-1], max(0.0, steps[-1] - waited))
-        whole = max(0.0, sum(steps) - max(0.0, began_late))
+        hosts = (*steps[:-1], max(0.0, steps[-1] - waited)) if steps else ()
+        whole = max(0.0, seconds - max(0.0, began_late))
         return tuple(each * whole / sum(hosts) for each in hosts) if sum(hosts) else tuple(steps)
 
     def _recorded(self) -> torch.cuda.Event:
