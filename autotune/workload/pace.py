@@ -24,7 +24,7 @@ from autotune.workload.conversation import (
 from autotune.workload.edges import Edges
 from autotune.workload.idle import is_capturing, seconds_until_idle
 from autotune.workload.losses import Losses
-from autotune.workload.memory import allocator, peak_bytes
+from autotune.workload.memory import allocator, begin_peak, peak_bytes
 from autotune.workload.open_window import OpenWindow
 from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
@@ -158,9 +158,8 @@ class Pace:
         if self.away:
             self.enter_training()
         now = time.perf_counter()
-        self.steps += 1
         samples, self.pending_samples = self.pending_samples, 0
-        self.samples += samples
+        self.steps, self.samples = self.steps + 1, self.samples + samples
         self.leave_out_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds, self._mark = now - self._mark, now
@@ -261,6 +260,7 @@ class Pace:
             else:
                 break
         self._begin(command)
+        begin_peak(self._device())
         self._leading_in = self._watch is None and self._edges.leads_in()
         self._clock.drain()
         self._processor.spent()

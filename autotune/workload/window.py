@@ -34,8 +34,9 @@ class Allocator:
     """What torch's allocator of the device says since the run began; None where it does not
     (`torch.cuda.memory_stats`; another allocator counts less).
 
-    `inactive_split_bytes` lie free between blocks in use. `retries` counts how often it had to give
-    its cache back to the driver and try again, for which the device is waited for.
+    `reserved_peak_bytes` is of the window alone. `inactive_split_bytes` lie free between blocks in
+    use. `retries` counts how often it had to give its cache back to the driver and try again, for
+    which the device is waited for.
     """
 
     reserved_peak_bytes: int | None = None
@@ -95,8 +96,8 @@ class Window:
         threads: that compute an operation, as the program has set them; 0 if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
-        peak_bytes: peak memory of the device (on CPU: of this process alone) since the run began;
-            None if not measured.
+        peak_bytes: peak memory of the device in this window, or of this process alone since the run
+            began, on a CPU; None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
     """
 

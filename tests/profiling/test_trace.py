@@ -192,6 +192,22 @@ def test_a_wait_for_a_few_bytes_is_a_wait_and_no_batch_s(
     assert found.syncs_per_step == (cause == "sync")
 
 
+@pytest.mark.parametrize("synchronised", [True, False])
+def test_the_host_waits_in_a_copy_back_to_pageable_memory(synchronised: bool) -> None:
+    line = TimeLine()
+    for step in range(4):  # `.cpu()`, by the times of a trace in pytorch#99615
+        begin = 1000.0 * step
+        line.kernel(begin, begin + 5, begin + 700)
+        line.copy(begin + 10, begin + 700, begin + 720, "DtoH (Device -> Pageable)", 200_000)
+        line.events[-2]["dur"] = 757.8  # returns 47.8 us after the copy's end
+        if synchronised:
+            line.sync(begin + 770, begin + 772)
+    found = line.parsed(4)
+    assert found.syncs_per_step == 3 / 4  # the last one's end is behind the trace's
+    assert found.idle["sync"] == pytest.approx(1 - found.busy_share - found.other_copy_share, 0.02)
+    assert found.idle["launch"] < 0.01
+
+
 @pytest.mark.parametrize(("memory", "cause"), [("Pageable", "copy"), ("Pinned", "launch")])
 def test_the_host_waits_in_a_copy_of_pageable_memory_that_is_not_to_block(
     memory: str, cause: str

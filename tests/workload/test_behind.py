@@ -27,6 +27,7 @@ class Gpu:
         self.done_at = 0.0
         self.capturing = False
         self.waited = 0
+        self.peaks: list[float] = []
 
     def is_given(self, seconds: float) -> None:
         self.now += LAUNCH
@@ -66,6 +67,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     monkeypatch.setattr(idle, "is_capturing", lambda: gpu.capturing)
     monkeypatch.setattr(pace, "peak_bytes", lambda _: None)
     monkeypatch.setattr(pace, "allocator", lambda _: None)
+    monkeypatch.setattr(pace, "begin_peak", lambda _: gpu.peaks.append(gpu.now))
     return gpu
 
 
@@ -259,3 +261,10 @@ def test_a_program_that_ends_with_the_step_that_leads_in_has_no_window(gpu: Gpu)
     training.pace.end()
     end = training.reports[-1]
     assert isinstance(end, Ended) and end.window is None
+
+
+def test_the_peak_of_memory_is_the_window_s(gpu: Gpu) -> None:
+    training = Training(gpu, 5, 5)
+    assert len(gpu.peaks) == 1  # what the first step took, in which cuDNN chooses, is none
+    training.train(5)
+    assert len(gpu.peaks) == 2
