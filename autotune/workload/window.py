@@ -93,6 +93,7 @@ class Window:
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         stolen_seconds: processor time that the host of a virtual machine took from the run.
         others_seconds: what all else used of the processors that the run may use; None if unknown.
+        read_bytes: what the run read from storage, and did not find in memory; None if unknown.
         threads: that compute an operation, as the program has set them; 0 if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
@@ -116,6 +117,7 @@ class Window:
     delayed_seconds: float = 0.0
     stolen_seconds: float = 0.0
     others_seconds: float | None = None
+    read_bytes: int | None = None
     threads: int = 0
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
@@ -152,6 +154,9 @@ def as_one(windows: Sequence[Window]) -> Window:
         others_seconds=None
         if any(window.others_seconds is None for window in windows)
         else sum(window.others_seconds or 0.0 for window in windows),
+        read_bytes=None
+        if any(window.read_bytes is None for window in windows)
+        else sum(window.read_bytes or 0 for window in windows),
         threads=max(window.threads for window in windows),
         losses=tuple(loss for window in windows for loss in window.losses),
         peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
