@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from autotune.workload.conversation import RunWindow
 from autotune.workload.window import AS_IS
 
+# A window that was asked for by its length has so many steps where another led it in: else half of
+# what is run would not be timed where steps are long.
+LED_STEPS = 3
+
 
 @dataclass(slots=True, kw_only=True)
 class OpenWindow:
@@ -13,6 +17,7 @@ class OpenWindow:
     Attributes:
         command: what it was asked for by; None before anything was.
         samples: of the run until it began.
+        led: a step led it in, that was not timed.
         step_seconds: of each step since, without what was validated between two of them.
         validation_seconds: of validation, which happened `validations` times.
         gradless_seconds: part of the steps, in which a model was called without gradients.
@@ -20,6 +25,7 @@ class OpenWindow:
 
     command: RunWindow | None
     samples: int
+    led: bool = False
     step_seconds: list[float] = field(default_factory=list)
     validation_seconds: float = 0.0
     validations: int = 0
@@ -53,6 +59,5 @@ class OpenWindow:
         """Whether it has what it was asked for."""
         if self.command is None:
             return bool(self.step_seconds)
-        return (
-            self._seconds >= self.command.seconds and len(self.step_seconds) >= self.command.steps
-        )
+        fewest = max(self.command.steps, LED_STEPS if self.led and self.command.seconds else 0)
+        return self._seconds >= self.command.seconds and len(self.step_seconds) >= fewest

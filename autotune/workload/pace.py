@@ -87,8 +87,8 @@ class Pace:
         self.steps = self.samples = self.pending_samples = 0
         self._begin(None)
 
-    def _begin(self, command: RunWindow | None) -> None:
-        self._open = OpenWindow(command=command, samples=self.samples)
+    def _begin(self, command: RunWindow | None, *, led: bool = False) -> None:
+        self._open = OpenWindow(command=command, samples=self.samples, led=led)
 
     @property
     def mode(self) -> str:
@@ -269,7 +269,7 @@ class Pace:
     def _begin_timing(self) -> None:
         """The step that led in has ended: count from here on, wherever the device is."""
         self._leading_in = False
-        self._begin(self._open.command)
+        self._begin(self._open.command, led=True)
         self._processor.spent()
         self._clock.pass_over()
         self._edges.begin()

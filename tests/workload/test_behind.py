@@ -2,14 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 
 from autotune.workload import idle, pace
 from autotune.workload.clock import Untimed
-from autotune.workload.conversation import Ended, Halted, Rehearsed, Report
+from autotune.workload.conversation import Ended, Halted, Rehearsed, Report, RunWindow
 from autotune.workload.pace import Pace
 from autotune.workload.window import Window
 from tests import builders
@@ -75,15 +75,21 @@ class Training:
     """A Pace of a program that never waits for its GPU while it trains, unless it reads losses.
 
     Args:
-        windows: how many steps each has.
+        counts: how many steps each window has.
+        windows: those that are asked for otherwise.
         draw: seconds of the host for each batch.
     """
 
     def __init__(
-        self, gpu: Gpu, *windows: int, device: torch.device = GPU, draw: float = 0.0
+        self,
+        gpu: Gpu,
+        *counts: int,
+        windows: Sequence[RunWindow] = (),
+        device: torch.device = GPU,
+        draw: float = 0.0,
     ) -> None:
         self.gpu, self._draw = gpu, draw
-        self._conversation = Rehearsed(*map(steps, windows or [1000]))
+        self._conversation = Rehearsed(*(windows or map(steps, counts or [1000])))
         clock = Untimed()
         clock.follow(device)
         self.pace = Pace(
@@ -230,6 +236,12 @@ def test_a_batch_that_is_drawn_while_the_gpu_computes_costs_nothing(
     assert window.steps == count
     assert window.seconds == pytest.approx(count * max(STEP, draw + LAUNCH))
     assert window.step_seconds == pytest.approx([window.seconds / count] * count, rel=0.2)
+
+
+def test_where_steps_are_long_most_of_them_are_timed(gpu: Gpu) -> None:
+    training = Training(gpu, windows=[RunWindow(seconds=LAUNCH / 2)])
+    window = closed(training, lambda: training.train(9))
+    assert window.steps == 3
 
 
 def test_a_host_that_is_far_ahead_is_no_gain(gpu: Gpu) -> None:
