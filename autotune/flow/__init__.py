@@ -106,6 +106,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         context.listener.space(space)
     with open_study(context, profiled, space, baseline) as study:
         found = try_configs(context, profiled, space, baseline, study)
+        space = study.space
         with context.device.held():
             verdict, emission = judge(context, profiled, space, found)
         study.conclude()

@@ -123,6 +123,7 @@ def try_configs(
     as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
     _tell_of_earlier(context, study)
     ending = _try_all(context, profiled, space, baseline, study)
+    study.look()
     best, rematch = settle(context, profiled, study.ranked)
     return Found(
         trials=tuple(study.trials) or (as_it_is,),
@@ -138,8 +139,9 @@ def _tell_of_earlier(context: Context, study: "Study") -> None:
     """That trials go on, and the program as it is, which they are compared with."""
     if not study.trials:
         return
-    tried = f"{len(study.trials)} trial{'s' * (len(study.trials) > 1)}"
-    context.listener.stage(f"going on after {tried} of an earlier search")
+    context.listener.stage(
+        f"going on after {counted(len(study.trials), 'trial')} of other searches"
+    )
     for trial in study.trials:
         if not trial.config:
             context.listener.trial_ended(trial, study.best)
@@ -191,10 +193,9 @@ def _try_next(
     """One more trial; why there is none, where there is none, and that is known."""
     began, ends = time.monotonic(), context.trials_deadline
     most = context.options.trials or sys.maxsize
+    study.look()  # it may have waited for the device
     if len(study.trials) > most:
-        return Ending(
-            why=TRIALS, reason=f"There were to be {most} trial{'s' * (most > 1)} at most."
-        )
+        return Ending(why=TRIALS, reason=f"No more than {counted(most, 'trial')} were asked for.")
     enough = study.trials if study.awaited else _are_enough(study.trials)
     if began > context.deadline or (began > ends and enough):
         gone = f"was used up before {study.awaited} ended" if study.awaited else "is used up"

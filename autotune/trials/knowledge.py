@@ -47,6 +47,7 @@ def planner_for(
         neighbours=neighbours,
         feeding_ceiling=ceiling.samples_per_second if ceiling else None,
         memory_limit_bytes=memory_limit_bytes,
+        admits=space.admits,
     )
 
 

@@ -61,6 +61,8 @@ class Planner:
         neighbours: more candidates, near one that turned out fast.
         feeding_ceiling: samples/s of the program as it is with batches always at hand, where known.
         memory_limit_bytes: what a configuration may need at its peak.
+        admits: whether a configuration may be handed back: others were tried by searches that were
+            allowed more, and tell how fast something is.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class Planner:
         neighbours: Callable[[Config], Iterable[Config]] = lambda _: (),
         feeding_ceiling: float | None = None,
         memory_limit_bytes: int | None = None,
+        admits: Callable[[Config], bool] = lambda _: True,
     ) -> None:
+        self._admits = admits
         self._costs = costs
         self._own = own
         self._expected = tuple(expected)
@@ -110,7 +114,7 @@ class Planner:
             seconds_left: what is known to take longer is not proposed.
         """
         measured, means, scatters = self._fitted(trials)
-        fit = [each for trial, each in measured if self.fits(trial)]
+        fit = [each for trial, each in measured if self._may_win(trial)]
         best = max((means[each.place] for each in fit), default=float(means.min()))
         gains = expected_improvement(means, scatters, best)
         costs = self._trial_costs.learned(trials)
@@ -134,7 +138,8 @@ class Planner:
         )
 
     def ranked(self, trials: Sequence[Trial]) -> list[Ranked]:
-        """The measured trials that fit into memory, the one that is most likely fastest first.
+        """The measured trials that fit into memory and may be handed back, the one that is most
+        likely fastest first.
 
         The highest of many noisy rates is most likely too high; what the model expects of its
         settings tells how much of it is luck.
@@ -145,7 +150,7 @@ class Planner:
         found = [
             Ranked(trial=trial, mean=float(means[each.place]), sd=float(scatters[each.place]))
             for trial, each in measured
-            if self.fits(trial)
+            if self._may_win(trial)
         ]
         return sorted(found, key=lambda each: -each.mean)
 
@@ -159,6 +164,9 @@ class Planner:
         if limit is None or peak is None:
             return limit is None or not trial.config
         return peak <= limit
+
+    def _may_win(self, trial: Trial) -> bool:
+        return self.fits(trial) and self._admits(trial.config)
 
     def too_dear(self, trials: Sequence[Trial]) -> dict[str, float]:
         """Knobs of which nothing was tried although it might have been, for the seconds that it
@@ -183,6 +191,7 @@ class Planner:
             and isinstance(trial.outcome, Measurement)
             and least * ceiling <= trial.outcome.samples_per_second <= most * ceiling
             and FEEDING.issuperset(trial.config)
+            and self._admits(trial.config)
         )
         return next(reached, None)
 
@@ -200,7 +209,7 @@ class Planner:
         return measured, means, scatters
 
     def _near_the_fastest(self, trials: Sequence[Trial]) -> Iterable[Config]:
-        fitting = [trial for trial in trials if self.fits(trial)]
+        fitting = [trial for trial in trials if self._may_win(trial)]
         best = max(fitting, key=_speed, default=None)
         return self._neighbours(best.config if best else {})
 

@@ -2,7 +2,7 @@
 left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.errors import UsageError
@@ -27,7 +27,8 @@ class SkippedKnob:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """What is searched: the values of each knob, the program's own values, and what was left out
-    and why.
+    and why; `closed` are knobs whose values are not for a profile to say: the user's word, what is
+    impossible or not allowed, what was refused.
     """
 
     choices: Mapping[str, tuple[Value, ...]]
@@ -35,6 +36,7 @@ class Space:
     skipped: tuple[SkippedKnob, ...]
     fixed: Mapping[str, Value] = field(default_factory=dict)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)  # by knob: what was not found out
+    closed: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -60,7 +62,8 @@ class Space:
             reason += f"; what is left to try is {', '.join(str(value) for value in left)}"
             choices = {**self.choices, name: tuple(values)}
             skipped = (*self.skipped, SkippedKnob(knob=name, reason=reason, refused=True))
-            return replace(self, choices=choices, skipped=skipped, doubts=doubts)
+            closed = self.closed | {name}
+            return replace(self, choices=choices, skipped=skipped, doubts=doubts, closed=closed)
         return self._without(name, reason)
 
     def _without(self, name: str, reason: str) -> "Space":
@@ -85,11 +88,37 @@ class Space:
                 ),
             ),
             fixed={**self.fixed, **{each: whole[each] for each in gone}},
+            closed=self.closed | set(gone),
+        )
+
+    def widened(self, tried: Iterable[Config]) -> "Space":
+        """The space with what searches of the same program have tried beside: of what a profile
+        promises anything differs from one to the next.
+        """
+        more: dict[str, dict[Value, None]] = {}
+        whole = {**self.fixed, **self.own}
+        for config in tried:
+            for name, value in config.items():
+                known = name in self.closed or value in self.choices.get(name, ())
+                if not known and name in whole:
+                    more.setdefault(name, {})[value] = None
+        if not more:
+            return self
+        names = [knob.name for knob in KNOBS if knob.name in {*self.choices, *more}]
+        return replace(
+            self,
+            choices={
+                name: (*self.choices.get(name, (whole[name],)), *more.get(name, ()))
+                for name in names
+            },
+            own={name: whole[name] for name in names},
+            skipped=tuple(each for each in self.skipped if each.knob not in more),
+            fixed={name: value for name, value in whole.items() if name not in names},
         )
 
     def admits(self, config: Config) -> bool:
-        """Whether all of `config` is among what may be tried: an earlier search may have tried
-        more.
+        """Whether all of `config` is among what may be tried: an earlier search may have been
+        allowed more.
         """
         return all(value in self.choices.get(name, ()) for name, value in config.items())
 
@@ -129,9 +158,11 @@ def build_space(
     choices: dict[str, tuple[Value, ...]] = {}
     own: dict[str, Value] = {}
     skipped: list[SkippedKnob] = []
+    closed = set(given)
     for knob in KNOBS:
         domain = _domain(knob, profile, allow, given)
         if isinstance(domain, Skip):
+            closed |= {knob.name} if domain.impossible or not _is_allowed(knob, allow) else set()
             skipped.append(SkippedKnob(knob=knob.name, reason=domain.reason))
         else:
             choices[knob.name], own[knob.name] = domain.values, domain.own
@@ -139,7 +170,13 @@ def build_space(
         del choices[name], own[name]
         skipped.append(SkippedKnob(knob=name, reason="it means nothing beside what is left to try"))
     fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
-    return Space(choices=choices, own=own, skipped=tuple(skipped), fixed=fixed)
+    return Space(
+        choices=choices,
+        own=own,
+        skipped=tuple(skipped),
+        fixed=fixed,
+        closed=frozenset(closed),
+    )
 
 
 def _idle(choices: Mapping[str, Sequence[Value]], own: Config) -> list[str]:
@@ -162,7 +199,7 @@ def _domain(
 ) -> Choices | Skip:
     if knob.name in given and given[knob.name] is None:
         return Skip(reason="switched off by the user")
-    if _ORDER.index(knob.semantics) > _ORDER.index(allow):
+    if not _is_allowed(knob, allow):
         return Skip(reason=f"it is {knob.semantics}, and only {allow} changes were allowed")
     domain = knob.domain(profile)
     wanted = given.get(knob.name)
@@ -172,6 +209,10 @@ def _domain(
         check(knob, value)
     own = knob.read(profile.seen)
     return Choices(own=own, values=_with(own, wanted))
+
+
+def _is_allowed(knob: Knob, allow: Semantics) -> bool:
+    return _ORDER.index(knob.semantics) <= _ORDER.index(allow)
 
 
 def _with(own: Value, wanted: Sequence[Value]) -> tuple[Value, ...]:

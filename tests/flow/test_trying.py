@@ -55,7 +55,7 @@ def test_trials_that_go_on_begin_with_the_program_as_it_is() -> None:
 
     trying._tell_of_earlier(context, study)
 
-    listener.stage.assert_called_once_with("going on after 2 trials of an earlier search")
+    listener.stage.assert_called_once_with("going on after 2 trials of other searches")
     listener.trial_ended.assert_called_once_with(AS_IT_IS, FAR)
 
 
@@ -207,6 +207,9 @@ class Shared:
         self.too_dear = self.awaited = ""
         self._asked = iter(after)
         self.waited_seconds: list[float] = []
+
+    def look(self) -> None:
+        """There is nothing new."""
 
     def ask(self, seconds_left: float) -> None:
         self.awaited, self.trials, self.ending = next(self._asked)

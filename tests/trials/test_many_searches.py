@@ -27,18 +27,18 @@ from tests.trials.test_study import SPACE
 WITHIN_SECONDS = 120
 
 
-def started(address: str, *words: str) -> "subprocess.Popen[str]":
+def started(*words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "tests.trials.worker", address, *words],
+        [sys.executable, "-W", "ignore", "-m", "tests.trials.worker", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def three_of_which_one_is_killed(address: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def three_of_which_one_is_killed(*words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What the killed search was trying, and all that was begun."""
-    victim, *others = started(address, "2"), started(address), started(address)
+    victim, *others = started(*words, "2"), started(*words), started(*words)
     begun = []
     try:
         assert victim.stdout is not None
@@ -60,8 +60,8 @@ def three_of_which_one_is_killed(address: str) -> tuple[dict[str, Any], list[dic
     return begun[2], begun
 
 
-def hold_together(address: str) -> None:
-    interrupted, begun = three_of_which_one_is_killed(address)
+def hold_together(address: str, *words: str) -> None:
+    interrupted, begun = three_of_which_one_is_killed(address, *words)
     configs = Counter(json.dumps(each["config"], sort_keys=True) for each in begun)
     lost = json.dumps(interrupted["config"], sort_keys=True)
     assert len(configs) == SPACE.size
@@ -70,7 +70,7 @@ def hold_together(address: str) -> None:
         assert len(study.trials) == SPACE.size
         states = Counter(each.state for each in study._found)
         assert states[TrialState.COMPLETE] == SPACE.size and not states[TrialState.RUNNING]
-        if "://" in address:
+        if "elsewhere" in words:
             retried = [each for each in study._found if "retry_history" in each.system_attrs]
             assert interrupted["number"] in [each.system_attrs["failed_trial"] for each in retried]
         assert study.best is not None
@@ -109,8 +109,11 @@ def postgresql() -> Iterator[str]:
 
 @pytest.mark.postgresql
 @pytest.mark.slow
-def test_three_searches_share_a_server_and_one_is_killed(postgresql: str) -> None:
-    hold_together(postgresql)
+@pytest.mark.parametrize("words", [(), ("elsewhere",)], ids=["here", "elsewhere"])
+def test_three_searches_share_a_server_and_one_is_killed(
+    postgresql: str, words: tuple[str, ...]
+) -> None:
+    hold_together(postgresql, *words)
 
 
 def test_a_database_without_its_driver_says_which_extra_has_it(

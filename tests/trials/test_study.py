@@ -19,7 +19,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from autotune.trials.knowledge import planner_for
-from autotune.trials.space import Space
+from autotune.trials.space import SkippedKnob, Space
 from autotune.trials.study import Study, storage
 from autotune.trials.trial import EXHAUSTED, FINAL, PATIENCE, Trial
 from tests import builders
@@ -169,14 +169,52 @@ def test_a_trial_whose_processors_were_taken_is_forgotten(tmp_path: Path) -> Non
     assert tried == [trial.config]
 
 
-def test_what_a_later_search_leaves_out_is_not_its_best(tmp_path: Path) -> None:
+SMALLER = Space(
+    choices={"num_workers": (0, 1), "threads": (1, 2)},
+    own={"num_workers": 0, "threads": 2},
+    skipped=(SkippedKnob(knob="channels_last", reason="It gains less than noise."),),
+    fixed={"channels_last": False},
+)
+
+
+def test_what_a_later_profile_promises_nothing_of_is_still_the_best(tmp_path: Path) -> None:
     with study(tmp_path / "study.journal") as first:
         search(first, joint)
-        assert first.best is not None and first.best.config["channels_last"] is True
-    without = replace(SPACE, choices={"num_workers": (0, 3, 8), "threads": (1, 2)})
-    with study(tmp_path / "study.journal", space=without) as again:
+        best = first.best
+        assert best is not None and best.config["channels_last"] is True
+        tried = {
+            each.config["num_workers"] for each in first.trials if "num_workers" in each.config
+        }
+    with study(tmp_path / "study.journal", space=SMALLER) as again:
+        assert again.best is not None and again.best.config == best.config
+        assert again.space.choices["channels_last"] == (False, True)
+        assert set(again.space.choices["num_workers"]) == {0, 1} | tried
+        assert again.space.skipped == () and again.space.fixed == {}
+        assert search(again, joint) == [] and again.ending is not None
+
+
+def test_what_a_later_search_may_not_have_is_not_its_best(tmp_path: Path) -> None:
+    with study(tmp_path / "study.journal") as first:
+        search(first, joint)
+    closed = replace(SMALLER, closed=frozenset(("channels_last", "num_workers")))
+    with study(tmp_path / "study.journal", space=closed) as again:
+        assert again.space == closed
         assert all("channels_last" not in each.trial.config for each in again.ranked)
         assert again.best is not None
+
+
+def test_what_may_not_be_handed_back_does_not_end_a_search(tmp_path: Path) -> None:
+    def speed(config: Config) -> float:
+        return 2000.0 if config.get("num_workers") == 4 else joint(config)
+
+    with study(tmp_path / "study.journal") as first:
+        first_tried = search(first, speed, limit=3)
+        assert {"num_workers": 4}.items() <= max(first_tried, key=speed).items()
+    choices = {**SPACE.choices, "num_workers": (0, 1)}
+    closed = replace(SPACE, choices=choices, closed=frozenset(("num_workers",)))
+    with study(tmp_path / "study.journal", space=closed) as again:
+        assert search(again, speed)
+        assert again.best is not None and again.best.config["channels_last"] is True
 
 
 @pytest.mark.parametrize("kind", ["busy", "no_space"])

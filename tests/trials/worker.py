@@ -1,8 +1,9 @@
 """One of several searches that share a study, in a process of its own; its speeds are made up.
 
-    python -m tests.trials.worker ADDRESS [TRIALS]
+    python -m tests.trials.worker ADDRESS [elsewhere] [TRIALS]
 
-It says each trial on a line as it begins. With TRIALS it begins one more, and never ends it.
+It says each trial on a line as it begins. With TRIALS it begins one more, and never ends it. One
+that is elsewhere cannot be seen to die by others: nothing is heard of it any more.
 """
 
 import json
@@ -21,8 +22,6 @@ from tests import builders
 from tests.flow.device import Device
 from tests.trials.test_study import SPACE, joint, measured
 
-# Of the dead is heard soon here, so that a test need not wait for it.
-storage.HEARTBEAT_SECONDS, storage.SILENT_SECONDS = 1, 10
 NEVER = 10_000
 TRIAL_SECONDS = 0.05
 
@@ -60,7 +59,14 @@ def work(study: Study, trials: int) -> None:
 
 
 if __name__ == "__main__":
-    address, trials = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else NEVER
+    address, *words = sys.argv[1:]
+    # Of the dead is heard soon here, or else never, so that a test need not wait for it.
+    storage.HEARTBEAT_SECONDS, storage.SILENT_SECONDS = 1, NEVER
+    if "elsewhere" in words:
+        words.remove("elsewhere")
+        storage.SILENT_SECONDS = 10
+        storage.this_process = lambda: "another-machine 1 0.0"
+    trials = int(words[0]) if words else NEVER
     with Study(
         SPACE, builders.profile(), key="program", storage=address, patience_seconds=1e9
     ) as shared:

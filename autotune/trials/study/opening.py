@@ -3,7 +3,6 @@
 import itertools
 
 import optuna
-from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
 from autotune.trials.study.storage import quiet
@@ -13,9 +12,7 @@ METRIC = "samples per second"
 OVER = "over"
 
 
-def open_study(
-    key: str, storage: BaseStorage, sampler: BaseSampler, *, fresh: bool
-) -> optuna.Study:
+def open_study(key: str, storage: BaseStorage, *, fresh: bool) -> optuna.Study:
     """The study called `key`; of those that were begun `fresh`, the one in which no search has come
     to its end, or a new one.
     """
@@ -24,7 +21,6 @@ def open_study(
         storage=storage,
         load_if_exists=True,
         direction="maximize",
-        sampler=sampler,
     )
     with quiet():
         study.set_metric_names([METRIC])

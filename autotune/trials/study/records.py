@@ -9,6 +9,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from autotune.knobs import KNOBS
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
@@ -18,8 +19,8 @@ from autotune.workload.seen import Seen
 
 # What a trial says of itself beside its parameters and its value. `CONFIG` is there as soon as it
 # is decided what is tried; `REPEATS` says why it was not tried, mostly the trial that was the same;
-# `INTERRUPTED` is a trial that its own search gave up.
-CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
+# `INTERRUPTED` is a trial that its own search gave up; `PROCESS` makes it.
+CONFIG, REPEATS, INTERRUPTED, PROCESS = "config", "repeats", "interrupted", "process"
 # A configuration whose search has died in it so many times is not tried again; the program as it is
 # was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
@@ -89,7 +90,7 @@ def _known(found: FrozenTrial, space: Space, seen: Seen, dead: Collection[str]) 
         outcome = Failure(kind="killed", reason="whoever tried it died or failed in it")
     else:
         return None
-    config = json.loads(facts[CONFIG]) if CONFIG in facts else space.difference(found.params)
+    config = from_text(facts[CONFIG]) if CONFIG in facts else space.difference(found.params)
     seconds = facts.get("seconds", 0.0)
     return Trial(number=found.number, config=config, outcome=outcome, seconds=seconds)
 
@@ -114,7 +115,7 @@ def _measured(value: float, facts: dict[str, Any], seen: Seen) -> Measurement:
 def begun(found: Sequence[FrozenTrial]) -> list[tuple[int, Config]]:
     """What is being tried now, by the trial's number."""
     return [
-        (each.number, json.loads(each.user_attrs[CONFIG]))
+        (each.number, from_text(each.user_attrs[CONFIG]))
         for each in found
         if each.state == TrialState.RUNNING and CONFIG in each.user_attrs
     ]
@@ -123,6 +124,16 @@ def begun(found: Sequence[FrozenTrial]) -> list[tuple[int, Config]]:
 def as_text(config: Config) -> str:
     """`config` as one line that is the same for the same settings."""
     return json.dumps(dict(config), sort_keys=True)
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """The config that `as_text` gave, in the order of the knobs."""
+    config = json.loads(text)
+    return {name: config[name] for name in sorted(config, key=_place)}
+
+
+def _place(name: str) -> int:
+    return next((place for place, knob in enumerate(KNOBS) if knob.name == name), len(KNOBS))
 
 
 def _has_end(found: FrozenTrial) -> bool:

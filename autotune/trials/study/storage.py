@@ -19,8 +19,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from autotune.errors import AutotuneError, UsageError
 from autotune.trials.keeping import is_shared, without_password
+from autotune.trials.study.alive import is_over, this_process
 from autotune.trials.study.locks import ByteLocks
-from autotune.trials.study.records import CONFIG
+from autotune.trials.study.records import CONFIG, PROCESS
 
 # A trial of another machine of which nothing was heard for so long is dead, and tried again once.
 HEARTBEAT_SECONDS, SILENT_SECONDS = 10, 60
@@ -74,6 +75,7 @@ class Kept:
         """
         with quiet(), self._beginning():
             trial = study.ask()
+            trial.set_user_attr(PROCESS, this_process())
             if self._locks is not None:
                 self._own.add(trial._trial_id)
                 self._locks.take(_TRIALS + trial._trial_id)
@@ -81,9 +83,13 @@ class Kept:
 
     def free_the_dead(self, study: optuna.Study) -> None:
         """What searches that have died were trying is to be tried again."""
-        with quiet():
-            optuna.storages.fail_stale_trials(study)  # databases queue it
         if self._locks is None:
+            running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            for trial in running:
+                if is_over(trial.user_attrs.get(PROCESS, "")):
+                    study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+            with quiet():
+                optuna.storages.fail_stale_trials(study)  # of other machines; databases queue it
             return
         with self._beginning():
             for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):

@@ -50,7 +50,7 @@ class Study:
     whose end others may have what was begun.
 
     Args:
-        space: what is searched.
+        space: what is searched; what other searches have tried comes to it.
         profile: of the program.
         key: names the program and the machine, whose trials go on where they stopped.
         fresh: begin with no trials; only what another such search was interrupted in goes on.
@@ -86,28 +86,44 @@ class Study:
         self.awaited = ""
         self.trials: list[Trial] = []
         self._proposal: Proposal | None = None
-        self._space, self._seen, self._place = space, profile.seen, storage
+        self._profile, self._place = profile, storage
+        self._sampler, self._seed, self._trial_seconds = sampler, seed, trial_seconds
         self._patience_seconds = patience_seconds
         self._memory_limit_bytes, self._baseline = memory_limit_bytes, baseline
-        self._planner = planner_for(
-            space, profile, trial_seconds=trial_seconds, memory_limit_bytes=memory_limit_bytes
-        )
         self._mine: dict[int, Trial] = {}
         self._open: dict[int, tuple[optuna.Trial, Heartbeat]] = {}
         self._silent: set[int] = set()
-        guided = ProfileSampler(space, profile, propose=lambda _: self._proposal)
         with keeping(self._place):
             self._kept = Kept(storage)
-            own = guided if sampler == PROFILE else optunas_own(sampler, space, seed)
-            self._study = open_study(key, self._kept.storage, own, fresh=fresh)
-            self._kept.free_the_dead(self._study)
-            self._refresh()
+            self._study = open_study(key, self._kept.storage, fresh=fresh)
+            self._search_in(space)
+            self.look()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _search_in(self, space: Space) -> None:
+        self.space = space
+        self._planner = planner_for(
+            space,
+            self._profile,
+            trial_seconds=self._trial_seconds,
+            memory_limit_bytes=self._memory_limit_bytes,
+        )
+        if self._sampler == PROFILE:
+            propose = lambda _: self._proposal  # noqa: E731 - what is proposed by then
+            self._study.sampler = ProfileSampler(space, self._profile, propose=propose)
+        else:
+            self._study.sampler = optunas_own(self._sampler, space, self._seed)
+
+    def look(self) -> None:
+        """See what others have found out by now."""
+        with keeping(self._place):
+            self._kept.free_the_dead(self._study)
+            self._refresh()
 
     @property
     def of_others(self) -> list[Trial]:
@@ -124,7 +140,6 @@ class Study:
         """
         self.awaited = ""
         with keeping(self._place):
-            self._kept.free_the_dead(self._study)
             for _ in range(_MOST_REPEATS):
                 self._refresh()
                 if self._is_over(seconds_left):
@@ -143,9 +158,7 @@ class Study:
         ends, before = time.monotonic() + seconds, self._tried_by_others()
         while self.awaited and self._tried_by_others() == before and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS)
-            with keeping(self._place):
-                self._kept.free_the_dead(self._study)
-                self._refresh()
+            self.look()
 
     def tell(self, trial: Trial) -> None:
         """What came of a trial that was asked for."""
@@ -177,8 +190,7 @@ class Study:
         """The measured trials that fit into memory and that this search may hand back, the one that
         is most likely fastest first.
         """
-        ranked = self._planner.ranked(self.trials)
-        return [each for each in ranked if self._space.admits(each.trial.config)]
+        return self._planner.ranked(self.trials)
 
     @property
     def too_dear(self) -> str:
@@ -214,7 +226,7 @@ class Study:
             if {} in self._tried_by_others().values():
                 self.awaited = "another search's first trial"
             elif not waits:
-                self._study.enqueue_trial(dict(self._space.own))
+                self._study.enqueue_trial(dict(self.space.own))
             return bool(self.awaited)
         self._propose(seconds_left)
         if waits:
@@ -239,7 +251,7 @@ class Study:
         others = [each for each in self._found if each.number != number]
         if others != before and self._planner.can_propose(self.trials):
             self._propose(seconds_left)
-        config = self._space.difference(suggest(opened, self._space))
+        config = self.space.difference(suggest(opened, self.space))
         reason = self._refusal(number, config, seconds_left)
         if not reason:
             opened.set_user_attr(CONFIG, as_text(config))
@@ -258,7 +270,7 @@ class Study:
         for other, running in begun(self._found):
             if other != number and running == config:
                 return f"trial {other}"
-        if not self._space.admits(config):
+        if not self.space.admits(config):
             return "it is not among what this search may try"
         return "it takes too long" if self._planner.is_late(config, seconds_left) else ""
 
@@ -271,9 +283,13 @@ class Study:
         self._found = self._study.get_trials(deepcopy=False)
         known = {
             each.number: each if each.config else self._better(each)
-            for each in known_trials(self._found, self._space, self._seen)
+            for each in known_trials(self._found, self.space, self._profile.seen)
         }
         self.trials = [trial for _, trial in sorted((known | self._mine).items())]
+        measured = (each for each in self.trials if isinstance(each.outcome, Measurement))
+        wider = self.space.widened(each.config for each in measured)
+        if wider is not self.space:
+            self._search_in(wider)
 
     def _better(self, kept: Trial) -> Trial:
         """The program as it is: as it was kept, unless that was in a bad moment of the machine."""
