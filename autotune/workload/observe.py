@@ -23,14 +23,12 @@ from autotune.workload.trackers import trackers
 
 def observe(live: Live) -> Seen:
     """The Seen of a run, read from its live parts; never from what was asked for."""
-    optimizer = live.leader() if live.leader else None
     steps = max(live.pace.steps + live.skipped, 1)
     return Seen(
         loader=_training_loader(live),
         models=tuple(map(describe_model, live.models.known())),
         models_made_anew=live.models.made_anew,
-        optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
-        optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
+        **_optimizers(live),
         backwards_per_step=live.backwards / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         **_device(live),
@@ -152,6 +150,20 @@ def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
 
 def _has_stepped(optimizer: Any) -> bool:
     return optimizer is not None and vars(optimizer).get("_autotune_stepped", False)
+
+
+def _optimizers(live: Live) -> dict[str, Any]:
+    """The leading one, those beside it, and how many step, those that led before (of other folds)
+    among them.
+    """
+    leader = live.leader() if live.leader else None
+    stepped = [each for known in live.optimizers if _has_stepped(each := known())]
+    beside = (each for each in stepped if each is not None and each not in live.have_led)
+    return {
+        "optimizer": describe_optimizer(leader, closure=live.closure) if leader else None,
+        "optimizers": len(stepped),
+        "beside": tuple(map(describe_optimizer, beside)),
+    }
 
 
 def _places(live: Live) -> Places:
