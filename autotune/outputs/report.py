@@ -229,6 +229,7 @@ def _environment() -> Environment:
         significant=wording.significant,
         size=wording.size,
         unbroken=_unbroken,
+        start=wording.start,
         value=wording.value,
         why_untried=why_untried,
     )

@@ -10,6 +10,7 @@ import torch
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
+from autotune.workload.compiling import compiling_seconds
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
@@ -34,6 +35,7 @@ def observe(live: Live) -> Seen:
         **_device(live),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
+        compiling_seconds=compiling_seconds(),
         shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
         calls=_most_of_a_module(live.calls),
         keeps_outputs=live.outputs.kept,

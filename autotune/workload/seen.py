@@ -166,6 +166,7 @@ class Seen:
     deterministic: bool = False
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
     trackers: tuple[SeenTracker, ...] = ()
+    compiling_seconds: float = 0.0  # that torch.compile was at work so far
     beside: tuple[SeenOptimizer, ...] = ()
     places: Places = field(default_factory=Places)
 
