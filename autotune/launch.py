@@ -163,7 +163,7 @@ def _how(result: Result, settings: Config, trial: int | None) -> str:
         return "as it is: its search came to no answer"
     if result.verdict.is_undecided:
         return "as it is: its search could not tell whether anything is faster"
-    return "as it is: there was nothing to gain"
+    return "as it is: nothing was found to gain"
 
 
 def _away(target: Target) -> str:

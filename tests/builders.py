@@ -114,7 +114,7 @@ def seen(**changes: Any) -> Seen:
             ),
         ),
         "optimizer": SeenOptimizer(
-            parameters=11_000,
+            parameters=272_474,
             name="SGD",
             fused=None,
             foreach=None,

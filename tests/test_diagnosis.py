@@ -319,6 +319,18 @@ def test_only_torchs_optimizers_have_an_implementation_that_torch_chooses(given,
     assert any(each.evidence.startswith(said) for each in found), found
 
 
+def test_parameters_are_counted_for_the_optimizer_that_updates_them():
+    sparse = {"name": "SparseAdam", "takes_foreach": False, "takes_fused": False}
+    one = builders.seen().optimizer
+    seen = builders.seen(
+        optimizer=replace(one, parameters=3_000, **sparse),
+        beside=(replace(one, parameters=200, name="Adam"), replace(one, parameters=4, name="Adam")),
+    )
+    found = diagnose(profile(phases={"optimizer": 0.5, "forward": 0.5}, seen=seen))
+    said = "SparseAdam updates 3,000 parameters, Adam (torch's default) 204 in "
+    assert any(each.evidence.startswith(said) for each in found), found
+
+
 def tiny(parameters):
     (model,) = builders.seen().models
     given = {field: getattr(model, field) for field in model.__slots__}

@@ -100,7 +100,8 @@ def test_another_command_may_start_it(script: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"), [("no_gain", "nothing to gain"), ("failed", "no answer"), ("", "yet")]
+    ("outcome", "said"),
+    [("no_gain", "nothing was found to gain"), ("failed", "no answer"), ("", "yet")],
 )
 def test_without_settings_it_runs_as_it_is(script: Path, outcome: str, said: str) -> None:
     out = searched(script, PLAIN, TUNED)

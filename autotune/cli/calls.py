@@ -36,7 +36,7 @@ def run_shown(
     with Progress(console, budget_seconds=budget_seconds) as shown:
         result = run(shown)
     if result.verdict is not None:
-        console.say(banner(result.verdict))
+        console.say(banner(result, result.verdict))
     else:
         show_cautions(console, result.profile)
         console.say((result.diagnosis[0].headline, "strong"))

@@ -10,6 +10,7 @@ from autotune.cli.typed import retyped, shown_path, typed
 from autotune.measurement.measurement import Failure
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
+from autotune.outputs.untried import no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.trials.trial import BUDGET
@@ -37,7 +38,7 @@ def show_search(
     if since := _kept_since(result):
         console.say(since)
         console.gap()
-    console.say(banner(verdict))
+    console.say(banner(result, verdict))
     if brief:
         return
     if verdict.outcome == "faster":
@@ -59,7 +60,7 @@ def show_search(
     show_thriftier(console, result, folder)
 
 
-def banner(verdict: Verdict) -> Line:
+def banner(result: Result, verdict: Verdict) -> Line:
     """The answer in one sentence."""
     if verdict.outcome == "failed":
         return [("No answer. ", "bad"), verdict.reason]
@@ -68,7 +69,8 @@ def banner(verdict: Verdict) -> Line:
     if verdict.trains_otherwise:
         return [("Another training. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
-        return [("Nothing to gain. ", "strong"), verdict.reason]
+        left = why_untried(result)
+        return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]
     speedup = verdict.speedup
     found, certain = wording.faster(speedup.estimate), wording.faster(speedup.low)
     line: list[Piece] = [

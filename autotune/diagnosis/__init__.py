@@ -153,12 +153,23 @@ def _optimizer(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.OPTIMIZER,
         severity="info" if own and share < OPTIMIZER_CRITICAL else grade,
-        evidence=f"{optimizer.name}{_way(optimizer)} updates {_parameters(profile):,} parameters "
+        evidence=f"{_updated(optimizer, *profile.seen.beside)} "
         f"in {milliseconds(share * profile.step_seconds)} a step.",
         max_gain=most_gain(share),
         headline=f"Updates weights {percent(share)} of each step; "
         f"a faster optimizer step {can_gain(most_gain(share))}.",
     )
+
+
+def _updated(*optimizers: SeenOptimizer) -> str:
+    """How many parameters they update, those that run alike as one."""
+    counts: dict[str, int] = {}
+    for each in optimizers:
+        name = f"{each.name}{_way(each)}"
+        counts[name] = counts.get(name, 0) + each.parameters
+    (first, count), *others = counts.items()
+    more = "".join(f", {name} {parameters:,}" for name, parameters in others)
+    return f"{first} updates {count:,} parameters{more}"
 
 
 def _way(optimizer: SeenOptimizer) -> str:

@@ -18,7 +18,14 @@ from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
-from autotune.flow.trying import Found, diverges, open_study, overtime, try_configs
+from autotune.flow.trying import (
+    Found,
+    diverges,
+    later_start_seconds,
+    open_study,
+    overtime,
+    try_configs,
+)
 from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
@@ -102,7 +109,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         space = vet(context, profiled, space)
         context.listener.unwritable(unwritable(context, profiled, space))
         if space.choices and (needed := overtime(context, profiled)):
-            context.listener.overtime(profiled.startup_seconds, needed)
+            context.listener.overtime(later_start_seconds(profiled), needed)
         context.listener.space(space)
     with open_study(context, profiled, space, baseline) as study:
         found = try_configs(context, profiled, space, baseline, study)

@@ -92,7 +92,9 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         *doubts_of_device(ablation.telemetry),
         *_doubts_of_program(context.target, ablation),
     )
-    profiled = with_lines(replace(profiled, doubts=doubts, idle_gpu=idle_gpu), ablation.lines)
+    compiling = context.bench.compiling_seconds or 0.0
+    profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
+    profiled = with_lines(profiled, ablation.lines)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 
@@ -125,7 +127,7 @@ def _ablate(context: Context) -> Ablation:
 
 
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
-    context.bench.first_epoch = None
+    context.bench.first_epoch = context.bench.compiling_seconds = None
     of_large = PROFILE_OF_LARGE * context.options.budget_seconds
     return ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),

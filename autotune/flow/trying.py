@@ -87,11 +87,16 @@ def overtime(context: Context, profiled: Profile) -> float | None:
     where that is within the budget, or not for its slow starts.
     """
     runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
-    starting = runs * profiled.startup_seconds
+    starting = runs * later_start_seconds(profiled)
     measuring = runs * (context.run_seconds + TRIAL_SECONDS[0])
     needed = context.spent_seconds + starting + measuring
     is_over = starting > measuring and needed > context.options.budget_seconds
     return needed if is_over else None
+
+
+def later_start_seconds(profiled: Profile) -> float:
+    """What a start takes that finds compiled what the first one had to compile."""
+    return profiled.startup_seconds - profiled.compiling_seconds
 
 
 def open_study(context: Context, profiled: Profile, space: Space, baseline: Measurement) -> "Study":

@@ -47,9 +47,10 @@ class Optimizer(Knob):
                 impossible=True,
             )
         if not optimizer.takes_fused and not optimizer.takes_foreach:
-            return Skip(reason=f"{optimizer.name} has one implementation only", impossible=True)
+            reason = f"{optimizer.name} has one implementation only"
+            return Skip(reason=f"{reason}{_left_alone(profile.seen)}", impossible=True)
         if own == "fused":
-            return Skip(reason=f"{optimizer.name} is fused already")
+            return Skip(reason=f"{optimizer.name} is fused already{_left_alone(profile.seen)}")
         if reason := little_from_stepping(profile):
             return Skip(reason=reason)
         values = [own]
@@ -94,3 +95,15 @@ class Optimizer(Knob):
         if seen.optimizer is not None and seen.optimizer.foreach:  # torch refuses both at once
             return (fused, OptimizerArgument(name="foreach", code="False"))
         return (fused,)
+
+
+def _left_alone(seen: Seen) -> str:
+    """That others than the leading optimizer could be set, which are not: "" where there are none,
+    or what they could be they are.
+    """
+    others = (each for each in seen.beside if each.takes_fused and not each.fused)
+    names = dict.fromkeys(each.name for each in others)
+    if not names:
+        return ""
+    which = "which step" if len(names) > 1 else "which steps"
+    return f" ({' and '.join(names)}, {which} beside it, is not set by itself)"

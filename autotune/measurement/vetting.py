@@ -43,7 +43,7 @@ LEAST_SECONDS = 5.0
 
 _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
-    "is could not be drawn once more, or not in the time that the budget has for it"
+    "is could not be drawn once more"
 )
 
 Start = Callable[[Config], ProcessRun]
@@ -84,8 +84,8 @@ def vet_workers(
     """
     vetting = _Workers(start, target, loader, seconds, deadline)
     kept, reason = {loader.num_workers}, ""
-    if not vetting.observe():
-        return Vetted(values=(loader.num_workers,), reason=_NOT_ASKED)
+    if why := vetting.observe():
+        return Vetted(values=(loader.num_workers,), reason=f"{_NOT_ASKED} ({why})")
     added = {int(value) for value in values if value not in (0, loader.num_workers)}
     if added:
         reason = vetting.refusal(min(max(added), WORKERS))
@@ -124,20 +124,24 @@ class _Workers:
         self.compared = True
         self.longer: Doubt | None = None
 
-    def observe(self) -> bool:
-        """See what the program is given as it is; false where that cannot be seen."""
+    def observe(self) -> str:
+        """See what the program is given as it is; why that cannot be seen, "" where it can."""
         run = self._start({})
         try:
             run.await_first_step()
             self._own = self._draw(run)
             self._again = self._draw(run, seed=int(self._loader.iterable))
             self._read_back = self._reads_back(run)
-        except (RunEnded, NotPossible):
-            return False
+        except RunEnded as end:
+            hurried = end.failure.kind == "hung" and self._patience() < self._patience_seconds
+            more = "; a larger --budget has more time for it" if hurried else ""
+            return f"{end.failure.reason}{more}"
+        except NotPossible as why:
+            return str(why)
         finally:
             run.kill()
         self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
-        return bool(self._own.batches)
+        return "" if self._own.batches else "its loader gave no batch"
 
     def _reads_back(self, run: ProcessRun) -> str:
         """Where the program reads what making a batch leaves behind; "" where it does not, or has

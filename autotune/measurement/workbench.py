@@ -85,6 +85,7 @@ class Workbench:
         self._before_training: frozenset[str] | None = None
         self.training_loader: LoaderKey | None = None
         self.first_epoch: FirstEpoch | None = None  # that later runs go through before they count
+        self.compiling_seconds: float | None = None  # of the start that was observed first
         self.passed_loops = 0  # training loops before the one that is measured
 
     def __enter__(self) -> "Workbench":
@@ -193,6 +194,8 @@ class Workbench:
         """
         run = self.start(phases=True)
         run.await_first_step(waited)
+        if self.compiling_seconds is None:
+            self.compiling_seconds = min(run.startup_seconds, run.seen().compiling_seconds)
         run.limit(self._first_start_limit_seconds / 2)  # a step need not import anything
         if self._longest_start_seconds is None:
             layer = self._layers[run.pid]

@@ -38,8 +38,8 @@ _LIGHTNING = {
     "micro_batches": "Trainer(accumulate_grad_batches={value}), and a batch size {value} times "
     "smaller",
     "cudnn_benchmark": "Trainer(benchmark={value})",
-    "compile": 'model = torch.compile(model, mode="{value}", dynamic=False) before '
-    "trainer.fit(model)",
+    "compile": 'torch.compile(…, mode="{value}", dynamic=False), where … is your model, for '
+    "trainer.fit(...)",
 }
 _FABRIC = {
     **_OWN_LOADER,
@@ -56,7 +56,8 @@ _TRANSFORMERS = {
     "precision=bf16 cpu": "TrainingArguments(bf16=True, use_cpu=True)",
     "precision=fp16": "TrainingArguments(fp16=True)",
     "precision=tf32": "TrainingArguments(tf32=True)",
-    "channels_last": "model.to(memory_format=torch.channels_last) before the Trainer is built",
+    "channels_last": "….to(memory_format=torch.channels_last), where … is your model, before "
+    "the Trainer is built",
     "checkpointing": "TrainingArguments(gradient_checkpointing=True), of all blocks",
     "compile=default": "TrainingArguments(torch_compile=True)",
     "compile=reduce-overhead": "TrainingArguments(torch_compile=True, "

@@ -19,6 +19,7 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import turns_interval
+from autotune.outputs.untried import no_gain, why_untried
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
 from autotune.result import Result
@@ -215,6 +216,7 @@ def _environment() -> Environment:
         duration=wording.duration,
         interval_text=wording.interval_text,
         moment=wording.moment,
+        no_gain=no_gain,
         finding=wording.finding,
         outside=wording.outside,
         patch_kind=_patch_kind,
@@ -227,7 +229,9 @@ def _environment() -> Environment:
         significant=wording.significant,
         size=wording.size,
         unbroken=_unbroken,
+        start=wording.start,
         value=wording.value,
+        why_untried=why_untried,
     )
     environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)
     return environment

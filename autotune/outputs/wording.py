@@ -191,7 +191,7 @@ def _outside_the_loop(profile: Profile) -> str:
     passed = 0 if profile.seen.taking_turns else profile.seen.passed_loops
     if passed or _starts_slowly(profile):
         loops = f", with {counted(passed, 'training loop')} that ended soon," if passed else ""
-        parts.append(f"the start{loops} takes {duration(profile.startup_seconds)}")
+        parts.append(f"the start{loops} takes {start(profile)}")
     if not parts:
         return ""
     text = " and ".join(parts)
@@ -199,6 +199,17 @@ def _outside_the_loop(profile: Profile) -> str:
     return (
         f"{text[0].upper()}{text[1:]}: {which} outside these figures, and what the training loop "
         f"gains does not apply to {them}."
+    )
+
+
+def start(profile: Profile) -> str:
+    """How long the program took to its first step, and how much of that is not taken again."""
+    whole, compiling = profile.startup_seconds, profile.compiling_seconds
+    if compiling <= _NOTABLE_SHARE * whole:
+        return duration(whole)
+    return (
+        f"{duration(whole)} ({duration(compiling)} of it compiling into an empty cache, which "
+        "starts that find it filled are spared)"
     )
 
 

@@ -116,6 +116,8 @@ class Profile:
         processors_used: processor seconds per wall second of the training process, as it is.
         validation_share: wall outside training, as a share of the whole.
         startup_seconds: from the program's start to its first step.
+        compiling_seconds: of these, what torch.compile took, into an empty cache: later starts, and
+            the program's own where its cache is kept, find most of it done.
         overhead_share: what watching cost, as a share of a step; None where nobody knows.
         windows: the raw windows that all of this is computed from.
         ended_early: the program came to its own end while it was profiled.
@@ -140,6 +142,7 @@ class Profile:
     processors_used: float = 1.0
     validation_share: float = 0.0
     startup_seconds: float = 0.0
+    compiling_seconds: float = 0.0
     overhead_share: float | None = None
     windows: tuple[Window, ...] = ()
     ended_early: bool = False

@@ -167,7 +167,7 @@ class EditOutcome:
     `status` is "done", where `reason` says what of the program's own has no effect any more,
     "already" (the source says so already), or "refused" with a `reason`; a refused edit that a
     person could make has `hand_step`: file, line and the exact code. `line` is the same of one that
-    is made, where that changes one line.
+    is made, where that changes one line or puts statements before it.
     """
 
     knob: str

@@ -9,7 +9,7 @@ from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.keywords import operand
 from autotune.source.model_uses import handed_on, kept, merged
-from autotune.source.parameters import model_of
+from autotune.source.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.reach import calls_in
@@ -24,12 +24,24 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
     Raises:
         Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
     """
-    count = 1 + len(program.places.more_optimizers)
-    others = [_is_of_another_class(program, edit, index) for index in range(count)]
-    for index in range(count):
-        if not others[index] or all(others):
-            program = _one_model_statement(program, edit, index)
+    for index in _optimizers_of(program, edit):
+        program = _one_model_statement(program, edit, index)
     return program
+
+
+def statements_by_hand(program: Program, edit: ModelStatement) -> str:
+    """What a person would write for `edit`, and where."""
+    places = (program.places.optimizer, *program.places.more_optimizers)
+    first = places[_optimizers_of(program, edit)[0]]
+    at = f"{first.path}:{first.line}: " if first else ""
+    return f"{at}{_by_hand(program, edit, _optimizers_of(program, edit)[0])}"
+
+
+def _optimizers_of(program: Program, edit: ModelStatement) -> list[int]:
+    """Those whose models `edit` is for."""
+    indices = range(1 + len(program.places.more_optimizers))
+    own = [each for each in indices if not _is_of_another_class(program, edit, each)]
+    return own or list(indices)
 
 
 def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> bool:
@@ -38,7 +50,10 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
     """
     if not (edit.of and program.places.more_optimizers):
         return False
-    call = optimizer_call(program, _by_hand(edit, "model"), index)
+    try:
+        call = optimizer_call(program, "", index)
+    except Refusal:
+        return False
     model = model_of(call, {each.callee for each in program.places.outputs})
     classes = {
         at.name
@@ -58,17 +73,16 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
-    hand_step = _by_hand(edit, "model")
+    hand_step = _by_hand(program, edit, index)
     call = optimizer_call(program, hand_step, index)
     model = _model(program, edit, call, hand_step)
     script, name = call.script, operand(call.script, model)
-    hand_step = _by_hand(edit, name)
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
     _check_rebinding(call, name, own.code, hand_step)
     if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
         return program
-    _check_uses(program, edit, call, model)
+    _check_uses(program, edit, call, model, hand_step)
     own = replace(own, code=_with_free_names(script, own.code, name))
     first = script.first_line(call.statement)
     try:
@@ -85,29 +99,36 @@ def _model(program: Program, edit: ModelStatement, call: Call, hand_step: str) -
     Raises:
         Refusal: it cannot be named, or is another than the one that `edit` is for.
     """
-    script = call.script
-    called = called_models(program, script)
+    called = called_models(program, call.script)
     model = model_of(call, called)
     if model is None:
         reason = "the optimizer is not given the parameters of one model that can be named"
         raise call.refusal(reason, hand_step)
-    name = script.code(model)
-    if edit.of and name == "self" and not _is_self(program, call, edit.of):
-        reason = f"the optimizer is built in a module that holds the {edit.of} which is trained"
-        raise call.refusal(reason, hand_step)
-    if _may_be_a_part(model, called):
-        reason = f"the optimizer is given the parameters of {name}, which may be a part of what"
-        raise call.refusal(f"{reason} the loop calls", hand_step)
-    if edit.shared:
-        reason = f"the loop calls the {edit.of} itself, which is only a part of {name}"
+    if reason := _why_another(program, edit, call, model, called):
         raise call.refusal(reason, hand_step)
     return model
 
 
-def _check_uses(program: Program, edit: ModelStatement, call: Call, model: ast.expr) -> None:
+def _why_another(
+    program: Program, edit: ModelStatement, call: Call, model: ast.expr, called: Collection[str]
+) -> str:
+    """Why `model` is, or may be, another than the one that `edit` is for; "" where it is that."""
+    name = call.script.code(model)
+    if edit.of and name == "self" and not _is_self(program, call, edit.of):
+        return f"the optimizer is built in a module that holds the {edit.of} which is trained"
+    if _may_be_a_part(model, called):
+        part = f"the optimizer is given the parameters of {name}, which may be a part"
+        return f"{part} of what the loop calls"
+    if edit.shared:
+        return f"the loop calls the {edit.of} itself, which is only a part of {name}"
+    return ""
+
+
+def _check_uses(
+    program: Program, edit: ModelStatement, call: Call, model: ast.expr, hand_step: str
+) -> None:
     """Refuse where the program does with the model what it could not do with the changed one."""
     name = operand(call.script, model)
-    hand_step = _by_hand(edit, name)
     if hindered := handed_on(program, call, model, edit.hinders):
         at = f"{hindered.script.path}:{hindered.node.lineno}"
         undone = edit.undone.replace("{model}", name)
@@ -121,10 +142,39 @@ def _check_uses(program: Program, edit: ModelStatement, call: Call, model: ast.e
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")
 
 
-def _by_hand(edit: ModelStatement, name: str) -> str:
+def _by_hand(program: Program, edit: ModelStatement, index: int) -> str:
+    """What a person would write before an optimizer is built, and before the others."""
     imports = edit.imports if edit.function else ()
-    lines = [*imports, edit.function.strip("\n"), edit.code.replace("{model}", name)]
-    return "before this statement: " + "\n".join(line for line in lines if line)
+    lines = [*imports, edit.function.strip("\n"), _code_by_hand(program, edit, index)]
+    own = "before this statement: " + "\n".join(line for line in lines if line)
+    places = (program.places.optimizer, *program.places.more_optimizers)
+    others = [
+        f"before {place.path}:{place.line}: {_code_by_hand(program, edit, other)}"
+        for other in _optimizers_of(program, edit)
+        if other != index and (place := places[other])
+    ]
+    return "\n".join([own, *others])
+
+
+def _code_by_hand(program: Program, edit: ModelStatement, index: int) -> str:
+    """With the program's own names of the models, where they are known."""
+    try:
+        names = _known_names(program, edit, optimizer_call(program, "", index))
+    except Refusal:
+        names = []
+    if not names:
+        return f"{edit.code.replace('{model}', '…')}, where … is your model"
+    return "\n".join(edit.code.replace("{model}", name) for name in names)
+
+
+def _known_names(program: Program, edit: ModelStatement, call: Call) -> list[str]:
+    called = called_models(program, call.script)
+    model = model_of(call, called)
+    if model is not None:
+        other = _why_another(program, edit, call, model, called)
+        return [] if other else [operand(call.script, model)]
+    names = named_models(call)
+    return names if all(name.isidentifier() or name in called for name in names) else []
 
 
 def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:

@@ -47,7 +47,7 @@ def _count(program: Program) -> int:
 
 
 def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
-    hand_step = _BY_HAND.format(edit.name, edit.code)
+    hand_step = f"{_BY_HAND.format(edit.name, edit.code)}{_likewise(program, index)}"
     call = optimizer_call(program, hand_step, index)
     if not _is_of_one_class(call):
         reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
@@ -60,6 +60,14 @@ def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: in
         if not (isinstance(given, ast.Constant) and not given.value):
             program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))
     return program
+
+
+def _likewise(program: Program, index: int) -> str:
+    """What a person would do besides: the program has other optimizers of the class."""
+    places = [program.places.optimizer, *program.places.more_optimizers]
+    del places[index]
+    others = ", ".join(f"{place.path}:{place.line}" for place in places if place)
+    return f", and of that at {others}" if others else ""
 
 
 def _is_of_one_class(call: Call) -> bool:

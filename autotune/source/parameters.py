@@ -18,25 +18,39 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     loops by which parameters are often put into groups. Parts of a module that the file itself
     calls in training, as one of `called` ("model", where these are of `model.head`), stand for it.
     """
+    sources = _sources(optimizer)
+    different = _outermost(optimizer, sources)
+    if whole := _whole(different, called):
+        return whole
+    if not any(owner for source in sources for owner in _owners(source)):
+        return _only_called_in(sources, called)
+    return different[0] if len(different) == 1 and _is_named(different[0]) else None
+
+
+def named_models(optimizer: Call) -> list[str]:
+    """The code of all that `optimizer` is given parameters of; nothing where some have no name."""
+    different = _outermost(optimizer, _sources(optimizer))
+    known = all(map(_is_named, different))
+    return [optimizer.script.code(each) for each in different] if known else []
+
+
+def _sources(optimizer: Call) -> list[ast.AST]:
+    """What `optimizer` is given, and the statements that lead to it."""
     given = [at.value for at in optimizer.node.keywords if at.arg == "params"]
     first = [*optimizer.node.args, *given][:1]
-    if not first:
-        return None
+    return [*first, *_leading_to(optimizer, first[0])] if first else []
+
+
+def _outermost(optimizer: Call, sources: Sequence[ast.AST]) -> list[ast.expr]:
+    """What `sources` take the parameters of, each once, without the variables of their loops."""
     script = optimizer.script
-    sources = [first[0], *_leading_to(optimizer, first[0])]
     owners = [owner for source in sources for owner in _owners(source)]
     around = set(script.ancestors(optimizer.node))
     above = [at for source in sources for at in script.ancestors(source) if at not in around]
     loops = [at for at in above if isinstance(at, ast.For)]
     looped = {name for at in (*sources, *loops) for name in _looped(at)}
     outermost = [at for at in owners if not (isinstance(at, ast.Name) and at.id in looped)]
-    different = {script.meaning(owner): owner for owner in outermost}
-    if whole := _whole(list(different.values()), called):
-        return whole
-    if not owners:
-        return _only_called_in(sources, called)
-    one = list(different.values()) if len(different) == 1 else []
-    return one[0] if one and _is_named(one[0]) else None
+    return list({script.meaning(owner): owner for owner in outermost}.values())
 
 
 def _looped(source: ast.AST) -> set[str]:

@@ -22,7 +22,7 @@ from autotune.source.edits import (
 )
 from autotune.source.loader import loader_argument, overridden
 from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
-from autotune.source.model import model_statement
+from autotune.source.model import model_statement, statements_by_hand
 from autotune.source.optimizer import optimizer_argument
 from autotune.source.prefetch import prefetch_to_device
 from autotune.source.process import process_statement
@@ -88,7 +88,11 @@ def rewrite(
 
 
 def _changed_line(original: Program, edit: Edit) -> str:
-    """The line that `edit` changes of `original`, as it is then; "" where it changes others too."""
+    """The line that `edit` changes of `original`, as it is then, or the statements that it adds; ""
+    where it changes others too.
+    """
+    if isinstance(edit, ModelStatement):
+        return statements_by_hand(original, edit)
     try:
         changed = _texts(_edited(original, edit))
     except Refusal:

@@ -31,6 +31,9 @@ class Fed:
         own_threads: how many the program computes with, while one is asked for instead.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
+        for_others: samples of the last backward passes of this step that an optimizer beside the
+            leading one stepped after, in a program without a loader: most likely the same batch
+            again, for an actor or a generator. They count where the leading one has no other pass.
         largest: batches that were found to be large, and are to be trained on.
     """
 
@@ -42,6 +45,7 @@ class Fed:
     drawing: bool = False
     own_threads: int | None = None
     miscounted: int = 0
+    for_others: int = 0
     largest: list[Any] = field(default_factory=list)
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
@@ -78,6 +82,7 @@ class Fed:
         """A step is complete."""
         self._usually, self._passes = self._passes or self._usually, 0
         self._began = True
+        self.for_others = 0
 
     def again(self, samples: int) -> int:
         """What to count for a step that draws nothing, each forward of which is given `samples`;

@@ -52,7 +52,12 @@ def has_stepped(live: Live, optimizer: Any) -> bool:
         return False
     optimizer._autotune_stepped = True
     if live.leader() is not optimizer:
-        return _other_stepped(live, optimizer)
+        looks = _other_stepped(live, optimizer)
+        if live.leader() is not optimizer and live.leading_loader is None:
+            live.fed.for_others = live.pace.pending_samples or live.fed.for_others
+            live.pace.pending_samples = 0
+        return looks
+    live.pace.pending_samples = live.pace.pending_samples or live.fed.for_others
     live.end_step()
     return False
 

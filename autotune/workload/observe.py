@@ -10,6 +10,7 @@ import torch
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
+from autotune.workload.compiling import compiling_seconds
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
@@ -23,19 +24,18 @@ from autotune.workload.trackers import trackers
 
 def observe(live: Live) -> Seen:
     """The Seen of a run, read from its live parts; never from what was asked for."""
-    optimizer = live.leader() if live.leader else None
     steps = max(live.pace.steps + live.skipped, 1)
     return Seen(
         loader=_training_loader(live),
         models=tuple(map(describe_model, live.models.known())),
         models_made_anew=live.models.made_anew,
-        optimizer=describe_optimizer(optimizer, closure=live.closure) if optimizer else None,
-        optimizers=sum(1 for known in live.optimizers if _has_stepped(known())),
+        **_optimizers(live),
         backwards_per_step=live.backwards / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         **_device(live),
         batch=batches.describe(live.batch),
         batch_bytes=batches.count_bytes(live.batch),
+        compiling_seconds=compiling_seconds(),
         shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
         calls=_most_of_a_module(live.calls),
         keeps_outputs=live.outputs.kept,
@@ -152,6 +152,20 @@ def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
 
 def _has_stepped(optimizer: Any) -> bool:
     return optimizer is not None and vars(optimizer).get("_autotune_stepped", False)
+
+
+def _optimizers(live: Live) -> dict[str, Any]:
+    """The leading one, those beside it, and how many step, those that led before (of other folds)
+    among them.
+    """
+    leader = live.leader() if live.leader else None
+    stepped = [each for known in live.optimizers if _has_stepped(each := known())]
+    beside = (each for each in stepped if each is not None and each not in live.have_led)
+    return {
+        "optimizer": describe_optimizer(leader, closure=live.closure) if leader else None,
+        "optimizers": len(stepped),
+        "beside": tuple(map(describe_optimizer, beside)),
+    }
 
 
 def _places(live: Live) -> Places:

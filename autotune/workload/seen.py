@@ -88,9 +88,7 @@ class SeenModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenOptimizer:
-    """The optimizer that led (the first that stepped). `fused` and `foreach` are None where left to
-    torch.
-    """
+    """An optimizer that stepped. `fused` and `foreach` are None where left to torch."""
 
     name: str
     fused: bool | None
@@ -122,7 +120,8 @@ NOTABLE_BYTES = 64 * 1024
 class Seen:
     """One observed run; every field is what was seen, never what was asked for.
 
-    `backwards_per_step` counts backward passes between two steps of the leading optimizer. `scaler`
+    `optimizer` is the one that led (the first that stepped), `beside` are those that stepped beside
+    it. `backwards_per_step` counts backward passes between two steps of the leading one. `scaler`
     says that a GradScaler was at work, `autocast` is the dtype name that forward ran under (""
     without autocast).
     """
@@ -167,6 +166,8 @@ class Seen:
     deterministic: bool = False
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
     trackers: tuple[SeenTracker, ...] = ()
+    compiling_seconds: float = 0.0  # that torch.compile was at work so far
+    beside: tuple[SeenOptimizer, ...] = ()
     places: Places = field(default_factory=Places)
 
     @property

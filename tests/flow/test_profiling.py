@@ -39,7 +39,9 @@ def profiled(
     context: Any = SimpleNamespace(
         listener=Listener(),
         machine=builders.machine(),
-        bench=SimpleNamespace(observe=None, call=lambda *_: 0.2, passed_loops=0),
+        bench=SimpleNamespace(
+            observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None
+        ),
         options=Options(),
         target=SimpleNamespace(path="/home/ada/train.py", directory="/home/ada"),
         seconds=lambda *_: 1.0,
@@ -125,7 +127,7 @@ class Loops:
 
     def __init__(self, *given: float | Failure | Ablation) -> None:
         self.given = given
-        self.bench = SimpleNamespace(observe=None, passed_loops=0)
+        self.bench = SimpleNamespace(observe=None, passed_loops=0, compiling_seconds=None)
 
     def ablate(self, *_: Any, only_loop: bool, **__: Any) -> Ablation:
         found = self.given[self.bench.passed_loops]

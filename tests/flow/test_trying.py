@@ -198,6 +198,17 @@ def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
     assert found == (said if said is None else pytest.approx(said))
 
 
+def test_what_is_compiled_once_is_in_no_later_start() -> None:
+    context: Any = SimpleNamespace(
+        spent_seconds=30.0, run_seconds=1.0, options=SimpleNamespace(budget_seconds=90.0)
+    )
+    first = builders.profile(startup_seconds=46.0, compiling_seconds=40.0)
+
+    assert trying.overtime(context, first) is None
+    assert trying.overtime(context, replace(first, compiling_seconds=20.0)) is not None
+    assert trying.later_start_seconds(first) == 6.0
+
+
 class Shared:
     """A study that others try too: what is awaited, what was tried, and the ending, by turns."""
 

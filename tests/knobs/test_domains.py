@@ -532,6 +532,19 @@ class TestOptimizer:
         own = with_optimizer(self.busy, name="LBFGS", takes_fused=False, takes_foreach=False)
         assert reason("optimizer", own) == "LBFGS has one implementation only"
 
+    def test_one_that_could_be_fused_beside_the_leading_one_is_named(self) -> None:
+        own = with_optimizer(self.busy, name="SparseAdam", takes_fused=False, takes_foreach=False)
+        adam = with_optimizer(self.busy, name="Adam").seen.optimizer
+        assert adam is not None
+        assert reason("optimizer", with_seen(own, beside=(adam, adam))) == (
+            "SparseAdam has one implementation only (Adam, which steps beside it, is not set by "
+            "itself)"
+        )
+        fused = with_optimizer(self.busy, name="Adam", fused=True).seen.optimizer
+        assert reason("optimizer", with_seen(own, beside=(fused,))) == (
+            "SparseAdam has one implementation only"
+        )
+
     def test_is_left_out_where_it_is_fused(self) -> None:
         assert "already" in reason("optimizer", with_optimizer(self.busy, fused=True))
 

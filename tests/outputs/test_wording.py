@@ -106,6 +106,17 @@ def test_what_takes_notable_time_outside_the_loop_is_said():
     )
 
 
+def test_what_a_start_compiles_is_told_from_what_each_takes():
+    said = wording.outside(
+        builders.profile(validation_share=0.0, startup_seconds=46.0, compiling_seconds=38.0)
+    )
+    assert said.startswith(
+        "The start takes 46 s (38 s of it compiling into an empty cache, which starts that find it "
+        "filled are spared): that is outside"
+    )
+    assert wording.start(builders.profile(startup_seconds=46.0, compiling_seconds=1.0)) == "46 s"
+
+
 def test_the_start_of_a_short_program_is_notable_sooner():
     assert "The start takes 3 s" in wording.outside(
         builders.profile(validation_share=0.0, startup_seconds=3.0, ended_early=True)

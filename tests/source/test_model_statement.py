@@ -557,3 +557,51 @@ def test_what_is_left_to_a_person_has_all_its_code() -> None:
     )
     other = "checkpoint = 'last.pt'\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"
     assert "def again(forward, x):" in rewritten(other, WITH_FUNCTION).hand_step
+
+
+TWO_MODELS = """
+opt = optim.SGD([*online.parameters(), *head.parameters()], lr=0.1)
+"""
+PARTS = """
+opt = optim.SGD([*whole.body.parameters(), *whole.head.parameters()], lr=0.1)
+"""
+UNKNOWN = """
+opt = optim.SGD(build().parameters(), lr=0.1)
+"""
+
+
+ORDER = ".to(memory_format=torch.channels_last)"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TWO_MODELS, f"online{ORDER}\nhead{ORDER}"),
+        (PARTS, f"…{ORDER}, where … is your model"),
+        (UNKNOWN, f"…{ORDER}, where … is your model"),
+    ],
+)
+def test_a_person_is_told_the_programs_own_names_of_models(text: str, said: str) -> None:
+    outcome = rewritten(text, LAST)
+    assert outcome.statuses == ["refused"]
+    assert outcome.hand_step == f"{PATH}:2: before this statement: {said}"
+
+
+GAN = """
+first = optim.Adam(critic.parameters())
+second = optim.Adam(policy.parameters())
+"""
+GAN_PLACES = Places(optimizer=Place(path=PATH, line=2), more_optimizers=(Place(path=PATH, line=3),))
+
+
+def test_what_could_be_written_before_several_optimizers_is_said_of_each() -> None:
+    outcome = rewritten(GAN, COMPILE, places=GAN_PLACES)
+    assert outcome.statuses == ["done"]
+    assert outcome.outcomes[0].line == (
+        f"{PATH}:2: before this statement: critic.compile()\nbefore {PATH}:3: policy.compile()"
+    )
+    text = GAN.replace("critic.parameters()", "made()")
+    assert rewritten(text, COMPILE, places=GAN_PLACES).hand_step == (
+        f"{PATH}:2: before this statement: ….compile(), where … is your model\n"
+        f"before {PATH}:3: policy.compile()"
+    )

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from autotune.source.edits import OptimizerArgument, Place, Places
+from autotune.source.rewrite import by_hand
 from tests.source.programs import PATH, check, rewritten
 
 FUSED = OptimizerArgument(name="fused", code="True")
@@ -227,3 +228,14 @@ def test_two_optimizers_on_one_line_are_refused() -> None:
     outcome = rewritten(text, FUSED)
     assert outcome.text == text
     assert "more than one" in outcome.reason
+
+
+def test_a_person_is_told_of_each_optimizer() -> None:
+    text = "a = optim.SGD(p, 0.1)\nb = kind(q, 0.1)\n"
+    places = Places(optimizer=Place(path=PATH, line=1), more_optimizers=(Place(path=PATH, line=2),))
+    assert rewritten(text, FUSED, places=places).hand_step == (
+        f"{PATH}:2: fused=True among the arguments of the optimizer, and of that at {PATH}:1"
+    )
+    assert by_hand(FUSED, places, PATH) == (
+        f"{PATH}:1: fused=True among the arguments of the optimizer, and of that at {PATH}:2"
+    )

@@ -1,12 +1,14 @@
 """Workers are offered where they deliver what the program is given without them, and only there."""
 
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from autotune.measurement.process import NotPossible
+from autotune.measurement.measurement import Failure
+from autotune.measurement.process import NotPossible, RunEnded
 from autotune.measurement.vetting import vet_workers
 from autotune.workload.target import SCRIPT, Target
 from tests import builders
@@ -75,7 +77,40 @@ class TestStreams:
             lambda _: run, Target(kind=SCRIPT, path=""), loader, (0, 2, 4), seconds=1.0
         )
         assert vetted.values == (loader.num_workers,)
-        assert "could not be compared" in vetted.reason
+        assert vetted.reason.endswith(
+            "could not be drawn once more (a thread of the program's own draws its batches)"
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "deadline", "said"),
+        [
+            (
+                "hung",
+                0.0,
+                "(no sign of a batch within 5 s; a larger --budget has more time for it)",
+            ),
+            ("hung", math.inf, "(no sign of a batch within 5 s)"),
+            ("crashed", 0.0, "(no sign of a batch within 5 s)"),
+        ],
+    )
+    def test_the_one_reason_why_it_was_not_drawn_is_said(
+        self, kind: str, deadline: float, said: str
+    ) -> None:
+        def end() -> None:
+            raise RunEnded(Failure(kind=kind, reason="no sign of a batch within 5 s"))
+
+        run: Any = SimpleNamespace(await_first_step=end, kill=lambda: None)
+        loader = builders.seen().loader
+        assert loader is not None
+        vetted = vet_workers(
+            lambda _: run,
+            Target(kind=SCRIPT, path=""),
+            loader,
+            (0, 2),
+            seconds=1.0,
+            deadline=deadline,
+        )
+        assert vetted.reason.endswith(f"could not be drawn once more {said}")
 
     def test_one_that_shares_its_samples_out_may_have_workers(self, workers: Vet) -> None:
         body = (

@@ -10,6 +10,7 @@ from torch import nn
 
 from autotune.knobs import by_name, unconfirmed, unobserved
 from autotune.knobs.knob import Config, Skip
+from autotune.workload.compiling import compiling_seconds
 from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
 from autotune.workload.replayed import Replayed
 from autotune.workload.seen import Seen
@@ -77,8 +78,10 @@ def test_a_compiled_model_trains_and_is_seen_as_compiled(tmp_path: Path) -> None
                 loss.backward()
                 optimizer.step()
         """)
+    before = compiling_seconds()
     seen = observe(text, tmp_path)
     assert [(model.name, model.compiled) for model in seen.models] == [("Net", "default")]
+    assert seen.compiling_seconds > before
 
 
 def test_a_compiled_training_step_is_seen(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""What a search that found no gain says of what it did not try."""
+
+from autotune.measurement.measurement import Failure
+from autotune.result import Result
+from autotune.trials.trial import BUDGET, PASSING, TRIALS, Trial
+
+_WHY = {
+    BUDGET: "the time for trials was used up",
+    TRIALS: "there were to be no more trials",
+}
+_UNWORTHY = "too little was expected of {} for the time of a trial"
+
+
+def untried(result: Result) -> tuple[str, ...]:
+    """The knobs that were to be searched, and of which no trial came to an end."""
+    choices = result.space.choices if result.space else {}
+    tried = {name for trial in _tried(result) for name in trial.config}
+    return tuple(name for name in choices if name not in tried)
+
+
+def no_gain(result: Result) -> str:
+    """The answer of a search that found nothing, which is no more than it has tried."""
+    if not _tried(result):
+        return "Nothing was tried"
+    return "Nothing found to gain in what was tried" if untried(result) else "Nothing to gain"
+
+
+def why_untried(result: Result) -> str:
+    """What was not tried and why, in a sentence; "" where all of it was, or nothing."""
+    names = untried(result)
+    if not names or not _tried(result):
+        return ""
+    ending = result.search.ending if result.search else None
+    them = "it" if len(names) == 1 else "them"
+    why = (ending and _WHY.get(ending.why)) or _UNWORTHY.format(them)
+    return f"Not tried: {', '.join(names)} ({why})."
+
+
+def _tried(result: Result) -> list[Trial]:
+    return [
+        trial
+        for trial in result.trials
+        if trial.config
+        and not (isinstance(trial.outcome, Failure) and trial.outcome.kind in PASSING)
+    ]

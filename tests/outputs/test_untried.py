@@ -1,0 +1,60 @@
+"""What was not tried is not said to gain nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.measurement.measurement import Failure
+from autotune.outputs.untried import no_gain, untried, why_untried
+from autotune.result import Result, SearchFacts
+from autotune.trials.trial import BUDGET, DIVERGES, EXHAUSTED, PATIENCE, TRIALS, Ending, Trial
+from tests import builders
+
+
+def searched(*names: str, why: str = PATIENCE, failed: str = "") -> Result:
+    """A search for threads and compile that tried so and so, or in which one failed in a way."""
+    space = builders.space()
+    choices = {"threads": (1, 2), "compile": ("off", "default")}
+    own = {"threads": 2, "compile": "off"}
+    trials = tuple(
+        builders.trial(number, {name: choices[name][0]} if name else {}, 180.0)
+        for number, name in enumerate(("", *names))
+    )
+    if failed:
+        outcome = Failure(kind=failed, reason="it did not work")
+        trials = (*trials, Trial(number=9, config={"compile": 1}, outcome=outcome, seconds=1.0))
+    ending = Ending(why=why, reason="It is over.")
+    return builders.no_gain_result(
+        space=replace(space, choices=choices, own=own),
+        trials=trials,
+        search=SearchFacts(key="k", sampler="profile", patience_seconds=3.0, ending=ending),
+    )
+
+
+def test_all_that_was_to_be_searched_was_tried() -> None:
+    result = searched("threads", "compile", why=EXHAUSTED)
+    assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        (PATIENCE, "too little was expected of it for the time of a trial"),
+        (BUDGET, "the time for trials was used up"),
+        (TRIALS, "there were to be no more trials"),
+    ],
+)
+def test_what_was_left_untried_is_named_with_its_reason(why: str, said: str) -> None:
+    result = searched("threads", why=why)
+    assert no_gain(result) == "Nothing found to gain in what was tried"
+    assert why_untried(result) == f"Not tried: compile ({said})."
+
+
+@pytest.mark.parametrize(("failed", "left"), [("crashed", ()), ("busy", ("compile",))])
+def test_a_trial_that_told_nothing_was_none(failed: str, left: tuple[str, ...]) -> None:
+    assert untried(searched("threads", failed=failed)) == left
+
+
+def test_a_search_without_a_trial_found_nothing_out() -> None:
+    result = searched(why=DIVERGES)
+    assert (no_gain(result), why_untried(result)) == ("Nothing was tried", "")
