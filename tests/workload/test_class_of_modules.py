@@ -1,12 +1,13 @@
 """The class of all modules stays as it is from call to call: each change of it costs 50 us."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
 import torch
 import torch._dynamo
 
-from tests.workload.programs import HEAD, run, steps
+from tests.workload.programs import HEAD, observe, run, steps
 
 WATCHING = (
     HEAD
@@ -81,6 +82,26 @@ def test_it_is_not_changed_while_modules_are_looked_for(made: str, tmp_path: Pat
 def test_what_compiles_is_compiled_once(given: str, tmp_path: Path) -> None:
     torch._dynamo.reset()
     assert said(COMPILED.replace("GIVEN", given), tmp_path) == "1"
+
+
+def test_what_is_called_in_another_thread_hides_no_module(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        import threading
+        class Actor(nn.Linear):
+            def forward(self, x):
+                threading.Event().wait()
+        threading.Thread(target=Actor(8, 2).requires_grad_(False), args=(inputs,), daemon=True).start()
+        net = nn.Sequential(nn.Linear(8, 2))
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+        for x, y in DataLoader(dataset, batch_size=4):
+            criterion(net(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """)
+    seen = observe(text, tmp_path)
+    assert [each.name for each in seen.models] == ["Sequential"]
+    assert seen.places.forward is not None
+    assert "net(x)" in text.splitlines()[seen.places.forward.line - 1]
 
 
 def test_what_compiles_keeps_no_hook(tmp_path: Path) -> None:

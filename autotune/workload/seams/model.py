@@ -8,6 +8,7 @@ inner modules cost nothing, and torch.compile never traces it.
 import functools
 import weakref
 from itertools import islice
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -53,19 +54,21 @@ class Hook(functools.partial[Any]):
 def install(live: Live) -> None:
     """Find the outermost modules that are called in the first steps, and hook each of them."""
     own_call, called = nn.Module.__call__, _called(live)
-    inside = False  # a module that was called
+    inside: set[int] = set()  # of the threads, those that are in a module's call
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal inside
         # A compiled module may have kept this hook. Whether it is being compiled comes first, for
         # what is asked before that would be asked in each call, and compiled anew when it changes.
-        if _is_no_step() or inside or live.fed.drawing:
+        if _is_no_step() or live.fed.drawing or (thread := get_ident()) in inside:
             return own_call(self, *args, **kwargs)
-        inside = True
+        is_part = live.thread in inside  # a replica on another GPU has a thread of its own
+        inside.add(thread)
         try:
+            if is_part:
+                return own_call(self, *args, **kwargs)
             return called(own_call, self, args, kwargs)
         finally:
-            inside = False
+            inside.discard(thread)
             # Once: it costs 50 us and more, for all classes of modules forget what they looked up.
             if nn.Module.__call__ is __call__ and not _looks(live):
                 nn.Module.__call__ = own_call  # type: ignore[method-assign]
