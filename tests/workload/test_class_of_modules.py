@@ -90,7 +90,8 @@ def test_what_is_called_in_another_thread_hides_no_module(tmp_path: Path) -> Non
         class Actor(nn.Linear):
             def forward(self, x):
                 threading.Event().wait()
-        threading.Thread(target=Actor(8, 2).requires_grad_(False), args=(inputs,), daemon=True).start()
+        actor = Actor(8, 2).requires_grad_(False)
+        threading.Thread(target=actor, args=(inputs,), daemon=True).start()
         net = nn.Sequential(nn.Linear(8, 2))
         optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
         for x, y in DataLoader(dataset, batch_size=4):
