@@ -109,7 +109,7 @@ def test_what_a_device_says_is_kept_as_it_came() -> None:
     raw = Raw()
 
     def command() -> None:
-        watching.parse_trace(TRACE, steps=1)
+        watching.parse_trace(TRACE, steps=1, leading=0)
         telemetry.sum_up(said, **asked, activity=activity)
         telemetry.sum_up(said, pcie_limit=None, other_processes=None, activity=None)
 

@@ -9,6 +9,7 @@ from autotune.machine import CPU, Machine
 from autotune.outputs import wording
 from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
+    FIRST_READ,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     ROOFLINE,
@@ -67,7 +68,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
         "Doubts": " ".join(
             f"{doubt.evidence} {doubt.advice}"
             for doubt in profile.doubts
-            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF)
+            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF, FIRST_READ)
         ),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),

@@ -25,6 +25,7 @@ from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Measurement
+from autotune.measurement.storage import told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
@@ -109,7 +110,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
             verdict, emission = judge(context, profiled, space, found)
         study.conclude()
     result = replace(
-        _result(context, profiled),
+        _result(context, told_of_memory(profiled, [each.outcome for each in found.trials])),
         space=space,
         trials=found.trials,
         search=_facts(context, profiled, found),

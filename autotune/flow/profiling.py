@@ -27,6 +27,7 @@ from autotune.measurement.measurement import Measurement
 from autotune.measurement.memory import device_peak, most
 from autotune.measurement.process import RunEnded
 from autotune.measurement.statistics import throughput
+from autotune.measurement.storage import doubts_of_storage
 from autotune.measurement.telemetry import trains_on_gpu
 from autotune.measurement.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
@@ -160,6 +161,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
         *doubts_of_trackers(ablation.seen),
+        *doubts_of_storage(ablation.windows[AS_IS], warm=ablation.warm, seen=ablation.seen),
     )
 
 

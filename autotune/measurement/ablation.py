@@ -19,6 +19,7 @@ from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
 from autotune.measurement.largest import largest_batch
 from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes, most
+from autotune.measurement.modes import take_windows
 from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.telemetry import Sampled, sampled, trains_on_gpu
 from autotune.measurement.threads import one_thread
@@ -36,7 +37,6 @@ from autotune.workload.window import (
     Window,
 )
 
-WINDOWS_PER_MODE = 6
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
 LINES_SHARE = 0.1  # besides: looking at the program's lines
@@ -259,21 +259,14 @@ def _remembered(ablation: Ablation, run: ProcessRun) -> Mapping[str, int]:
 
 
 def _time(ablation: Ablation, run: ProcessRun, mode: str, seconds: float) -> None:
-    """Windows of `mode` for `seconds`; what a loader's workers hold ready is drawn first.
+    """Windows of `mode` for `seconds`.
 
     Raises:
         RunEnded: the program ended or failed; its windows until then are kept.
     """
     windows: list[Window] = []
-    ahead = fetched_ahead(ablation.seen) if mode == DRAIN else 0
     try:
-        while ahead > 0:
-            ahead -= run.window(0.05, mode=mode).steps
-        if mode == REPLAY_DEVICE:
-            run.window(0.0, mode=mode, steps=2)  # the first replays find cold caches
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends or not windows:
-            windows.append(run.window(seconds / WINDOWS_PER_MODE, mode=mode))
+        take_windows(run, mode, seconds, seen=ablation.seen, into=windows)
     except NotPossible as why:
         ablation.reasons[mode] = str(why)
     except RunEnded as end:

@@ -18,8 +18,10 @@ from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
 # several backward passes, about so many passes are traced.
 WARM_STEPS = 5
 STEPS: Mapping[str, int] = {FLOPS: 2, SAVED: 2, SYNCS: 4, TRACE: 8}
-# Steps of a look that go by before it begins: the first of a trace is not in it.
-BEFORE: Mapping[str, int] = {TRACE: 1}
+# The first steps of a trace: of one, the device has no work yet from a step before.
+LEADING = 1
+# Steps of a look that go by before what counts: the very first of a trace is not in it.
+BEFORE: Mapping[str, int] = {TRACE: 1 + LEADING}
 # What is found where a validation came in between is not of steps: how often others are tried.
 TRIES = 3
 # Programs that end before all has been looked at, or whose trace is not whole, are started again
@@ -122,7 +124,7 @@ def _trace(run: ProcessRun, steps: int, *, validated: bool) -> Trace:
     try:
         packed = _without_validation(run, TRACE, steps, 1)
         assert isinstance(packed, bytes)
-        trace = parse_trace(zlib.decompress(packed), steps=steps)
+        trace = parse_trace(zlib.decompress(packed), steps=steps, leading=LEADING)
     except (_Validated, IncompleteTrace) as why:
         raise _AnotherStart(str(why)) from None
     except ValueError as error:

@@ -8,6 +8,8 @@ from autotune.diagnosis.finding import times
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import (
     FIRST_EPOCH,
+    FIRST_READ,
+    FROM_MEMORY,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     SHORT_RUN,
@@ -175,11 +177,11 @@ def finding(profile: Profile, headline: str) -> str:
 
 
 def outside(profile: Profile) -> str:
-    """What of the run is in none of the figures: its tracker, and what takes notable time; else
-    "".
+    """What of the run is in none of the figures: what takes notable time, its tracker, and waiting
+    for storage; else "".
     """
-    off = profile.doubt(TRACKER_OFF)
-    return " ".join(filter(None, (_outside_the_loop(profile), off.evidence if off else "")))
+    doubts = filter(None, map(profile.doubt, (TRACKER_OFF, FIRST_READ, FROM_MEMORY)))
+    return " ".join(filter(None, (_outside_the_loop(profile), *(each.evidence for each in doubts))))
 
 
 def _outside_the_loop(profile: Profile) -> str:

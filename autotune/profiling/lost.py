@@ -40,13 +40,14 @@ class Whole:
     begin: float | None = None
 
 
-def whole_steps(events: Sequence[Event], steps: int) -> Whole:
+def whole_steps(events: Sequence[Event], steps: int, *, leading: int = 0) -> Whole:
     """The steps of a trace from which on no kernels are lost; they are taken to launch as much
     each.
 
     Args:
         events: with a begin and a duration, by their begin.
         steps: that were traced.
+        leading: the first ones, which are left out in any case.
 
     Raises:
         IncompleteTrace: kernels are lost in too many steps.
@@ -54,7 +55,7 @@ def whole_steps(events: Sequence[Event], steps: int) -> Whole:
     launches = _launches(events)
     known = {correlation(each) for each in events if each.get("cat") in ON_DEVICE}
     lost = [which not in known for which in launches]
-    for dropped in range(steps - ceil(LEAST_LEFT * steps) + 1):
+    for dropped in range(leading, steps - ceil(LEAST_LEFT * steps) + 1):
         cut = round(len(launches) * dropped / max(steps, 1))
         if sum(lost[cut:]) <= TOLERATED * len(lost[cut:]):
             begin = _through_with(events, launches, cut) if cut else None

@@ -18,9 +18,11 @@ PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP = "too few steps", "sped up"
 SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
 TRACKER_OFF = "tracker off"
-# Those of a machine that may have stood still, or of a program that came to its speed meanwhile: no
-# speed to hold others against.
-SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP})
+FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
+FIRST_READ = "first read"
+# Those of a machine that may have stood still, of a program that came to its speed meanwhile, or
+# that was the first to read its samples: no speed to hold others against.
+SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP, FROM_STORAGE, FIRST_READ})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from autotune.profiling.intervals import Interval, gaps, intersection, total, un
 from autotune.profiling.lost import RUNTIME, correlation, whole_steps
 from autotune.workload.seen import NOTABLE_BYTES
 
-TO_DEVICE = "HtoD"
+TO_DEVICE, TO_HOST = "HtoD", "DtoH"
 PAGEABLE, PINNED = "pageable", "pinned"
 # What the device can be idle for.
 DATA, COPY, SYNC, LAUNCH, OTHER = "data", "copy", "sync", "launch", "other"
@@ -51,8 +51,8 @@ class Copies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The device in a few traced steps. Shares are of the time from the first step's begin to the
-    last kernel's end.
+    """The device in a few traced steps. Shares are of the time from the first step's begin, or
+    the end of the device's work for the step before, to the last kernel's end.
 
     Attributes:
         steps: that were traced.
@@ -97,15 +97,21 @@ class _Sync:
     for_copy: bool
 
 
-def parse_trace(text: str | bytes, *, steps: int) -> Trace | None:
+def parse_trace(text: str | bytes, *, steps: int, leading: int = 0) -> Trace | None:
     """The Trace of the profiler's JSON over `steps` steps, or over those of them that lack no
     kernels; None where no kernel ran.
+
+    Args:
+        text: of the trace.
+        steps: that count.
+        leading: that were traced before those: the first may begin on a device that a step before
+            would have kept at work.
 
     Raises:
         IncompleteTrace: the profiler lost kernels of too many steps.
         ValueError: it is no such trace.
     """
-    whole = whole_steps(_events(text), steps)
+    whole = whole_steps(_events(text), steps + leading, leading=leading)
     events, left = whole.events, whole.steps
     work = [each for each in events if each.get("cat") in _WORK]
     kernels = [each for each in work if each["cat"] == "kernel"]
@@ -200,13 +206,15 @@ def _hidden(copies: Sequence[Interval], busy: Sequence[Interval]) -> float | Non
 def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
     """The host's waits, each by what its thread had last given the device to do: copies to it of a
     batch's size, with nothing else among them, or not. It waits in a copy from pageable memory too,
-    non-blocking or not: the driver stages that.
+    non-blocking or not: the driver stages that; and in a copy to such memory (`.cpu()`), where
+    the driver returns behind it: a synchronise that follows then finds nothing to wait for.
     """
     events = list(events)
     copies = {correlation(each): each for each in events if each.get("cat") in _COPIES}
     ways = {which: _way(str(copy["name"])) for which, copy in copies.items()}
     to_device = {which: _size(copies[which]) for which, way in ways.items() if way[0] == TO_DEVICE}
     copied: dict[Any, int] = {}  # bytes, by thread
+    over: set[Any] = set()  # threads whose last copy was back, and has been waited for
     found = []
     for event in events:
         if event.get("cat") not in RUNTIME:
@@ -214,11 +222,16 @@ def _syncs(events: Iterable[Mapping[str, Any]]) -> list[_Sync]:
         name, thread, which = str(event["name"]), event.get("tid"), correlation(event)
         if _SUBMITS.match(name):
             copied[thread] = copied.get(thread, 0) + to_device[which] if which in to_device else 0
+            over.discard(thread)
         begin, end = _interval(event)
+        if ways.get(which) == (TO_HOST, PAGEABLE) and end > _interval(copies[which])[1]:
+            over.add(thread)
+            found.append(_Sync(begin=begin, end=end, for_copy=False))
+            continue
         staged = ways.get(which) == (TO_DEVICE, PAGEABLE) and end - begin > _SKEW_MICROSECONDS
         if staged:  # until the device has it to copy
             end = min(end, _interval(copies[which])[0] - 1)
-        if staged or _SYNCHRONISES.match(name):
+        if staged or (_SYNCHRONISES.match(name) and thread not in over):
             for_copy = copied.get(thread, 0) >= NOTABLE_BYTES
             found.append(_Sync(begin=begin, end=end, for_copy=for_copy))
     return found

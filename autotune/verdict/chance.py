@@ -34,17 +34,15 @@ NUDGE = 1e-6
 TIMES_BY_CHANCE = 2.0
 
 # Another seed has other batches too, which take single losses apart in any training: it has to take
-# it as far as the settings do. And what the settings do to a training they do with any seed. Of a
-# small training, four seeds each: half of the losses' scatter made by rounding went now up, now
-# down; 0.6 to 1.5 times the learning rate, or ten steps left out, went one way in all, as far
-# within a fifth (a rate of 0.8 no further than 1.3 to 2 times what other seeds did). So settings
-# that go the own way again with so many seeds, at least half as far, are another training. Nothing
-# is said of fewer.
+# it as far as the settings do. And what the settings do to a training they do with any seed: other
+# learning rates take it the same way again, about as far, where rounding takes it now up and now
+# down. So settings that go the own way again with so many seeds, at least half as far, are another
+# training. Nothing is said of fewer. Both numbers were chosen, not measured.
 SAME_WAY = 0.5
 SEEDS_ONE_WAY = 2
 # Unless it is little: on average over the later steps, which evens batches out, so much less than
-# what each of as many seeds does. bfloat16 moved the loss of a small BYOL by up to 6 %, mostly
-# down, with seeds that were up to 70 % apart.
+# what each of as many seeds does. Rounding may go mostly one way too: bfloat16 moved the loss of a
+# small BYOL mostly down, by far less than seeds lay apart. Chosen, not measured.
 LITTLE = 4.0
 
 Losses = Sequence[float]

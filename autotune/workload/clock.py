@@ -8,7 +8,7 @@ GPU, fork, or train on the CPU beside one.
 import time
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ class Clock(Protocol):
     def follow(self, device: "torch.device") -> None:
         """The training is known to go on there."""
 
+    def pass_over(self) -> None:
+        """Start again from zero here, without waiting for the device."""
+
     def drain(self) -> dict[str, float]:
-        """Wait for the device, give the seconds by phase since the last drain, and start again from
-        zero.
+        """Wait for the device, give the seconds by phase since the last drain, or since what was
+        passed over, and start again from zero.
         """
 
 
@@ -60,6 +63,9 @@ class Untimed:
 
     def follow(self, device: "torch.device") -> None:
         self._device = device
+
+    def pass_over(self) -> None:
+        """There is nothing."""
 
     def drain(self) -> dict[str, float]:
         if self._device is not None and self._device.type == "cuda":
@@ -112,15 +118,26 @@ class _Spans:
     def totals(self, noted: list[tuple[Any, bool, str]], edge: Any) -> dict[str, float]:
         """Seconds by phase of what was taken, up to the edge, from which the next are counted."""
         totals: defaultdict[str, float] = defaultdict(float)
+        for phase, since, moment in self._stretches(noted, edge):
+            totals[phase] += self._elapsed(since, moment)
+        return dict(totals)
+
+    def pass_over(self, noted: list[tuple[Any, bool, str]], edge: Any) -> None:
+        """What was taken is of no count; the next is counted from the edge."""
+        deque(self._stretches(noted, edge), maxlen=0)
+
+    def _stretches(
+        self, noted: list[tuple[Any, bool, str]], edge: Any
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Which phase it was, from one moment to another; in none there is no stretch."""
         for moment, ends, phase in (*noted, (edge, True, "")):
             if self._open:
-                totals[self._open[-1]] += self._elapsed(self._since, moment)
+                yield self._open[-1], self._since, moment
             if not ends:
                 self._open.append(phase)
             elif phase in self._open:  # another thread's span may have been in between
                 del self._open[_last(self._open, phase)]
             self._since = moment
-        return dict(totals)
 
 
 def _by_the_host(noted: tuple[Any, bool, str]) -> tuple[float, bool]:
@@ -142,6 +159,9 @@ class HostClock:
 
     def follow(self, device: "torch.device") -> None:
         """It is the host."""
+
+    def pass_over(self) -> None:
+        self._spans.pass_over(self._spans.take(), self.now())
 
     def drain(self) -> dict[str, float]:
         return self._spans.totals(self._spans.take(), self.now())
@@ -222,10 +242,19 @@ class CudaClock:
         if self._events is not None:
             torch.cuda.synchronize(self._events.device)
         totals = self._spans.totals(noted, edge)
+        self._count_from(edge, noted)
+        return totals
+
+    def pass_over(self) -> None:
+        noted, edge = self._spans.take(), self.now()
+        self._spans.pass_over(noted, edge)
+        self._count_from(edge, noted)
+
+    def _count_from(self, edge: Moment, noted: "list[tuple[Moment, bool, str]]") -> None:
+        """The events of what was noted before the edge may be taken again."""
         if self._events is not None:
             self._events.give_back([event for (_, event), _, _ in noted] + [self._edge])
         self._edge = edge[1]
-        return totals
 
 
 def _elapsed(since: Moment, moment: Moment) -> float:

@@ -2,6 +2,7 @@
 does not know (mappings of a library's, subclasses of its own ones, dataclasses) are opened too.
 """
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -37,7 +38,7 @@ def taken_apart(whole: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], B
     for leaf in found:
         opened = None if is_leaf is not None and is_leaf(leaf) else _opened(leaf)
         own, build = [leaf], _only
-        if opened is not None and _can_be_filled(*opened):
+        if opened is not None and not _shares_with_its_copy(leaf) and _can_be_filled(*opened):
             own, build = _inside(*opened, is_leaf)
         inside += own
         parts.append((len(own), build))
@@ -82,6 +83,23 @@ def _can_be_filled(values: list[Any], build: Build) -> bool:
     except Exception:  # noqa: BLE001 - a class of any library's, or of the program's
         return False
     return True
+
+
+def _shares_with_its_copy(container: Any) -> bool:
+    """Whether what is put into a copy of a mapping is in the mapping itself as well: a class of the
+    program's own that keeps a dict and is copied as any object is.
+    """
+    for name in container if issubclass(type(container), Mapping) else ():
+        value, made = container[name], copy.copy(container)
+        if (probe := copy.copy(value)) is value:
+            continue
+        with contextlib.suppress(Exception):  # it may have no items set; then it cannot be filled
+            made[name] = probe
+        if container[name] is probe:
+            made[name] = value
+            return True
+        return False
+    return False
 
 
 def _opened(leaf: Any) -> tuple[list[Any], Build] | None:

@@ -10,8 +10,8 @@ from autotune.workload.window import Allocator
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """The most that a GPU had allocated, or that the process had in memory, so far; None where
-    nobody says.
+    """The most that a GPU had allocated, or that the process had in memory, since that peak began;
+    None where nobody says.
     """
     if device.type == "cuda":
         try:
@@ -32,6 +32,14 @@ def reset_peak(device: torch.device) -> None:
         return
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM (proc(5))
+
+
+def begin_peak(device: torch.device) -> None:
+    """A window begins: the peak of a GPU is the window's own. What cuDNN takes once to choose among
+    its algorithms, or a compiler to time its kernels, is most of what is free, and no step's.
+    """
+    if device.type == "cuda":
+        reset_peak(device)
 
 
 def allocator(device: torch.device) -> Allocator | None:

@@ -21,14 +21,16 @@ from autotune.workload.conversation import (
     Unsupported,
     Watched,
 )
+from autotune.workload.edges import Edges
 from autotune.workload.idle import is_capturing, seconds_until_idle
 from autotune.workload.losses import Losses
-from autotune.workload.memory import allocator, peak_bytes
+from autotune.workload.memory import allocator, begin_peak, peak_bytes
+from autotune.workload.open_window import OpenWindow
 from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
 from autotune.workload.strays import Strays
 from autotune.workload.watches import Watch
-from autotune.workload.window import AS_IS, DRAIN, Window
+from autotune.workload.window import DRAIN, Window
 
 # Trainings are compared by their first losses; later ones only show whether they still are numbers.
 LOSSES_READ, LOSS_EVERY = 200, 8
@@ -70,6 +72,8 @@ class Pace:
         self._watch_for = watch
         self._watch: Watch | None = None
         self._device = device
+        self._edges = Edges(device)
+        self._leading_in = False  # the step that is under way is not timed
         self._started = self._first_step = time.perf_counter()
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
@@ -83,19 +87,13 @@ class Pace:
         self.steps = self.samples = self.pending_samples = 0
         self._begin(None)
 
-    def _begin(self, command: RunWindow | None) -> None:
-        """Count from here on, until `command` has its seconds and its steps."""
-        self._command = command
-        self._to_come = command.seconds if command else 0.0
-        self._full_at = self.steps + (command.steps if command else 0)
-        self._samples_before = self.samples
-        self._step_seconds: list[float] = []
-        self._validation, self._validations, self._gradless = 0.0, 0, 0.0
+    def _begin(self, command: RunWindow | None, *, led: bool = False) -> None:
+        self._open = OpenWindow(command=command, samples=self.samples, led=led)
 
     @property
     def mode(self) -> str:
         """How the loop is to be fed now."""
-        return self._command.mode if self._command else AS_IS
+        return self._open.mode
 
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training (validation): its step's clock
@@ -127,10 +125,8 @@ class Pace:
     def _settle(self) -> float:
         """Wait for what a GPU still has to do, and count it to the last step; the seconds."""
         seconds = seconds_until_idle(self._device())
-        if seconds and self._step_seconds:
-            self._step_seconds[-1] += seconds
+        if seconds and self._open.add_to_last(seconds):
             self._mark += seconds
-            self._to_come -= seconds
         return seconds
 
     def _time_away(self) -> float:
@@ -141,18 +137,9 @@ class Pace:
         away, every_step = self._away, self._was_away
         self._was_away, self._away = bool(away), 0.0
         if not away or every_step:
-            self._gradless += away
+            self._open.gradless_seconds += away
             return 0.0
-        self._validation += away
-        self._validations += 1
-        return away
-
-    def _leave_out(self, seconds: float, passes: int) -> float:
-        """So many of this step were a validation's that kept gradients; give them."""
-        self._clock.take_back("forward", passes, but=self.strays.usual_calls())
-        self._validation += seconds
-        self._validations += 1
-        return seconds
+        return self._open.leave_out(away)
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers; one on
@@ -171,24 +158,26 @@ class Pace:
         if self.away:
             self.enter_training()
         now = time.perf_counter()
-        self.steps += 1
         samples, self.pending_samples = self.pending_samples, 0
-        self.samples += samples
+        self.steps, self.samples = self.steps + 1, self.samples + samples
         self.leave_out_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds, self._mark = now - self._mark, now
         if self._away or self._was_away:
             seconds -= self._time_away()
         strayed, passes = self.strays.step(seconds, samples)
-        if strayed:
-            seconds -= self._leave_out(strayed, passes)
-        self._step_seconds.append(seconds)
-        self._to_come -= seconds
-        if self._to_come > 0 or self.steps < self._full_at or is_capturing():
+        if strayed:  # a validation that kept gradients
+            self._clock.take_back("forward", passes, but=self.strays.usual_calls())
+            seconds -= self._open.leave_out(strayed)
+        if self._leading_in and not is_capturing():
+            self._begin_timing()
+            return
+        self._open.add(seconds)
+        if not self._open.is_full() or is_capturing():
             if self._watch is not None:
                 self._watch.step()
             return
-        if self._command is None:
+        if self._open.command is None:
             self._first_step = now
             self._conversation.say(Ready(startup_seconds=now - self._started))
         elif self._watch is None:
@@ -208,7 +197,7 @@ class Pace:
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
-        window = self._close() if self._command and self._step_seconds else None
+        window = self._close() if self._open.command and self._open.step_seconds else None
         spent = os.times()
         self._conversation.say(
             Ended(
@@ -231,22 +220,23 @@ class Pace:
         raise Halted
 
     def _close(self) -> Window:
-        if not self.away:  # at the program's end it may be
-            self._settle()
+        waited = 0.0 if self.away else self._settle()  # at the program's end it may be
+        window = self._open
+        step_seconds = self._edges.end(window.step_seconds, waited)
         phases = self._clock.drain()
         device = self._device()
         losses, skipped = self._losses.take()
         return Window(
-            mode=self.mode,
-            steps=len(self._step_seconds),
-            samples=self.samples - self._samples_before,
-            seconds=sum(self._step_seconds),
-            validation_seconds=self._validation,
-            validations=self._validations,
-            step_seconds=tuple(self._step_seconds),
+            mode=window.mode,
+            steps=len(step_seconds),
+            samples=self.samples - window.samples,
+            seconds=sum(step_seconds),
+            validation_seconds=window.validation_seconds,
+            validations=window.validations,
+            step_seconds=step_seconds,
             phases=phases,
             skipped_steps=skipped,
-            gradless_seconds=self._gradless,
+            gradless_seconds=window.gradless_seconds,
             losses=losses,
             peak_bytes=peak_bytes(device),
             allocator=allocator(device),
@@ -270,8 +260,19 @@ class Pace:
             else:
                 break
         self._begin(command)
+        begin_peak(self._device())
+        self._leading_in = self._watch is None and self._edges.leads_in()
         self._clock.drain()
         self._processor.spent()
+        self._mark = time.perf_counter()
+
+    def _begin_timing(self) -> None:
+        """The step that led in has ended: count from here on, wherever the device is."""
+        self._leading_in = False
+        self._begin(self._open.command, led=True)
+        self._processor.spent()
+        self._clock.pass_over()
+        self._edges.begin()
         self._mark = time.perf_counter()
 
     def _look_on(self, mode: str) -> str:
@@ -293,7 +294,6 @@ class Pace:
         if isinstance(drawn, str):
             return Unsupported(reason=drawn)
         seconds = time.perf_counter() - began
-        batches, samples = drawn
-        return Window(
-            mode=DRAIN, steps=batches, samples=samples, seconds=seconds, **self._processor.spent()
-        )
+        steps, samples = drawn
+        spent = self._processor.spent()
+        return Window(mode=DRAIN, steps=steps, samples=samples, seconds=seconds, **spent)

@@ -1,10 +1,11 @@
-"""Processor time of the training process and of those that it has started, as the system counts
-it.
+"""Processor time of the training process and of those that it has started, and what they read from
+storage, as the system counts it.
 """
 
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -12,19 +13,20 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Spent(TypedDict):
-    """The fields of a Window that say what the processors did."""
+    """The fields of a Window that say what the processors and the storage did."""
 
     cpu_seconds: float
     worker_cpu_seconds: float
     delayed_seconds: float
     stolen_seconds: float
     others_seconds: float | None
+    read_bytes: int | None
     threads: int
 
 
 class Processor:
-    """Processor time spent and waited for since it was last asked, by this process and those that
-    it has started: workers of any loader, living or gone.
+    """Processor time spent and waited for since it was last asked, and what was read from storage,
+    by this process and those that it has started: workers of any loader, living or gone.
 
     Args:
         threads: says how many of them compute.
@@ -32,14 +34,17 @@ class Processor:
 
     def __init__(self, threads: Callable[[], int]) -> None:
         self._threads = threads
-        self._own, self._children = time.process_time(), _children_seconds()
+        started = _started()
+        self._own, self._children = time.process_time(), _children_seconds(started)
+        self._read = _read_bytes(started)
         self._delayed = _delayed_seconds()
         self._busy, self._stolen = _busy_and_stolen_seconds()
 
     def spent(self) -> Spent:
         """What was spent since the last time."""
         own, delayed = time.process_time(), _delayed_seconds()
-        children = _children_seconds()
+        started = _started()
+        children, read = _children_seconds(started), self._read_since(started)
         busy, stolen = _busy_and_stolen_seconds()
         of_workers = max(0.0, children - self._children)
         of_run, of_all = own - self._own + of_workers, busy - self._busy
@@ -49,11 +54,23 @@ class Processor:
             "worker_cpu_seconds": of_workers,
             "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
             "others_seconds": max(0.0, of_all - of_run) if busy else None,
+            "read_bytes": read,
             "threads": self._threads(),
         }
         self._own, self._delayed, self._children = own, delayed, children
         self._busy, self._stolen = busy, stolen
         return spent
+
+    def _read_since(self, started: Sequence[int]) -> int | None:
+        """What was read from storage since the last time; what a process that is ending has read is
+        missing for a moment.
+        """
+        read, before = _read_bytes(started), self._read
+        if read is None or before is None:
+            self._read = read
+            return None
+        self._read = max(read, before)
+        return self._read - before
 
 
 def read_text(path: str) -> str:
@@ -64,18 +81,42 @@ def read_text(path: str) -> str:
         return ""
 
 
-def _children_seconds() -> float:
-    """What all processes have used that this one has started, and those that they have: the ones
-    that have ended are in their parent's account.
-    """
-    ended = os.times()
-    ticks, waiting = 0, _children_of(os.getpid())
+def _started() -> list[int]:
+    """The processes that this one has started, and those that they have."""
+    found, waiting = list[int](), _children_of(os.getpid())
     while waiting:
-        pid = waiting.pop()
+        found.append(waiting.pop())
+        waiting += _children_of(found[-1])
+    return found
+
+
+def _children_seconds(started: Sequence[int]) -> float:
+    """What these processes have used: the ones that have ended are in their parent's account."""
+    ended, ticks = os.times(), 0
+    for pid in started:
         fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
         ticks += sum(map(int, fields[11:15]))
-        waiting += _children_of(pid)
     return ended.children_user + ended.children_system + ticks / TICKS_PER_SECOND
+
+
+def _read_bytes(started: Sequence[int]) -> int | None:
+    """What this process and those that it has `started` have read from storage, and not from
+    memory: the ones that have ended are in their parent's account. None where that is not known
+    (proc(5), /proc/pid/io).
+    """
+    total = 0
+    for pid in (os.getpid(), *started):
+        try:
+            text = Path(f"/proc/{pid}/io").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            if pid in started:
+                continue
+            return None
+        except OSError:
+            return None
+        found = re.search(r"^read_bytes: (\d+)", text, re.MULTILINE)
+        total += int(found[1]) if found else 0
+    return total
 
 
 def _children_of(pid: int) -> list[int]:

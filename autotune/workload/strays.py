@@ -59,7 +59,7 @@ class Strays:
         return 0.0, 0
 
     def _are_strays(self, samples: int) -> bool:
-        large = sum(2 * rows >= samples for rows in self._rows)
+        large = sum(rows >= samples for rows in self._rows)
         followed = len(self._followed)
         return 2 * large > len(self._rows) and 2 * followed < len(self._rows)
 

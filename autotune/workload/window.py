@@ -34,8 +34,9 @@ class Allocator:
     """What torch's allocator of the device says since the run began; None where it does not
     (`torch.cuda.memory_stats`; another allocator counts less).
 
-    `inactive_split_bytes` lie free between blocks in use. `retries` counts how often it had to give
-    its cache back to the driver and try again, for which the device is waited for.
+    `reserved_peak_bytes` is of the window alone. `inactive_split_bytes` lie free between blocks in
+    use. `retries` counts how often it had to give its cache back to the driver and try again, for
+    which the device is waited for.
     """
 
     reserved_peak_bytes: int | None = None
@@ -92,11 +93,12 @@ class Window:
         delayed_seconds: time in which the process's threads were ready to run and got no processor.
         stolen_seconds: processor time that the host of a virtual machine took from the run.
         others_seconds: what all else used of the processors that the run may use; None if unknown.
+        read_bytes: what the run read from storage, and did not find in memory; None if unknown.
         threads: that compute an operation, as the program has set them; 0 if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
-        peak_bytes: peak memory of the device (on CPU: of this process alone) since the run began;
-            None if not measured.
+        peak_bytes: peak memory of the device in this window, or of this process alone since the run
+            began, on a CPU; None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
     """
 
@@ -115,6 +117,7 @@ class Window:
     delayed_seconds: float = 0.0
     stolen_seconds: float = 0.0
     others_seconds: float | None = None
+    read_bytes: int | None = None
     threads: int = 0
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
@@ -151,6 +154,9 @@ def as_one(windows: Sequence[Window]) -> Window:
         others_seconds=None
         if any(window.others_seconds is None for window in windows)
         else sum(window.others_seconds or 0.0 for window in windows),
+        read_bytes=None
+        if any(window.read_bytes is None for window in windows)
+        else sum(window.read_bytes or 0 for window in windows),
         threads=max(window.threads for window in windows),
         losses=tuple(loss for window in windows for loss in window.losses),
         peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,

@@ -32,7 +32,8 @@ def overhead(setting: Setting) -> dict[str, Any]:
     for name, (width, depth) in LOOPS.items():
         size = (16, 2) if setting.rehearse else (width, depth)
         rounds, steps = (2, 5) if setting.rehearse else (7, STEPS)
-        before = RunWindow(seconds=0.0, steps=WARM_STEPS - 1)  # after the first step
+        # Over well before what is timed: a step may lead it in, and losses are read then.
+        before = RunWindow(seconds=0.0, steps=WARM_STEPS - 10)
         around = before, RunWindow(seconds=math.inf)
         within = [RunWindow(seconds=0.0, steps=STEPS_OF_A_WINDOW)] * 10
         contexts: dict[str, Any] = {

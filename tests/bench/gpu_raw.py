@@ -31,10 +31,10 @@ class Raw:
     traces: list[dict[str, Any]] = field(default_factory=list)
     readings: list[dict[str, Any]] = field(default_factory=list)
 
-    def add_trace(self, text: bytes, *, steps: int) -> None:
-        """Keep a trace of so many steps."""
+    def add_trace(self, text: bytes, *, steps: int, leading: int) -> None:
+        """Keep a trace of so many steps, and some before."""
         packed = base64.b64encode(zlib.compress(text)).decode()
-        self.traces.append({"steps": steps, "zlib": packed})
+        self.traces.append({"steps": steps, "leading": leading, "zlib": packed})
 
     def add_readings(
         self, readings: Sequence[Reading], *, activity: Activity | None = None, **others: Any
@@ -51,7 +51,11 @@ class Raw:
     def parsed(self) -> list[Trace | None]:
         """What autotune reads in the traces."""
         return [
-            parse_trace(zlib.decompress(base64.b64decode(each["zlib"])), steps=each["steps"])
+            parse_trace(
+                zlib.decompress(base64.b64decode(each["zlib"])),
+                steps=each["steps"],
+                leading=each["leading"],
+            )
             for each in self.traces
         ]
 
@@ -81,9 +85,9 @@ def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
 def run(raw: Raw, command: Callable[[], object]) -> None:
     """Run `command` in this process, keeping in `raw` what it reads of the device."""
 
-    def parse(text: bytes, *, steps: int) -> Trace | None:
-        raw.add_trace(text, steps=steps)
-        return parse_trace(text, steps=steps)
+    def parse(text: bytes, *, steps: int, leading: int) -> Trace | None:
+        raw.add_trace(text, steps=steps, leading=leading)
+        return parse_trace(text, steps=steps, leading=leading)
 
     def sums(readings: Sequence[Reading], **others: Any) -> Telemetry:
         raw.add_readings(readings, **others)

@@ -13,7 +13,7 @@ from autotune.flow import Options, trying
 from autotune.flow.trying import Found, _to_judge, diverges
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
+from autotune.profiling.profile import FROM_STORAGE, PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending
 from autotune.workload.window import Allocator
@@ -96,6 +96,27 @@ def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
     outcome = trying._as_it_is(context, builders.profile(), profiled)
 
     assert outcome is (taken or profiled)
+
+
+@pytest.mark.parametrize(
+    ("read_bytes", "times", "taken"),
+    [((0, 0), 1, 0), ((9 << 20, 0), 2, 1), ((9 << 20, 9 << 20), 2, 1), ((None, 0), 1, 0)],
+    ids=["in memory", "further samples", "always read", "unknown"],
+)
+def test_the_program_as_it_is_is_timed_anew_until_it_finds_its_samples_in_memory(
+    monkeypatch: pytest.MonkeyPatch, read_bytes: tuple[int | None, ...], times: int, taken: int
+) -> None:
+    runs = [
+        builders.measurement(140.0, windows=(builders.window(read_bytes=each),))
+        for each in read_bytes
+    ]
+    later = iter(runs)
+    monkeypatch.setattr(trying, "_measure", lambda *_: next(later))
+    doubts = (Doubt(name=FROM_STORAGE, evidence="", advice=""),)
+    profiled = replace(AS_IT_IS.outcome, doubts=doubts)
+
+    assert trying._as_it_is(IN_TIME, builders.profile(), profiled) is runs[taken]
+    assert len(list(later)) == len(runs) - times
 
 
 @pytest.mark.parametrize(

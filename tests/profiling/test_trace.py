@@ -38,8 +38,9 @@ class TimeLine:
     def sync(self, begin: float, end: float, name: str = "cudaStreamSynchronize") -> None:
         self.add("cuda_runtime", name, begin, end - begin)
 
-    def parsed(self, steps: int = 1) -> Trace:
-        trace = parse_trace(json.dumps({"traceEvents": self.events}), steps=steps)
+    def parsed(self, steps: int = 1, *, leading: int = 0) -> Trace:
+        text = json.dumps({"traceEvents": self.events})
+        trace = parse_trace(text, steps=steps, leading=leading)
         assert trace is not None
         return trace
 
@@ -72,6 +73,23 @@ def test_late_launches_are_the_host_s() -> None:
     found = line.parsed()
     assert found.idle["launch"] == pytest.approx(1 - found.busy_share)
     assert found.busy_share == pytest.approx(50 / 190)
+
+
+@pytest.mark.parametrize(("draws", "idle"), [(80, 0.0), (130, 0.3)])
+def test_batches_that_are_drawn_while_the_device_computes_cost_nothing(
+    draws: float, idle: float
+) -> None:
+    line, done = TimeLine(), 0.0
+    for step in range(9):
+        drawn = (draws + 1) * (step + 1)
+        line.add("user_annotation", "enumerate(DataLoader)#_SingleProcess", drawn - draws, draws)
+        line.kernel(drawn, max(done, drawn + 1), done := max(done, drawn + 1) + 100)
+    found = line.parsed(8, leading=1)
+    assert (found.steps, found.kernels) == (8, 8)
+    assert found.busy_share == pytest.approx(1 / (1 + idle), rel=0.02)
+    assert found.idle["data"] == pytest.approx(1 - found.busy_share, abs=0.02)
+    first = line.parsed(9)  # waits in the open for the very first
+    assert first.idle["data"] > found.idle["data"] + 0.02
 
 
 def test_the_loader_s_wait_is_told_from_the_launch_after_it() -> None:
@@ -172,6 +190,22 @@ def test_a_wait_for_a_few_bytes_is_a_wait_and_no_batch_s(
     found = line.parsed()
     assert max(found.idle, key=found.idle.__getitem__) == cause
     assert found.syncs_per_step == (cause == "sync")
+
+
+@pytest.mark.parametrize("synchronised", [True, False])
+def test_the_host_waits_in_a_copy_back_to_pageable_memory(synchronised: bool) -> None:
+    line = TimeLine()
+    for step in range(4):  # `.cpu()`, by the times of a trace in pytorch#99615
+        begin = 1000.0 * step
+        line.kernel(begin, begin + 5, begin + 700)
+        line.copy(begin + 10, begin + 700, begin + 720, "DtoH (Device -> Pageable)", 200_000)
+        line.events[-2]["dur"] = 757.8  # returns 47.8 us after the copy's end
+        if synchronised:
+            line.sync(begin + 770, begin + 772)
+    found = line.parsed(4)
+    assert found.syncs_per_step == 3 / 4  # the last one's end is behind the trace's
+    assert found.idle["sync"] == pytest.approx(1 - found.busy_share - found.other_copy_share, 0.02)
+    assert found.idle["launch"] < 0.01
 
 
 @pytest.mark.parametrize(("memory", "cause"), [("Pageable", "copy"), ("Pinned", "launch")])

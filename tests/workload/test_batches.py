@@ -1,7 +1,7 @@
 """Batches of every kind have digests by which their samples can be told apart."""
 
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,28 @@ class Read(Mapping[str, Any]):
         return len(self._data)
 
 
+class Kept(MutableMapping[str, Any]):
+    """A mapping as people write one: a copy of it has the same dict."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.data[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
 class Graphs:
     """As torch_geometric's: tensors lie in a store, and the samples are graphs."""
 
@@ -220,9 +242,16 @@ def test_what_a_mapping_has_beside_its_items_stays() -> None:
     assert first[0].origin == "corpus" and first[0]["name"] == "a"
 
 
-@pytest.mark.parametrize("batch", [Read(tokens()), Graphs(x=torch.zeros(4, 2))])
+@pytest.mark.parametrize("batch", [Read(tokens()), Kept(tokens()), Graphs(x=torch.zeros(4, 2))])
 def test_what_cannot_be_filled_anew_stays_whole(batch: Any) -> None:
     assert split(batch, 2) == [(batch, 1.0)]
+
+
+def test_a_mapping_that_was_looked_into_has_what_it_had() -> None:
+    given = tokens()
+    batch = Kept(dict(given))
+    split(batch, 2)
+    assert all(batch[name] is value for name, value in given.items())
 
 
 def test_mappings_of_other_classes_differ_by_what_they_hold() -> None:

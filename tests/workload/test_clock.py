@@ -108,6 +108,24 @@ def test_a_drained_clock_begins_again(kind: Callable[[], Clock], moments: Moment
 
 
 @pytest.mark.parametrize("kind", CLOCKS.values(), ids=CLOCKS)
+def test_what_is_passed_over_is_not_counted_and_not_waited_for(
+    kind: Callable[[], Clock], moments: Moments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = kind()
+    begin(clock, "data")
+    moments.now += 1
+    end(clock, "data")
+    begin(clock, "forward")
+    moments.now += 2
+    with monkeypatch.context() as context:
+        context.setattr(torch.cuda, "synchronize", lambda _: pytest.fail("it would wait"))
+        clock.pass_over()
+    moments.now += 4
+    end(clock, "forward")
+    assert clock.drain() == {"forward": 4.0}
+
+
+@pytest.mark.parametrize("kind", CLOCKS.values(), ids=CLOCKS)
 def test_a_span_that_is_open_at_the_edge_can_still_be_closed(
     kind: Callable[[], Clock], moments: Moments
 ) -> None:

@@ -37,7 +37,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float | None]:
     """
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
-    monkeypatch.setattr(processor, "_children_seconds", lambda: 0.0)
+    monkeypatch.setattr(processor, "_children_seconds", lambda _: 0.0)
 
     def stolen(*, own: float, before: str, after: str, others: bool = False) -> float | None:
         files = iter([before, after])

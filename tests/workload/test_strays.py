@@ -75,7 +75,7 @@ for i in range(12):
 """
 
 
-@pytest.mark.parametrize("between", [LONGER, ROLLOUT])
+@pytest.mark.parametrize("between", [LONGER, ROLLOUT, ROLLOUT.replace("[:1]", "[:20]")])
 def test_longer_sequences_and_rollouts_are_part_of_it(between: str, tmp_path: Path) -> None:
     window = window_of(run(program(between), steps(10), steps(50), folder=tmp_path))
     assert window.validations == 0

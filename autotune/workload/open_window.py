@@ -1,0 +1,63 @@
+"""A window that is open: what its steps have taken so far."""
+
+from dataclasses import dataclass, field
+
+from autotune.workload.conversation import RunWindow
+from autotune.workload.window import AS_IS
+
+# A window that was asked for by its length has so many steps where another led it in: else half of
+# what is run would not be timed where steps are long.
+LED_STEPS = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenWindow:
+    """Counts from a step's end on, until `command` has its seconds and its steps.
+
+    Attributes:
+        command: what it was asked for by; None before anything was.
+        samples: of the run until it began.
+        led: a step led it in, that was not timed.
+        step_seconds: of each step since, without what was validated between two of them.
+        validation_seconds: of validation, which happened `validations` times.
+        gradless_seconds: part of the steps, in which a model was called without gradients.
+    """
+
+    command: RunWindow | None
+    samples: int
+    led: bool = False
+    step_seconds: list[float] = field(default_factory=list)
+    validation_seconds: float = 0.0
+    validations: int = 0
+    gradless_seconds: float = 0.0
+    _seconds: float = 0.0
+
+    @property
+    def mode(self) -> str:
+        """How the loop is to be fed."""
+        return self.command.mode if self.command else AS_IS
+
+    def add(self, seconds: float) -> None:
+        """A step has ended that took so long."""
+        self.step_seconds.append(seconds)
+        self._seconds += seconds
+
+    def add_to_last(self, seconds: float) -> bool:
+        """The last step took so much longer; whether there is one."""
+        if self.step_seconds:
+            self.step_seconds[-1] += seconds
+            self._seconds += seconds
+        return bool(self.step_seconds)
+
+    def leave_out(self, seconds: float) -> float:
+        """So many of a step's seconds were a validation's; give them."""
+        self.validation_seconds += seconds
+        self.validations += 1
+        return seconds
+
+    def is_full(self) -> bool:
+        """Whether it has what it was asked for."""
+        if self.command is None:
+            return bool(self.step_seconds)
+        fewest = max(self.command.steps, LED_STEPS if self.led and self.command.seconds else 0)
+        return self._seconds >= self.command.seconds and len(self.step_seconds) >= fewest
