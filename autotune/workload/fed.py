@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotune.workload.inspect import describe_loader
+from autotune.workload.inspect import describe_loader, described_again
 from autotune.workload.seen import SeenLoader
 
 
@@ -57,10 +57,16 @@ class Fed:
         """This is the training loader's iterator from now on."""
         if iterator is self.iterator():
             return
+        before = self.loader()
         self.iterator, self.loader = weakref.ref(iterator), iterator._autotune_loader
         loader = self.loader()
-        if loader is not None and not self.keeps:
-            self.loader, self.described = weakref.ref(loader), describe_loader(loader)
+        if loader is None or self.keeps:
+            return
+        self.loader = weakref.ref(loader)
+        if loader is before and self.described is not None:  # `next(iter(loader))` in each step
+            self.described = described_again(self.described, loader)
+        else:
+            self.described = describe_loader(loader)
 
     def let_go(self) -> None:
         """The training loader is not needed any more."""

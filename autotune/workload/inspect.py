@@ -3,6 +3,7 @@ data.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -130,6 +131,14 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
         reseeded=seeds_alike(loader.worker_init_fn),
         reads_at_once=_reads_at_once(loader),
     )
+
+
+def described_again(described: SeenLoader, loader: "DataLoader[Any]") -> SeenLoader:
+    """`loader`, which was `described` in an earlier epoch: to ask it for all again costs as much as
+    a small step.
+    """
+    changing, epochs = getattr(loader, CHANGING, False), getattr(loader, TOLD, (0, None))[0]
+    return replace(described, changing=changing, epochs=epochs)
 
 
 def _reads_at_once(loader: "DataLoader[Any]") -> bool:

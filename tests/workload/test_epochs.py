@@ -1,14 +1,16 @@
 """What is looked at as an epoch begins is none of the training's time."""
 
 import multiprocessing
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autotune.workload.conversation import Tell
 from autotune.workload.seams import loader
-from tests.workload.programs import HEAD, run, steps, window_of
+from tests.workload.programs import HEAD, run, seen_of, steps, window_of
 
 EPOCHS = (
     HEAD
@@ -61,3 +63,28 @@ def test_it_is_looked_at_where_somebody_asks(
     text = EPOCHS.replace("OTHER", f"persistent_workers={persistent}")
     run(text, steps(5), phases=False, folder=tmp_path)
     assert len(looked_at) == (2 if persistent else 0)
+
+
+def test_a_loader_that_is_begun_in_each_step_is_described_once(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        class Sized(TensorDataset):
+            asked, number = 0, 0
+            def __len__(self):
+                Sized.asked += 1
+                return super().__len__()
+        dataset = Sized(inputs, targets)
+        loader = DataLoader(dataset, batch_size=20, sampler=range(200))
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for step in range(30):
+            x, y = next(iter(loader))
+            dataset.number = step
+            if step == 29: del loader
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            if step == 3: before = Sized.asked
+            if step == 28: assert Sized.asked == before
+        """)
+    reports = run(text, steps(29), Tell(), phases=False, folder=tmp_path)
+    loader = seen_of(reports).loader
+    assert loader is not None and loader.epochs == 30 and loader.changing

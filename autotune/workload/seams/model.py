@@ -8,6 +8,7 @@ inner modules cost nothing, and torch.compile never traces it.
 import functools
 import weakref
 from itertools import islice
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -18,7 +19,7 @@ from autotune.workload import batches
 from autotune.workload.live import Live
 from autotune.workload.nudging import nudge
 from autotune.workload.outputs import in_float32
-from autotune.workload.seams import autocast
+from autotune.workload.seams import autocast, compiling
 from autotune.workload.seams.calls import note_for_good, note_training
 
 _is_compiling = torch.compiler.is_compiling  # or exporting
@@ -52,33 +53,55 @@ class Hook(functools.partial[Any]):
 
 def install(live: Live) -> None:
     """Find the outermost modules that are called in the first steps, and hook each of them."""
-    own_call, passing = nn.Module.__call__, _passing(live)
+    own_call, called = nn.Module.__call__, _called(live)
+    inside: set[int] = set()  # of the threads, those that are in a module's call
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if live.fed.drawing or _is_no_step():  # a compiled module may have kept this hook
+        # A compiled module may have kept this hook. Whether it is being compiled comes first, for
+        # what is asked before that would be asked in each call, and compiled anew when it changes.
+        if _is_no_step() or live.fed.drawing or (thread := get_ident()) in inside:
             return own_call(self, *args, **kwargs)
-        nn.Module.__call__ = own_call  # type: ignore[method-assign]  # inner modules, and compilers, see torch's own
+        is_part = live.thread in inside  # a replica on another GPU has a thread of its own
+        inside.add(thread)
         try:
-            scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
-            if live.elsewhere or scripting or _is_hooked(self):
+            if is_part:
                 return own_call(self, *args, **kwargs)
-            if live.models.made_anew and not live.discovering:
-                return passing(own_call, self, args, kwargs)
-            if next(self.parameters(), None) is None:
-                return _without_weights(live, own_call, self, args, kwargs)
-            found = _lasting(live, self)
-            if found is self or not _is_hooked(found):
-                hook(live, found)
-            return own_call(self, *args, **kwargs)
+            return called(own_call, self, args, kwargs)
         finally:
-            # To put it back costs 50 us and more, for all classes of modules forget what they have
-            # looked up: a worker whose transforms are modules would do little else.
-            goes_on = live.discovering or live.models.made_anew
-            if goes_on and live.restore and not live.elsewhere:
-                nn.Module.__call__ = __call__  # type: ignore[method-assign]
+            inside.discard(thread)
+            # Once: it costs 50 us and more, for all classes of modules forget what they looked up.
+            if nn.Module.__call__ is __call__ and not _looks(live):
+                nn.Module.__call__ = own_call  # type: ignore[method-assign]
 
     live.patch(nn.Module, "__call__", __call__)
     live.patch(nn.Module, "_replicate_for_data_parallel", _replicate)
+    compiling.hide(live, own_call, __call__, put_back=lambda: _looks(live))
+
+
+def _called(live: Live) -> Any:
+    """An outermost call while modules are looked for."""
+    passing = _passing(live)
+
+    def called(call: Any, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        scripting = torch.jit.is_scripting()  # type: ignore[attr-defined]
+        if live.elsewhere or scripting or _is_hooked(module):
+            return call(module, *args, **kwargs)
+        if live.models.made_anew and not live.discovering:
+            return passing(call, module, args, kwargs)
+        if next(module.parameters(), None) is None:
+            return _without_weights(live, call, module, args, kwargs)
+        found = _lasting(live, module)
+        if found is module or not _is_hooked(found):
+            hook(live, found)
+        return call(module, *args, **kwargs)
+
+    return called
+
+
+def _looks(live: Live) -> bool:
+    """Whether modules are still looked for."""
+    goes_on = live.discovering or live.models.made_anew
+    return bool(goes_on and live.restore and not live.elsewhere)
 
 
 def _passing(live: Live) -> Any:
