@@ -184,10 +184,19 @@ def allocator_of_device(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.MEMORY,
         severity="info",
         evidence=f"torch's allocator holds {reserved / _GIB:.1f} GiB of the device for a peak of "
-        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.",
+        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.{_between(profile)}",
         max_gain=None,
         headline=f"Takes {times(reserved / peak)} the memory that it uses at most.",
     )
+
+
+def _between(profile: Profile) -> str:
+    """What lies free between blocks in use, which the allocator cannot give back; "" if unknown."""
+    allocator = profile.gpu.allocator if profile.gpu else None
+    free = allocator.inactive_split_bytes if allocator else None
+    if free is None:
+        return ""
+    return f" After the last step that was timed, {free / _GIB:.1f} GiB lay between blocks in use."
 
 
 def peak_evidence(profile: Profile) -> str:
