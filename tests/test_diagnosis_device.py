@@ -12,7 +12,7 @@ from autotune.profiling.profile import Profile
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import Copies, Trace
 from autotune.source.edits import Place, Places
-from autotune.workload.window import BusyLine
+from autotune.workload.window import Allocator, BusyLine
 from tests import builders
 
 GIB = 1 << 30
@@ -295,6 +295,14 @@ def test_an_allocator_that_began_anew_while_it_was_timed_is_named() -> None:
 def test_memory_that_is_held_and_not_used_is_named(reserved: int, named: bool) -> None:
     memory = replace(on_device().memory, reserved_bytes=reserved * GIB)
     assert (Bottleneck.MEMORY in found(on_device(memory=memory))) == named
+
+
+@pytest.mark.parametrize(("free", "said"), [(9 * GIB, True), (None, False)])
+def test_what_lies_free_between_blocks_in_use_is_said(free: int | None, said: bool) -> None:
+    memory = replace(on_device().memory, reserved_bytes=62 * GIB)
+    known = {"allocator": Allocator(inactive_split_bytes=free)}
+    evidence = found(on_device(memory=memory, gpu=known))[Bottleneck.MEMORY].evidence
+    assert ("9.0 GiB lay between blocks in use" in evidence) is said
 
 
 def test_how_far_below_its_peak_a_device_computes_is_said_where_it_is_known() -> None:

@@ -17,7 +17,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.profiling.gpu import SyncPlace
-from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
+from autotune.profiling.memory_model import SCARCE_MEMORY, MemoryLine, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
 from autotune.workload.seen import NOTABLE_BYTES
@@ -136,7 +136,13 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
     line = line_of(profile.memory, size or 0)
     if not size or line is None:
         return None
-    fitting = line.largest(SCARCE_MEMORY * profile.memory.capacity_bytes) / size
+    # What libraries work in grows with the batch as well.
+    workspace = profile.memory.workspace_bytes or 0
+    growing = MemoryLine(
+        fixed_bytes=line.fixed_bytes - workspace,
+        bytes_per_sample=line.bytes_per_sample + workspace / size,
+    )
+    fitting = growing.largest(SCARCE_MEMORY * profile.memory.capacity_bytes) / size
     equal = (more for more in range(2, parts + 1) if parts % more == 0 and more <= fitting)
     larger = max(equal, default=1)
     if larger == 1:
@@ -147,7 +153,8 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
         severity="info",
         evidence=f"A step adds up the gradients of {parts} batches of {size}, and the device is "
         f"busy {percent(gpu.busy_share)} of the time. A sample's activations take "
-        f"{line.bytes_per_sample / _GIB:.2g} GiB: batches of {larger * size} fit.",
+        f"{line.bytes_per_sample / _GIB:.2g} GiB: batches of {larger * size} "
+        "would probably fit.",
         max_gain=None,
         headline=f"Trains {parts} small batches a step: {left} of {larger * size} would be the "
         "same training with the device busier.",
@@ -177,10 +184,19 @@ def allocator_of_device(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.MEMORY,
         severity="info",
         evidence=f"torch's allocator holds {reserved / _GIB:.1f} GiB of the device for a peak of "
-        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.",
+        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.{_between(profile)}",
         max_gain=None,
         headline=f"Takes {times(reserved / peak)} the memory that it uses at most.",
     )
+
+
+def _between(profile: Profile) -> str:
+    """What lies free between blocks in use, which the allocator cannot give back; "" if unknown."""
+    allocator = profile.gpu.allocator if profile.gpu else None
+    free = allocator.inactive_split_bytes if allocator else None
+    if free is None:
+        return ""
+    return f" After the last step that was timed, {free / _GIB:.1f} GiB lay between blocks in use."
 
 
 def peak_evidence(profile: Profile) -> str:

@@ -15,7 +15,7 @@ from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.memory import ran_out
+from autotune.measurement.memory import left_out
 from autotune.measurement.statistics import throughput
 from autotune.measurement.storage import reads_notably
 from autotune.outputs.wording import counted
@@ -284,9 +284,10 @@ def _with_all_batches(
     """`outcome`, a failure where it left out batches for which there was no memory, as the program
     as it is does not.
     """
-    if isinstance(outcome, Failure) or ran_out(baseline.windows):
+    seen, own = baseline.seen, [baseline.windows]
+    if isinstance(outcome, Failure) or left_out(own, own, seen):
         return outcome
-    if not (times := ran_out(outcome.windows)):
+    if not (times := left_out([outcome.windows], own, seen)):
         return outcome
     ran = f"the device's memory ran out {counted(times, 'time')}"
     reason = f"{ran}, and it went on without those batches"

@@ -28,6 +28,12 @@ from autotune.workload.setup import Setup
 _MOST_SHAPES = 4
 
 
+def _convolves(profile: Profile) -> bool:
+    """Whether some model has convolutions, or a step was seen to do some, by functions too."""
+    counted = profile.gpu.convolution_share if profile.gpu else None
+    return bool(counted) or any(model.convolves for model in profile.seen.models)
+
+
 class CudnnBenchmark(Knob):
     name = "cudnn_benchmark"
     relieves = frozenset({Bottleneck.COMPUTE})
@@ -38,7 +44,7 @@ class CudnnBenchmark(Knob):
         seen = profile.seen
         if not on_cuda(profile):
             return Skip(reason="cuDNN runs on NVIDIA GPUs only", impossible=True)
-        if not any(model.convolutions for model in seen.models):
+        if not _convolves(profile):
             return Skip(reason="the model has no convolutions")
         if seen.deterministic:
             return Skip(reason="the program asks for deterministic algorithms", impossible=True)

@@ -5,6 +5,7 @@ raises all of them as one type, `torch.AcceleratorError` (a RuntimeError before 
 """
 
 import os
+import re
 
 import torch
 
@@ -14,12 +15,17 @@ _OUT_OF_MEMORY = (
     "can't allocate memory",
     "out of memory",
     "Cannot allocate memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
+    "_ALLOC_FAILED",  # cuBLAS, cuDNN 8, cuSOLVER, cuFFT, cuSPARSE
     "_DEVICE_ALLOCATION_FAILED",  # cuDNN 9
     "_HOST_ALLOCATION_FAILED",
     "was unable to find an engine to execute this computation",  # cuDNN 8 and 9: each lacks room
     "CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate",  # it could not get its workspace
+    "CUDNN_STATUS_NOT_INITIALIZED",  # nor cuDNN its handle
+)
+# So does torch up to 2.13 where NVML does not answer: it asks NVML for what to say of the lack, and
+# insists on an answer (parts of a GPU in containers, Jetson).
+_OUT_OF_MEMORY_WITHOUT_NVML = re.compile(
+    r"NVML_SUCCESS ==.* INTERNAL ASSERT FAILED at .*CUDACachingAllocator\.cpp"
 )
 # Nothing that a program does: another program, the driver, or the hardware.
 _DEVICE_LOST = (
@@ -57,7 +63,7 @@ _OVERWRITING = (
 def kind_of(error: BaseException) -> str:
     """The Failure's kind that `error` is."""
     said = str(error) if isinstance(error, RuntimeError) else ""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _has(said, _OUT_OF_MEMORY):
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _lacks_memory(said):
         return "out_of_memory"
     if _has(said, _NO_DEVICE) and _are_hidden():
         return "crashed"
@@ -71,6 +77,10 @@ def likely_cause(kind: str, said: str) -> str:
     nothing more is known.
     """
     return _OVERWRITING if _OVERWRITTEN in said else _CAUSES.get(kind, "")
+
+
+def _lacks_memory(said: str) -> bool:
+    return _has(said, _OUT_OF_MEMORY) or _OUT_OF_MEMORY_WITHOUT_NVML.search(said) is not None
 
 
 def _are_hidden() -> bool:

@@ -65,7 +65,8 @@ def _train(
             return tried, None, str(why)
         except RunEnded as end:
             return tried, _fits(end.failure), end.failure.reason
-        if ran_out([last, window]):  # and the program has left that batch out
+        drawn_anew = window.samples > window.steps * seen.micro_batches * batch.samples
+        if drawn_anew and ran_out([last, window]):  # the program has left that batch out
             return tried, False, "the device had no memory for it"
         if window.peak_bytes is not None:
             tried.append((batch.elements, window.peak_bytes + beside_bytes))

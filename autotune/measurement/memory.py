@@ -3,6 +3,7 @@ its loader; of a GPU with all that torch's allocator keeps.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import psutil
 
@@ -15,6 +16,7 @@ from autotune.workload.window import Window
 # What a process has of a GPU beside its allocator: the context, and kernels that are loaded. Some
 # hundred MiB, by the GPU and what a program calls; chosen, not measured.
 CONTEXT_BYTES = 512 << 20
+_EXACTLY = 1 + 1e-9  # but for rounding
 
 
 def beside_bytes(pid: int, seen: Seen) -> int | None:
@@ -52,13 +54,45 @@ def device_peak(windows: Sequence[Window]) -> int | None:
     return None if kept is None else kept + CONTEXT_BYTES
 
 
+def left_out(runs: Iterable[Sequence[Window]], own: Sequence[Sequence[Window]], seen: Seen) -> int:
+    """How often a GPU had no memory for a batch of `runs`, after which the program went on without
+    it: between the end of each run's first window and the end of its last.
+
+    Torch itself can do without what it gets no memory for: cuDNN takes less workspace, and trains
+    on the batch all the same. So a lack counts only in windows whose steps drew more than steps
+    usually do. Where batches differ in size by themselves, each counts.
+
+    Args:
+        runs: windows of each run.
+        own: of the program as it is, whose windows without any lack tell what a step usually draws.
+        seen: what the program as it is was made of.
+    """
+    fixed = seen.loader is not None and seen.loader.batch_size is not None
+    calm = [after for run in own for lacks, after in _lacks(run) if not lacks]
+    usual = max((each.samples / each.steps for each in calm if each.steps), default=0.0)
+    return sum(
+        lacks
+        for run in runs
+        for lacks, after in _lacks(run)
+        if not (fixed and calm) or after.samples > usual * after.steps * _EXACTLY
+    )
+
+
 def ran_out(windows: Sequence[Window]) -> int:
     """How often a GPU had no memory to give between the end of the first of `windows`, all of one
-    run, and the end of the last. A program that goes on after that has left out a batch.
+    run, and the end of the last: to torch itself too.
     """
-    known = [each.allocator.out_of_memories for each in windows if each.allocator]
-    counts = [each for each in known if each is not None]
-    return counts[-1] - counts[0] if counts else 0
+    return sum(lacks for lacks, _ in _lacks(windows))
+
+
+def _lacks(windows: Sequence[Window]) -> list[tuple[int, Window]]:
+    """Each of a run's windows but the first, and how often there was no memory since the last."""
+    known = [
+        (each.allocator.out_of_memories, each)
+        for each in windows
+        if each.allocator and each.allocator.out_of_memories is not None
+    ]
+    return [(now - before, after) for (before, _), (now, after) in pairwise(known)]
 
 
 def whole_peak(seen: Seen, windows: Sequence[Window], beside: Sequence[int | None]) -> int | None:

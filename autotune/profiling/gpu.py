@@ -55,6 +55,7 @@ class GpuProfile:
         precision: the fastest that the program allows to what does most of its operations: "fp32",
             "tf32", "bf16", "fp16", or "fp64", of which no peak is known here.
         flops_per_sample: counted floating point operations of products and convolutions.
+        convolution_share: what convolutions do of these.
         mfu: those a second, as a share of the device's peak in `precision`.
         joules_per_sample: energy of the board, all of it; unknown where others computed on it
             too, or the program on several.
@@ -71,6 +72,7 @@ class GpuProfile:
     exposed_copy_share: float = 0.0
     precision: str = "fp32"
     flops_per_sample: float | None = None
+    convolution_share: float | None = None
     mfu: float | None = None
     joules_per_sample: float | None = None
     telemetry: Telemetry | None = None
@@ -118,6 +120,7 @@ def build_gpu(
     found = GpuProfile(
         precision=precision,
         flops_per_sample=flops,
+        convolution_share=looks.convolution_share,
         mfu=flops * samples / seconds / most if flops and most and seconds else None,
         joules_per_sample=joules_per_sample(telemetry, windows) if gpus == 1 else None,
         telemetry=telemetry,

@@ -83,7 +83,7 @@ def precision_of(seen: Seen, machine: Machine, convolution_share: float | None =
         return given
     products, convolutions = seen.matmul_precision != "highest", seen.cudnn_tf32
     if convolution_share is None:
-        convolves = any(model.convolutions for model in seen.models)
+        convolves = any(model.convolves for model in seen.models)
         allowed = products or (convolves and convolutions)
     else:
         allowed = convolutions if convolution_share > _MOSTLY else products

@@ -6,7 +6,7 @@ from typing import Any
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.memory import ran_out
+from autotune.measurement.memory import left_out
 from autotune.measurement.turns import Turns
 from autotune.verdict.chance import FEWEST_STEPS
 from autotune.verdict.parity import Parity, parity
@@ -57,8 +57,10 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
 
 def _without_batches(turns: Turns, name: str) -> str:
     """Why `name` trained on less than it was given, where the program as it is did not; or ""."""
-    times, own = (sum(map(ran_out, turns.windows.get(each, ()))) for each in (name, BASELINE))
-    if not times or own:
+    seen, own = turns.seen.get(BASELINE), turns.windows.get(BASELINE, [])
+    if seen is None or left_out(own, own, seen):
+        return ""
+    if not left_out(turns.windows.get(name, []), own, seen):
         return ""
     return "It ran out of the device's memory, and went on without the batches that did not fit."
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
@@ -40,6 +41,7 @@ def describe_model(module: nn.Module) -> SeenModel:
     inner = _unwrapped(module)
     parameters = list(inner.parameters())
     modules = list(inner.modules())
+    convolutions = _count(modules, nn.Conv2d)
     blocks = repeated_blocks(inner)
     tables = [each for each in modules if isinstance(each, (nn.Embedding, nn.EmbeddingBag))]
     leading = max(
@@ -52,7 +54,8 @@ def describe_model(module: nn.Module) -> SeenModel:
         buffer_bytes=_bytes(inner.buffers()),
         dtype="" if leading is None else str(leading.dtype).removeprefix("torch."),
         device="cpu" if leading is None else leading.device.type,
-        convolutions=_count(modules, nn.Conv2d),
+        convolutions=convolutions,
+        other_convolutions=_count(modules, _ConvNd) - convolutions,
         batch_norms=_count(modules, _BatchNorm),
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
         channels_last=_is_channels_last(modules),

@@ -18,10 +18,12 @@ from autotune.workload.inspect import (
     gpus_of,
 )
 from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.quiet import quietly
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.trackers import trackers
 
 
+@quietly()  # of switches that torch is about to rename
 def observe(live: Live) -> Seen:
     """The Seen of a run, read from its live parts; never from what was asked for."""
     steps = max(live.pace.steps + live.skipped, 1)

@@ -66,7 +66,7 @@ class SeenModel:
     buffer_bytes: int
     dtype: str
     device: str
-    convolutions: int  # Conv2d modules: what channels_last and cudnn.benchmark act on
+    convolutions: int  # Conv2d modules: what channels_last acts on
     batch_norms: int
     dropouts: int
     channels_last: bool | None  # None where its weights are the same in both orders
@@ -84,6 +84,12 @@ class SeenModel:
     frozen_bytes: int = 0  # of its parameters, those without gradients
     frozen_table_bytes: int = 0  # of those, embeddings: a step reads some of their rows
     sparse_gradients: bool = False  # of an embedding: a step touches the rows of its batch
+    other_convolutions: int = 0  # in one or three dimensions, or transposed
+
+    @property
+    def convolves(self) -> bool:
+        """Whether it has convolutions of any kind, all of which are cuDNN's on a GPU."""
+        return self.convolutions + self.other_convolutions > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from autotune.workload.idle import seconds_until_idle
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
+from autotune.workload.quiet import quietly
 from autotune.workload.saving import Saving
 from autotune.workload.window import FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
 
@@ -59,6 +60,7 @@ class Tracing:
     first launches: that is the first step's.
     """
 
+    @quietly()
     def __init__(self, device: torch.device) -> None:
         kinds = torch.profiler.ProfilerActivity
         on_device = [kinds.CUDA] if torch.cuda.is_initialized() else []
@@ -70,10 +72,12 @@ class Tracing:
         self._device = device
         self._is_warm = False
 
+    @quietly()
     def begin(self) -> None:
         """See `Watch`."""
         self._profiler.start()
 
+    @quietly()
     def step(self) -> None:
         """See `Watch`."""
         if not self._is_warm:
@@ -81,6 +85,7 @@ class Tracing:
             seconds_until_idle(self._device)  # the trace is to hold no work of the step before
             self._profiler.step()
 
+    @quietly()
     def end(self) -> bytes:
         """See `Watch`."""
         self._profiler.stop()

@@ -26,7 +26,7 @@ from tests.bench import delivered
 from tests.bench.contestants import Example
 from tests.bench.delivered import ORIGINAL, TUNED
 from tests.bench.gpu_unit import PROGRAMS, RIVAL, Setting, Unit
-from tests.bench.stopwatch import Lines
+from tests.bench.stopwatch import Lines, finding
 
 PACKAGE = "pytorch-autotune==2.0.0"
 CACHE = "PYTORCH_AUTOTUNE_CACHE"
@@ -254,7 +254,7 @@ def search_by_it(program: Path, packages: Path) -> dict[str, Any]:
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(packages)},
+        env=finding(packages),
     )
     searched = [line for line in ran.stdout.splitlines() if line.startswith("searched for")]
     return {

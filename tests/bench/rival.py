@@ -8,7 +8,6 @@ options allow on a CPU.
 """
 
 import json
-import os
 import subprocess
 import sysconfig
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.contestants import Example
-from tests.bench.stopwatch import ended
+from tests.bench.stopwatch import ended, finding
 
 PACKAGE = "loadtune==0.3.0"
 DEFAULTS = ("--no-plots", "--apply")
@@ -127,7 +126,7 @@ def _loadtune(
         text=True,
         cwd=root,
         start_new_session=True,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        env=finding(),
     )
     with ended(process):
         try:

@@ -109,7 +109,7 @@ def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: P
         stderr=subprocess.STDOUT,
         text=True,
         cwd=program.parent.parent,
-        env={**os.environ, "PYTHONPATH": str(empty)},
+        env=finding(empty),
         start_new_session=True,
     )
     with ended(process):
@@ -135,6 +135,15 @@ def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: P
         other_cores=max(0.0, busy - own),
         stolen_cores=(stolen_seconds() - stolen) / wall_seconds,
     )
+
+
+def finding(*folders: Path) -> dict[str, str]:
+    """The environment of a process that finds packages in these, and in what PYTHONPATH has but for
+    what has an autotune: packages that were brought along are the programs' too.
+    """
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    others = [each for each in given if each and not Path(each, "autotune").exists()]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, folders), *others])}
 
 
 def _busy_seconds() -> float:

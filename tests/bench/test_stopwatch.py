@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.contestants import RECIPE_LINE
-from tests.bench.stopwatch import Lines, Timing, mean_and_reach, time_program
+from tests.bench.stopwatch import Lines, Timing, finding, mean_and_reach, time_program
 
 EPOCHS = Lines(pattern=r"epoch (?P<epoch>\d+): ", batch=32, epoch_samples=100)
 STEPS = Lines(pattern=RECIPE_LINE, batch=32, epoch_samples=100)
@@ -51,6 +51,17 @@ def test_a_program_is_timed_by_what_it_prints(tmp_path):
 def test_the_timed_process_cannot_import_autotune(tmp_path):
     with pytest.raises(RuntimeError, match="without autotune"):
         time_program(program(tmp_path, "import autotune"), [], EPOCHS, tmp_path)
+
+
+def test_the_timed_process_finds_the_packages_that_were_brought_along(tmp_path, monkeypatch):
+    brought, checkout, empty = (tmp_path / name for name in ("site", "checkout", "empty"))
+    for package in (brought / "pictures", checkout / "autotune", checkout / "tests", empty):
+        package.mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", f"{brought}:{checkout}")
+    text = "import sys\nimport pictures\nprint('epoch 1:', sys.path)\n"
+    assert time_program(program(tmp_path, text), [], EPOCHS, empty).marks
+    paths = finding(empty)["PYTHONPATH"].split(":")
+    assert paths == [str(empty), str(brought)]
 
 
 def test_a_program_that_fails_is_no_timing(tmp_path):

@@ -16,6 +16,7 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import FROM_STORAGE, PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending
+from autotune.workload.seen import Seen
 from autotune.workload.window import Allocator
 from tests import builders
 from tests.flow.device import Device
@@ -154,18 +155,34 @@ def test_a_training_whose_losses_are_no_numbers_diverges(
 
 
 def test_a_trial_that_leaves_out_batches_for_want_of_memory_is_a_failure() -> None:
-    def measured(*counts: int) -> Measurement:
+    def measured(*counts: int, drawn: int = 12) -> Measurement:
+        """Two windows of 12 steps, with so many batches drawn for them."""
         known = (Allocator(out_of_memories=count) for count in counts)
         return builders.measurement(
-            180.0, windows=tuple(builders.window(allocator=each) for each in known)
+            180.0,
+            windows=tuple(
+                builders.window(allocator=each, samples=drawn * builders.BATCH) for each in known
+            ),
         )
 
-    calm = measured(3, 3)
-    for tried, own in ((calm, calm), (measured(3, 5), measured(0, 1)), (BUSY, calm)):
+    calm, caught = measured(3, 3), measured(3, 5)
+    left = measured(3, 5, drawn=14)
+    for tried, own in ((calm, calm), (left, measured(0, 1, drawn=13)), (BUSY, calm)):
         assert trying._with_all_batches(tried, own) is tried
-    outcome = trying._with_all_batches(measured(3, 5), calm)
-    assert isinstance(outcome, Failure) and outcome.kind == "out_of_memory"
-    assert "2 times" in outcome.reason
+    # Torch itself had no memory for what it can do without: as many batches as ever were drawn.
+    for tried, own in ((caught, calm), (caught, caught)):
+        assert trying._with_all_batches(tried, own) is tried
+    varying = replace(calm, seen=own_batches(calm.seen))
+    for tried, own in ((left, calm), (caught, varying)):
+        outcome = trying._with_all_batches(tried, own)
+        assert isinstance(outcome, Failure) and outcome.kind == "out_of_memory"
+        assert "2 times" in outcome.reason
+
+
+def own_batches(seen: Seen) -> Seen:
+    """A sampler of its own makes the batches, of as many samples as it likes."""
+    assert seen.loader is not None
+    return replace(seen, loader=replace(seen.loader, batch_size=None))
 
 
 def test_a_training_whose_every_step_is_left_out_diverges() -> None:

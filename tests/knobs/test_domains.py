@@ -382,6 +382,14 @@ class TestModel:
         assert offered("cudnn_benchmark", many) == (False, True)
         assert "already" in reason("cudnn_benchmark", with_seen(many, shapes=2))
 
+    def test_cudnn_times_convolutions_of_all_kinds(self) -> None:
+        none = with_model(on_a_gpu(), convolutions=0)
+        assert "no convolutions" in reason("cudnn_benchmark", none)
+        volumes = with_model(none, other_convolutions=20)
+        assert offered("cudnn_benchmark", volumes) == (False, True)
+        by_functions = replace(none, gpu=GpuProfile(convolution_share=0.9))
+        assert offered("cudnn_benchmark", by_functions) == (False, True)
+
     def test_cudnn_stays_deterministic(self) -> None:
         assert skip("cudnn_benchmark", with_seen(on_a_gpu(), deterministic=True)).impossible
 

@@ -16,6 +16,8 @@ OUT_OF_MEMORY = (
     "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.81 GiB "
     "of which 3.12 GiB is free."
 )
+ASSERTED = 'INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/'
+REPORT = '":1165, please report a bug to PyTorch. '
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,26 @@ OUT_OF_MEMORY = (
             RuntimeError("FIND was unable to find an engine to execute this computation"),
             "out_of_memory",
         ),
+        (
+            RuntimeError("cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `create`"),
+            "out_of_memory",
+        ),
+        (RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"), "out_of_memory"),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"), "out_of_memory"),
+        (
+            RuntimeError(f"NVML_SUCCESS == r {ASSERTED}CUDACachingAllocator.cpp{REPORT}"),
+            "out_of_memory",
+        ),
+        (
+            RuntimeError(
+                "NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() "
+                f"{ASSERTED}CUDACachingAllocator.cpp{REPORT}"
+            ),
+            "out_of_memory",
+        ),
+        # Under expandable segments NVML is asked where nothing is lacking.
+        (RuntimeError(f"NVML_SUCCESS == r {ASSERTED}PeerToPeerAccess.cpp{REPORT}"), "crashed"),
+        (RuntimeError(f"block->ptr {ASSERTED}CUDACachingAllocator.cpp{REPORT}"), "crashed"),
         (MemoryError(), "out_of_memory"),
         (
             RuntimeError("CUDA error: an illegal memory access was encountered" + ADVICE),

@@ -1,11 +1,15 @@
 """The largest batch of a program's data is found beside its training, and trained on."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from autotune.measurement.ablation import ablate
 from autotune.measurement.largest import largest_batch
 from autotune.measurement.process import ProcessRun
 from autotune.profiling.largest import LargestBatch
+from autotune.workload.window import LARGEST, Allocator, Window
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 
@@ -140,3 +144,21 @@ def test_texts_that_the_loop_turns_into_numbers_are_measured_by_their_letters(st
     largest = found(start(program))
     assert largest is not None and largest.fits
     assert (largest.shapes, largest.elements) == ((), 915)
+
+
+@pytest.mark.parametrize(("drawn", "fits"), [(2, True), (3, False)])
+def test_a_batch_that_torch_makes_do_with_less_memory_for_has_fitted(
+    start: Start, monkeypatch: pytest.MonkeyPatch, drawn: int, fits: bool
+) -> None:
+    run = start(text())
+    timed, lacked = run.window, iter(range(1, 10))
+
+    def window(seconds: float, **asked: Any) -> Window:
+        taken = timed(seconds, **asked)
+        more = (drawn - 2) * 8 if asked.get("mode") == LARGEST else 0
+        known = Allocator(out_of_memories=next(lacked))
+        return replace(taken, samples=taken.samples + more, allocator=known)
+
+    monkeypatch.setattr(run, "window", window)
+    largest = found(run)
+    assert largest is not None and largest.fits is fits

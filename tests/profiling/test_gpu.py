@@ -153,6 +153,7 @@ def test_peaks_are_of_exactly_that_device(
         ({"convolutions": 0}, "fp32"),
         ({"convolutions": 0, "matmul_precision": "high"}, "tf32"),
         ({"convolutions": 3}, "tf32"),
+        ({"convolutions": 0, "other_convolutions": 3}, "tf32"),
         ({"convolutions": 3, "cudnn_tf32": False}, "fp32"),
     ],
 )
@@ -176,7 +177,8 @@ def test_utilisation_is_of_the_peak_of_what_does_most_of_the_operations(
     share: float | None, changes: dict[str, Any], precision: str
 ) -> None:
     looks = Looks(flops_per_step=1e12, convolution_share=share)
-    assert gpu(looks, seen=seen(convolutions=1, **changes)).precision == precision
+    found = gpu(looks, seen=seen(convolutions=1, **changes))
+    assert (found.precision, found.convolution_share) == (precision, share)
 
 
 def test_an_old_device_has_no_tf32() -> None:

@@ -223,14 +223,21 @@ def test_a_scaler_that_finds_no_scale_makes_no_training(skipped, same):
 
 
 def test_who_runs_out_of_memory_and_goes_on_has_trained_on_less():
-    """Two windows of a process, and what its allocator counted by their ends."""
-    for before, after, own, same in ((3, 3, 0, True), (0, 2, 0, False), (0, 2, 1, True)):
+    """Two windows of a process, and what its allocator counted by their ends; whoever leaves out a
+    batch draws another one for the step.
+    """
+    cases = ((3, 3, 0, 0, True), (0, 2, 0, 2, False), (0, 2, 0, 0, True), (0, 2, 1, 2, True))
+    for before, after, own, more, same in cases:
         taken = turns(baseline=1000, tuned=2000)
         for name, counts in (("baseline", (0, own)), ("tuned", (before, after))):
             for windows in taken.windows[name]:
                 for place, count in zip((0, -1), counts, strict=True):
-                    known = Allocator(out_of_memories=count)
-                    windows[place] = replace(windows[place], allocator=known)
+                    drawn = windows[place].steps + (more if count > counts[0] else 0)
+                    windows[place] = replace(
+                        windows[place],
+                        samples=drawn * builders.BATCH,
+                        allocator=Allocator(out_of_memories=count),
+                    )
         found = judged(taken)
         assert found.parity.same_training is same
         assert ("ran out" in found.parity.reason) is not same

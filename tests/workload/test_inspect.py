@@ -62,9 +62,19 @@ compiles = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
 
 class TestModel:
+    @pytest.mark.parametrize(
+        "layer",
+        [nn.Conv1d(2, 2, 3), nn.Conv3d(2, 2, 3), nn.ConvTranspose2d(2, 2, 3)],
+    )
+    def test_convolutions_in_other_dimensions_are_told_apart(self, layer: nn.Module) -> None:
+        seen = describe_model(nn.Sequential(nn.Linear(2, 2), layer))
+        assert (seen.convolutions, seen.other_convolutions, seen.convolves) == (0, 1, True)
+        assert not describe_model(nn.Linear(2, 2)).convolves
+
     def test_counts_what_knobs_act_on(self) -> None:
         seen = describe_model(convnet())
         assert (seen.convolutions, seen.batch_norms, seen.dropouts) == (2, 1, 1)
+        assert seen.other_convolutions == 0
         assert seen.parameters == 3 * 4 * 9 + 4 + 8 + 8 + 2
         assert seen.parameter_bytes == 4 * seen.parameters
         assert seen.buffer_bytes == 4 * 8 + 8

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autotune.workload import idle
-from autotune.workload.conversation import RunWindow, Unsupported, Watched
+from autotune.workload.conversation import RunWindow, Tell, Unsupported, Watched
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
 from autotune.workload.saving import _Blocks
@@ -153,3 +153,23 @@ def test_lines_that_wait_for_the_device_are_noted_by_torch_s_warnings(
     assert (Path(place.path).name, count) == (Path(__file__).name, 3)
     assert modes[-1] == "default"
     assert warnings.showwarning is before
+
+
+@pytest.mark.parametrize("mode", [TRACE, AS_IS])
+def test_what_torch_warns_of_while_it_is_asked_ends_no_program(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, start = torch.get_float32_matmul_precision, torch.profiler.profile.start
+    asked: list[str] = []
+
+    def warning(*given: Any) -> Any:
+        asked.append("warned")
+        warnings.warn("that has a newer name", stacklevel=2)
+        return start(*given) if given else read()
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", warning)
+    monkeypatch.setattr(torch.profiler.profile, "start", warning)
+    text = f"import warnings\nwarnings.simplefilter('error')\n{PLAIN}"
+    reports = run(text, Tell(), RunWindow(seconds=0.0, steps=2, mode=mode), folder=tmp_path)
+    assert asked
+    assert isinstance(reports[-1], Watched if mode == TRACE else Window)
