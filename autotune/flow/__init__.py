@@ -16,11 +16,11 @@ from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
+from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
 from autotune.flow.sameness import search_key
 from autotune.flow.trying import (
     Found,
-    diverges,
     later_start_seconds,
     open_study,
     overtime,

@@ -1,6 +1,5 @@
 """The second stage: configurations in fresh processes, as the study asks for them."""
 
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -9,43 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.flow.context import TRIAL_SECONDS, Context
+from autotune.flow.measuring import as_it_is, diverges, measured
 from autotune.flow.rematch import settle
 from autotune.flow.sameness import study_key
-from autotune.knobs import unobserved
 from autotune.knobs.knob import Config
-from autotune.measurement.benchmark import time_run
-from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.memory import left_out
-from autotune.measurement.statistics import throughput
-from autotune.measurement.storage import reads_notably
+from autotune.measurement.measurement import Measurement
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.result import Rematch
-from autotune.trials.planner import PROCESS_SD, Ranked
+from autotune.trials.planner import Ranked
 from autotune.trials.space import Space
 from autotune.trials.trial import BUDGET, DIVERGES, NOTHING, TRIALS, Ending, Trial
-from autotune.workload.window import Window
 
 if TYPE_CHECKING:
     from autotune.trials.study import Study
 
-# A trial ends early when even the top of its interval lies below the bottom of the best one's, by
-# more than two processes of one program differ.
-LOST = 1 - PROCESS_SD
-FEWEST_WINDOWS = 3
 # One measurement of a program was seen to be a fifth above the next.
 NEAR = 0.8
-# A trial sees at least so many steps, however slow they are.
-FEWEST_STEPS = 4
 # The program as it is and the first plans may use up what was kept back for judging, as may all of
 # which none could be measured.
 FEWEST_TRIALS = 3
 # Judging starts the program as it is, the best settings, and what is handed back for a look at it.
 STARTS_OF_JUDGING = 3
-# At most: the program as it is may then come to samples that its profile has not read.
-TIMED_AGAIN = 2
-# A program may have some losses that are no numbers; one that has more than this share diverges.
-MOST_NOT_FINITE = 0.5
 
 _OF_UNKNOWN_SIZE = Doubt(
     name="peak memory unknown",
@@ -184,14 +168,6 @@ def _try_all(
     return ending or Ending(why=NOTHING, reason=reason)
 
 
-def diverges(baseline: Measurement) -> bool:
-    """Whether most losses are infinite or no numbers, or every step is left out for its gradients;
-    those of the few steps in which a scaler looks for its scale are not.
-    """
-    wrong = sum(not math.isfinite(loss) for loss in baseline.losses)
-    return wrong > MOST_NOT_FINITE * len(baseline.losses) or baseline.moves_no_weights
-
-
 def _try_next(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending | None:
@@ -212,9 +188,9 @@ def _try_next(
     number, config = asked
     context.listener.trial_begins(number, config, ends - began, study.best)
     if config:
-        outcome = _measure(context, profiled, baseline, config, study.ranked)
+        outcome = measured(context, profiled, baseline, config, study.ranked)
     else:
-        outcome = _as_it_is(context, profiled, baseline)
+        outcome = as_it_is(context, profiled, baseline)
     if isinstance(outcome, Measurement):
         unknown = [space.doubts[name] for name in config if name in space.doubts]
         if config and context.options.memory_limit_bytes and outcome.peak_bytes is None:
@@ -231,67 +207,6 @@ def _are_enough(trials: Sequence[Trial]) -> bool:
     """Whether the first plans were tried, and there is one to judge."""
     measured = (each for each in trials if each.config and isinstance(each.outcome, Measurement))
     return len(trials) >= FEWEST_TRIALS and any(measured)
-
-
-def _as_it_is(context: Context, profiled: Profile, baseline: Measurement) -> Measurement:
-    """The program as it is: from its profile, or measured again where that may have met a bad
-    moment of the machine, or read from storage what later runs find in memory, and there is time.
-    """
-    likely_seconds = profiled.startup_seconds + 2 * FEWEST_STEPS * profiled.step_seconds
-    found = baseline
-    for _ in range(TIMED_AGAIN):
-        unlike_later = found.is_shaken if found is baseline else reads_notably(found.windows)
-        if not unlike_later or time.monotonic() + likely_seconds > context.trials_deadline:
-            break
-        again = _measure(context, profiled, baseline, {}, ())
-        if not isinstance(again, Measurement):
-            break
-        found = again
-    return found
-
-
-def _measure(
-    context: Context,
-    profiled: Profile,
-    baseline: Measurement,
-    config: Config,
-    ranked: Sequence[Ranked],
-) -> Measurement | Failure:
-    best = ranked[0].trial.outcome if ranked else None
-    floor = LOST * best.interval[0] if isinstance(best, Measurement) else 0.0
-
-    def is_lost(windows: Sequence[Window]) -> bool:
-        return len(windows) >= FEWEST_WINDOWS and throughput(windows)[1][1] < floor
-
-    diverging = any(not math.isfinite(loss) for loss in baseline.losses)
-    outcome = time_run(
-        lambda: context.bench.start(config, compiles_until=context.deadline),
-        seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
-        cores=context.machine.cores,
-        warm_seconds=context.warm_seconds,
-        deadline=context.trials_deadline,
-        enough=is_lost,
-        most_not_finite=MOST_NOT_FINITE if diverging else 0.0,
-    )
-    if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
-        return Failure(kind="void", reason=missing[0])
-    return _with_all_batches(outcome, baseline)
-
-
-def _with_all_batches(
-    outcome: Measurement | Failure, baseline: Measurement
-) -> Measurement | Failure:
-    """`outcome`, a failure where it left out batches for which there was no memory, as the program
-    as it is does not.
-    """
-    seen, own = baseline.seen, [baseline.windows]
-    if isinstance(outcome, Failure) or left_out(own, own, seen):
-        return outcome
-    if not (times := left_out([outcome.windows], own, seen)):
-        return outcome
-    ran = f"the device's memory ran out {counted(times, 'time')}"
-    reason = f"{ran}, and it went on without those batches"
-    return Failure(kind="out_of_memory", reason=reason)
 
 
 def _storage(context: Context) -> Path | str | None:

@@ -36,7 +36,7 @@ class Space:
     skipped: tuple[SkippedKnob, ...]
     fixed: Mapping[str, Value] = field(default_factory=dict)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)  # by knob: what was not found out
-    closed: frozenset[str] = frozenset()
+    closed: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -62,7 +62,7 @@ class Space:
             reason += f"; what is left to try is {', '.join(str(value) for value in left)}"
             choices = {**self.choices, name: tuple(values)}
             skipped = (*self.skipped, SkippedKnob(knob=name, reason=reason, refused=True))
-            closed = self.closed | {name}
+            closed = (*self.closed, name)
             return replace(self, choices=choices, skipped=skipped, doubts=doubts, closed=closed)
         return self._without(name, reason)
 
@@ -88,7 +88,7 @@ class Space:
                 ),
             ),
             fixed={**self.fixed, **{each: whole[each] for each in gone}},
-            closed=self.closed | set(gone),
+            closed=(*self.closed, *gone),
         )
 
     def widened(self, tried: Iterable[Config]) -> "Space":
@@ -175,7 +175,7 @@ def build_space(
         own=own,
         skipped=tuple(skipped),
         fixed=fixed,
-        closed=frozenset(closed),
+        closed=tuple(sorted(closed)),
     )
 
 

@@ -9,8 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from autotune.flow import Options, trying
-from autotune.flow.trying import Found, _to_judge, diverges
+from autotune.flow import Options, measuring, trying
+from autotune.flow.measuring import diverges
+from autotune.flow.trying import Found, _to_judge
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import FROM_STORAGE, PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
@@ -90,11 +91,11 @@ BUSY = Failure(kind="busy", reason="other work")
 def test_a_profile_of_a_machine_that_stood_still_is_no_measure_for_the_trials(
     monkeypatch: pytest.MonkeyPatch, doubt: str, context: Any, measured: Any, taken: Any
 ) -> None:
-    monkeypatch.setattr(trying, "_measure", lambda *_: measured)
+    monkeypatch.setattr(measuring, "measured", lambda *_: measured)
     doubts = (Doubt(name=doubt, evidence="", advice=""),)
     profiled = replace(AS_IT_IS.outcome, doubts=doubts)
 
-    outcome = trying._as_it_is(context, builders.profile(), profiled)
+    outcome = measuring.as_it_is(context, builders.profile(), profiled)
 
     assert outcome is (taken or profiled)
 
@@ -112,11 +113,11 @@ def test_the_program_as_it_is_is_timed_anew_until_it_finds_its_samples_in_memory
         for each in read_bytes
     ]
     later = iter(runs)
-    monkeypatch.setattr(trying, "_measure", lambda *_: next(later))
+    monkeypatch.setattr(measuring, "measured", lambda *_: next(later))
     doubts = (Doubt(name=FROM_STORAGE, evidence="", advice=""),)
     profiled = replace(AS_IT_IS.outcome, doubts=doubts)
 
-    assert trying._as_it_is(IN_TIME, builders.profile(), profiled) is runs[taken]
+    assert measuring.as_it_is(IN_TIME, builders.profile(), profiled) is runs[taken]
     assert len(list(later)) == len(runs) - times
 
 
@@ -129,7 +130,7 @@ def test_under_a_limit_it_is_said_of_what_the_memory_is_not_known(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, config: dict[str, Any], known: bool
 ) -> None:
     measured = replace(AS_IT_IS.outcome, peak_bytes=None)
-    monkeypatch.setattr(trying, "_measure", lambda *_: measured)
+    monkeypatch.setattr(trying, "measured", lambda *_: measured)
     study: Any = Mock(trials=[], ranked=(), best=None)
     study.ask.return_value = (1, config)
     context: Any = SimpleNamespace(
@@ -168,13 +169,13 @@ def test_a_trial_that_leaves_out_batches_for_want_of_memory_is_a_failure() -> No
     calm, caught = measured(3, 3), measured(3, 5)
     left = measured(3, 5, drawn=14)
     for tried, own in ((calm, calm), (left, measured(0, 1, drawn=13)), (BUSY, calm)):
-        assert trying._with_all_batches(tried, own) is tried
+        assert measuring._with_all_batches(tried, own) is tried
     # Torch itself had no memory for what it can do without: as many batches as ever were drawn.
     for tried, own in ((caught, calm), (caught, caught)):
-        assert trying._with_all_batches(tried, own) is tried
+        assert measuring._with_all_batches(tried, own) is tried
     varying = replace(calm, seen=own_batches(calm.seen))
     for tried, own in ((left, calm), (caught, varying)):
-        outcome = trying._with_all_batches(tried, own)
+        outcome = measuring._with_all_batches(tried, own)
         assert isinstance(outcome, Failure) and outcome.kind == "out_of_memory"
         assert "2 times" in outcome.reason
 

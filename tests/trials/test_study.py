@@ -196,7 +196,7 @@ def test_what_a_later_profile_promises_nothing_of_is_still_the_best(tmp_path: Pa
 def test_what_a_later_search_may_not_have_is_not_its_best(tmp_path: Path) -> None:
     with study(tmp_path / "study.journal") as first:
         search(first, joint)
-    closed = replace(SMALLER, closed=frozenset(("channels_last", "num_workers")))
+    closed = replace(SMALLER, closed=("channels_last", "num_workers"))
     with study(tmp_path / "study.journal", space=closed) as again:
         assert again.space == closed
         assert all("channels_last" not in each.trial.config for each in again.ranked)
@@ -211,7 +211,7 @@ def test_what_may_not_be_handed_back_does_not_end_a_search(tmp_path: Path) -> No
         first_tried = search(first, speed, limit=3)
         assert {"num_workers": 4}.items() <= max(first_tried, key=speed).items()
     choices = {**SPACE.choices, "num_workers": (0, 1)}
-    closed = replace(SPACE, choices=choices, closed=frozenset(("num_workers",)))
+    closed = replace(SPACE, choices=choices, closed=("num_workers",))
     with study(tmp_path / "study.journal", space=closed) as again:
         assert search(again, speed)
         assert again.best is not None and again.best.config["channels_last"] is True
