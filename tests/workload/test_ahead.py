@@ -11,6 +11,7 @@ import torch
 
 from autotune.workload.ahead import CopiedAhead, _side
 from autotune.workload.conversation import Tell
+from autotune.workload.edges import Edges
 from autotune.workload.live import Live
 from autotune.workload.seams import loader
 from autotune.workload.setup import Setup
@@ -132,6 +133,8 @@ def test_a_run_is_given_the_same_batches_in_every_epoch(
     told = SimpleNamespace(name="stand-in", total_memory=1 << 30, major=9, minor=0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: None)
+    monkeypatch.setattr(Edges, "leads_in", lambda _: False)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda _, __: None)
     assert losses(Setup(prefetch_to_device=True)) == before
