@@ -175,7 +175,7 @@ def allocator_of_device(profile: Profile) -> Finding | None:
             max_gain=None,
             headline="Runs into the end of the device's memory, and goes on more slowly.",
         )
-    reserved, peak = memory.reserved_bytes, memory.peak_bytes
+    reserved, peak = memory.reserved_bytes, memory.allocated_bytes or memory.peak_bytes
     if not reserved or not peak or reserved < NOTABLE_MEMORY * memory.capacity_bytes:
         return None
     if reserved < FRAGMENTED * peak:

@@ -41,7 +41,7 @@ from autotune.profiling.profile import Profile
 from autotune.result import Cost, Result, SearchFacts, TargetFacts
 from autotune.trials.front import front
 from autotune.trials.keeping import is_shared, without_password
-from autotune.trials.space import build_space
+from autotune.trials.space import Space, build_space
 from autotune.verdict import Verdict
 from autotune.workload.target import Target, load_target
 
@@ -107,11 +107,9 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
     if not diverges(baseline):
         space = vet(context, profiled, space)
-        context.listener.unwritable(unwritable(context, profiled, space))
-        if space.choices and (needed := overtime(context, profiled)):
-            context.listener.overtime(later_start_seconds(profiled), needed)
-        context.listener.space(space)
     with open_study(context, profiled, space, baseline) as study:
+        if not diverges(baseline):
+            _tell_of_space(context, profiled, study.space)
         found = try_configs(context, profiled, space, baseline, study)
         space = study.space
         with context.device.held():
@@ -128,6 +126,13 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         cost=_cost(context, profiled, found, verdict),
     )
     return result, emission
+
+
+def _tell_of_space(context: Context, profiled: Profile, space: Space) -> None:
+    context.listener.unwritable(unwritable(context, profiled, space))
+    if space.choices and (needed := overtime(context, profiled)):
+        context.listener.overtime(later_start_seconds(profiled), needed)
+    context.listener.space(space)
 
 
 def _through(

@@ -3,10 +3,12 @@
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.errors import UsageError
 from autotune.flow.context import TRIAL_SECONDS, Context
 from autotune.flow.measuring import as_it_is, diverges, measured
 from autotune.flow.rematch import settle
@@ -112,7 +114,8 @@ def try_configs(
     as_it_is = Trial(number=0, config={}, outcome=baseline, seconds=0.0)
     _tell_of_earlier(context, study)
     ending = _try_all(context, profiled, space, baseline, study)
-    study.look()
+    with suppress(UsageError):  # what was found stands
+        study.look()
     best, rematch = settle(context, profiled, study.ranked)
     return Found(
         trials=tuple(study.trials) or (as_it_is,),
@@ -156,7 +159,7 @@ def _try_all(
     if diverges(baseline):
         reason = "The training as it is diverges: until that is mended nothing compares with it."
         ending = Ending(why=DIVERGES, reason=reason)
-    while space.choices and ending is None:
+    while study.space.choices and ending is None:
         with context.device.held():  # asked once it is free: by then others may have found more
             ending = _try_next(context, profiled, space, baseline, study)
         if study.awaited and study.awaited != told:

@@ -50,7 +50,8 @@ class ExpandableSegments(Knob):
             return Skip(reason="the allocator grows its blocks in place already")
         if _asked_again(profile):
             return Choices(own=False, values=(False, True))
-        peak, kept = profile.memory.peak_bytes, profile.memory.reserved_bytes
+        memory = profile.memory
+        peak, kept = memory.allocated_bytes or memory.peak_bytes, memory.reserved_bytes
         if peak is None or not kept:
             return Skip(reason="how much memory the allocator keeps was not measured")
         share, unused = kept / profile.memory.capacity_bytes, 1 - peak / kept

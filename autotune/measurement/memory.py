@@ -69,13 +69,18 @@ def left_out(runs: Iterable[Sequence[Window]], own: Sequence[Sequence[Window]], 
     """
     fixed = seen.loader is not None and seen.loader.batch_size is not None
     calm = [after for run in own for lacks, after in _lacks(run) if not lacks]
-    usual = max((each.samples / each.steps for each in calm if each.steps), default=0.0)
+    usual = max((each.samples / drawn for each in calm if (drawn := _drawn(each))), default=0.0)
     return sum(
         lacks
         for run in runs
         for lacks, after in _lacks(run)
-        if not (fixed and calm) or after.samples > usual * after.steps * _EXACTLY
+        if not (fixed and calm) or after.samples > usual * _drawn(after) * _EXACTLY
     )
+
+
+def _drawn(window: Window) -> int:
+    """Steps that were drawn for: a GradScaler of the program's own leaves some of them out."""
+    return window.steps + window.skipped_steps
 
 
 def ran_out(windows: Sequence[Window]) -> int:

@@ -42,7 +42,7 @@ def doubts_of_storage(
                 name=FIRST_READ,
                 evidence=f"It read {_speed(windows)} from storage as it was profiled, and next to "
                 "nothing any more once an epoch was over: its data fit in memory, and the "
-                "first epoch is slower than those that follow.",
+                "first epoch may be slower than those that follow.",
                 advice="Measure again, and what was read is in memory.",
             ),
         )

@@ -2,13 +2,13 @@
 
 from autotune.measurement.measurement import Failure
 from autotune.result import Result
-from autotune.trials.trial import BUDGET, PASSING, TRIALS, Trial
+from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
 _WHY = {
-    BUDGET: "the time for trials was used up",
-    TRIALS: "there were to be no more trials",
+    BUDGET: " (the time for trials was used up)",
+    TRIALS: " (there were to be no more trials)",
+    PATIENCE: " (too little was expected of {} for the time of a trial)",
 }
-_UNWORTHY = "too little was expected of {} for the time of a trial"
 
 
 def untried(result: Result) -> tuple[str, ...]:
@@ -32,8 +32,8 @@ def why_untried(result: Result) -> str:
         return ""
     ending = result.search.ending if result.search else None
     them = "it" if len(names) == 1 else "them"
-    why = (ending and _WHY.get(ending.why)) or _UNWORTHY.format(them)
-    return f"Not tried: {', '.join(names)} ({why})."
+    why = _WHY.get(ending.why, "").format(them) if ending else ""
+    return f"Not tried: {', '.join(names)}{why}."
 
 
 def _tried(result: Result) -> list[Trial]:

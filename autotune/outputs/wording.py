@@ -208,8 +208,8 @@ def start(profile: Profile) -> str:
     if compiling <= _NOTABLE_SHARE * whole:
         return duration(whole)
     return (
-        f"{duration(whole)} ({duration(compiling)} of it compiling into an empty cache, which "
-        "starts that find it filled are spared)"
+        f"{duration(whole)} ({duration(compiling)} of it compiling; starts that find its cache "
+        "filled may be spared most of that)"
     )
 
 

@@ -15,6 +15,7 @@ from autotune.workload.window import (
     AS_IS,
     DRAIN,
     PHASES,
+    Allocator,
     BusyLine,
     Window,
 )
@@ -123,12 +124,16 @@ def with_gpu(
     )
     ceiling = roofline(seen, gpu, machine, profile.samples_per_second)
     memory = _split(profile.memory, seen, looks)
-    reserved = gpu.allocator.reserved_peak_bytes if gpu.allocator else None
+    known = gpu.allocator or Allocator()
     return replace(
         profile,
         gpu=gpu,
         ceilings=(*profile.ceilings, ceiling),
-        memory=replace(memory, reserved_bytes=reserved),
+        memory=replace(
+            memory,
+            reserved_bytes=known.reserved_peak_bytes,
+            allocated_bytes=known.allocated_peak_bytes,
+        ),
     )
 
 

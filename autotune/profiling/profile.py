@@ -59,10 +59,11 @@ class Memory:
     Gradients and activations are each counted where there are most of them, which need not be at
     the same moment; `workspace_bytes` is what then is left of the peak (libraries' workspaces,
     results that are soon given up, autocast's copies of weights), `reserved_bytes` the most that
-    the allocator took from the device, `blocks` what computing each repeated block of the model
-    again would free, and cost. `capacity_bytes` is what the device has, or less where that
-    `is_limit` set by the user. `largest` is the largest batch that its data gives, where batches
-    differ in size: all else is of those that came while the program was timed.
+    the allocator took from the device, `allocated_bytes` the most of it that was in use since the
+    run began (a validation, cuDNN's choosing: it keeps what they took), `blocks` what computing
+    each repeated block of the model again would free, and cost. `capacity_bytes` is what the device
+    has, or less where that `is_limit` set by the user. `largest` is the largest batch that its data
+    gives, where batches differ in size: all else is of those that came while it was timed.
     """
 
     peak_bytes: int | None
@@ -73,6 +74,7 @@ class Memory:
     capacity_bytes: int
     workspace_bytes: int | None = None
     reserved_bytes: int | None = None
+    allocated_bytes: int | None = None
     blocks: tuple[SavedBlock, ...] = ()
     is_limit: bool = False
     largest: LargestBatch | None = None

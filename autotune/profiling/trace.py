@@ -111,7 +111,8 @@ def parse_trace(text: str | bytes, *, steps: int, leading: int = 0) -> Trace | N
         IncompleteTrace: the profiler lost kernels of too many steps.
         ValueError: it is no such trace.
     """
-    whole = whole_steps(_events(text), steps + leading, leading=leading)
+    traced = _events(text)
+    whole = whole_steps(traced, steps + leading, leading=leading)
     events, left = whole.events, whole.steps
     work = [each for each in events if each.get("cat") in _WORK]
     kernels = [each for each in work if each["cat"] == "kernel"]
@@ -138,7 +139,7 @@ def parse_trace(text: str | bytes, *, steps: int, leading: int = 0) -> Trace | N
         exposed_copy_share=exposed,
         other_copy_share=(total(moved) - total(intersection(moved, busy))) / seconds - exposed,
         hidden_share=_hidden(to_device, busy),
-        idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds),
+        idle=_idle(events, gaps(union([*busy, *moved]), span), syncs, seconds, _launched(traced)),
         syncs_per_step=sum(not each.for_copy for each in syncs) / max(left, 1),
         gpus=len({each.get("args", {}).get("device") for each in kernels}),
     )
@@ -242,12 +243,12 @@ def _idle(
     idle: Sequence[Interval],
     syncs: Sequence[_Sync],
     seconds: float,
+    launched: Mapping[Any, float],
 ) -> dict[str, float]:
-    """The share of each cause in `idle`, the intervals in which the device did nothing."""
+    """The share of each cause in `idle`, the intervals in which the device did nothing. What it
+    worked at may have been launched before all of these `events`.
+    """
     loading = union(_interval(each) for each in events if each["name"].startswith(_LOADER))
-    launched = {
-        correlation(each): _interval(each)[1] for each in events if each.get("cat") in RUNTIME
-    }
     begun = {
         float(each["ts"]): launched.get(correlation(each))
         for each in events
@@ -259,6 +260,11 @@ def _idle(
         shares[DATA] += waited / seconds
         shares[_cause(gap, syncs, begun.get(gap[1]))] += (gap[1] - gap[0] - waited) / seconds
     return shares
+
+
+def _launched(events: Iterable[Mapping[str, Any]]) -> dict[Any, float]:
+    """When the host was through with each launch."""
+    return {correlation(each): _interval(each)[1] for each in events if each.get("cat") in RUNTIME}
 
 
 def _cause(gap: Interval, syncs: Sequence[_Sync], launched: float | None) -> str:

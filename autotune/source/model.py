@@ -174,6 +174,8 @@ def _known_names(program: Program, edit: ModelStatement, call: Call) -> list[str
         other = _why_another(program, edit, call, model, called)
         return [] if other else [operand(call.script, model)]
     names = named_models(call)
+    if edit.function and len(names) > 1:  # it is for the blocks of one of them
+        return []
     return names if all(name.isidentifier() or name in called for name in names) else []
 
 

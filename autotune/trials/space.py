@@ -93,14 +93,16 @@ class Space:
 
     def widened(self, tried: Iterable[Config]) -> "Space":
         """The space with what searches of the same program have tried beside: of what a profile
-        promises anything differs from one to the next.
+        promises anything differs from one to the next. Of a knob that has values here, only other
+        numbers come to it: its names are left out where they are impossible.
         """
         more: dict[str, dict[Value, None]] = {}
         whole = {**self.fixed, **self.own}
         for config in tried:
             for name, value in config.items():
-                known = name in self.closed or value in self.choices.get(name, ())
-                if not known and name in whole:
+                known = self.choices.get(name, ())
+                is_name = bool(known) and not isinstance(value, int)
+                if name in whole and not (name in self.closed or value in known or is_name):
                     more.setdefault(name, {})[value] = None
         if not more:
             return self

@@ -38,7 +38,7 @@ def taken_apart(whole: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], B
     for leaf in found:
         opened = None if is_leaf is not None and is_leaf(leaf) else _opened(leaf)
         own, build = [leaf], _only
-        if opened is not None and not _shares_with_its_copy(leaf) and _can_be_filled(*opened):
+        if opened is not None and _can_be_filled(leaf, *opened):
             own, build = _inside(*opened, is_leaf)
         inside += own
         parts.append((len(own), build))
@@ -77,8 +77,10 @@ def _inside(values: list[Any], build: Build, is_leaf: IsLeaf | None) -> tuple[li
     return own, lambda given: build(together(given))
 
 
-def _can_be_filled(values: list[Any], build: Build) -> bool:
+def _can_be_filled(container: Any, values: list[Any], build: Build) -> bool:
     try:
+        if _shares_with_its_copy(container):
+            return False
         build(values)
     except Exception:  # noqa: BLE001 - a class of any library's, or of the program's
         return False

@@ -19,19 +19,20 @@ class Edges:
     that the host waits for each step anyway, none leads in.
 
     Args:
-        device: that trains.
+        device: that trains, as far as is known: at a program's end its model may be gone.
     """
 
     def __init__(self, device: Callable[[], torch.device]) -> None:
-        self._device = device
+        self._which = device
+        self.device = torch.device("cpu")  # that trained when the open window began
         self._ahead: float | None = None  # the most that a device was behind, as a share of a step
         self._mark = 0.0
         self._event: torch.cuda.Event | None = None
 
     def leads_in(self) -> bool:
         """Whether a step is to go by before a window begins. The last window is done with."""
-        self._event = None
-        return self._device().type == "cuda" and (self._ahead is None or self._ahead > AHEAD)
+        self._event, self.device = None, self._which()
+        return self.device.type == "cuda" and (self._ahead is None or self._ahead > AHEAD)
 
     def begin(self) -> None:
         """The step that leads in has ended, for the host; the moment."""
@@ -43,7 +44,7 @@ class Edges:
         seconds of each step as the device lived them, in sum.
         """
         seconds = sum(steps)
-        if seconds and self._device().type == "cuda":
+        if seconds and self.device.type == "cuda":
             self._ahead = max(self._ahead or 0.0, waited * len(steps) / seconds)
         if self._event is None:
             return tuple(steps)
@@ -57,5 +58,5 @@ class Edges:
 
     def _recorded(self) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device()))
+        event.record(torch.cuda.current_stream(self.device))
         return event

@@ -39,7 +39,12 @@ def begin_peak(device: torch.device) -> None:
     its algorithms, or a compiler to time its kernels, is most of what is free, and no step's.
     """
     if device.type == "cuda":
+        _peaks[device] = max(_peaks.get(device, 0), peak_bytes(device) or 0)
         reset_peak(device)
+
+
+# Of GPUs, before their peaks were last begun anew.
+_peaks: dict[torch.device, int] = {}
 
 
 def allocator(device: torch.device) -> Allocator | None:
@@ -52,6 +57,7 @@ def allocator(device: torch.device) -> Allocator | None:
         return None
     return Allocator(
         reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
+        allocated_peak_bytes=max(_peaks.get(device, 0), known.get("allocated_bytes.all.peak", 0)),
         reserved_bytes=known.get("reserved_bytes.all.current"),
         allocated_bytes=known.get("allocated_bytes.all.current"),
         inactive_split_bytes=known.get("inactive_split_bytes.all.current"),

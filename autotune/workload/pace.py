@@ -124,7 +124,7 @@ class Pace:
 
     def _settle(self) -> float:
         """Wait for what a GPU still has to do, and count it to the last step; the seconds."""
-        seconds = seconds_until_idle(self._device())
+        seconds = seconds_until_idle(self._edges.device)
         if seconds and self._open.add_to_last(seconds):
             self._mark += seconds
         return seconds
@@ -224,7 +224,7 @@ class Pace:
         window = self._open
         step_seconds = self._edges.end(window.step_seconds, waited)
         phases = self._clock.drain()
-        device = self._device()
+        device = self._edges.device
         losses, skipped = self._losses.take()
         return Window(
             mode=window.mode,
@@ -261,7 +261,7 @@ class Pace:
                 break
         self._begin(command)
         begin_peak(self._device())
-        self._leading_in = self._watch is None and self._edges.leads_in()
+        self._leading_in = self._edges.leads_in() and self._watch is None
         self._clock.drain()
         self._processor.spent()
         self._mark = time.perf_counter()

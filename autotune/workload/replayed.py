@@ -29,7 +29,7 @@ class Replayed:
         self._device = device
         self._drawn, self._together = containers.taken_apart(batch)
         moved = batch if device is None else batches.to_device(batch, device)
-        own = zip(self._drawn, containers.leaves(moved), strict=True)
+        own = zip(self._drawn, containers.taken_apart(moved)[0], strict=True)
         self._given = [_copied(drawn) if given is drawn else given for drawn, given in own]
         self._versions = list(map(_version, self._given))
         self._written: set[int] = set()

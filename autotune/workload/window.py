@@ -34,12 +34,13 @@ class Allocator:
     """What torch's allocator of the device says since the run began; None where it does not
     (`torch.cuda.memory_stats`; another allocator counts less).
 
-    `reserved_peak_bytes` is of the window alone. `inactive_split_bytes` lie free between blocks in
-    use. `retries` counts how often it had to give its cache back to the driver and try again, for
-    which the device is waited for.
+    `reserved_peak_bytes` is of the window alone, `allocated_peak_bytes` of the run.
+    `inactive_split_bytes` lie free between blocks in use. `retries` counts how often it had to give
+    its cache back to the driver and try again, for which the device is waited for.
     """
 
     reserved_peak_bytes: int | None = None
+    allocated_peak_bytes: int | None = None
     reserved_bytes: int | None = None
     allocated_bytes: int | None = None
     inactive_split_bytes: int | None = None

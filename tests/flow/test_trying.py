@@ -233,6 +233,7 @@ class Shared:
     def __init__(self, *after: Any) -> None:
         self.trials: list[Any] = []
         self.best = self.ending = None
+        self.space = SPACE
         self.too_dear = self.awaited = ""
         self._asked = iter(after)
         self.waited_seconds: list[float] = []

@@ -177,7 +177,7 @@ def test_nothing_to_gain_is_an_answer():
     text = text_of(render(builders.no_gain_result()))
 
     assert "Nothing found to gain in what was tried The best of 6 settings" in text
-    assert "Not tried: num_workers, persistent_workers, channels_last, precision (" in text
+    assert "Not tried: num_workers, persistent_workers, channels_last, precision." in text
     assert "Best found 1.01× 0.97× to 1.05×" in text
     assert "Nothing was gained that could pay for it." in text
 

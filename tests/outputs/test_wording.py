@@ -111,8 +111,8 @@ def test_what_a_start_compiles_is_told_from_what_each_takes():
         builders.profile(validation_share=0.0, startup_seconds=46.0, compiling_seconds=38.0)
     )
     assert said.startswith(
-        "The start takes 46 s (38 s of it compiling into an empty cache, which starts that find it "
-        "filled are spared): that is outside"
+        "The start takes 46 s (38 s of it compiling; starts that find its cache filled may be "
+        "spared most of that): that is outside"
     )
     assert wording.start(builders.profile(startup_seconds=46.0, compiling_seconds=1.0)) == "46 s"
 

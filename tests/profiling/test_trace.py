@@ -66,6 +66,15 @@ def test_a_device_that_has_its_work_in_time_is_idle_for_no_reason_of_the_host() 
     assert found.idle["sync"] == found.idle["data"] == 0
 
 
+def test_gaps_between_work_that_was_launched_long_before_are_not_the_host_s() -> None:
+    line = TimeLine()
+    for step in range(9):  # all of them while the device computes the first
+        line.kernel(3 * step, 100 * step + 30, 100 * step + 110)
+    found = line.parsed(8, leading=1)
+    assert found.idle["launch"] == 0
+    assert found.idle["other"] == pytest.approx(1 - found.busy_share)
+
+
 def test_late_launches_are_the_host_s() -> None:
     line = TimeLine()
     for step in range(10):

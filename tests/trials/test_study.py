@@ -203,6 +203,27 @@ def test_what_a_later_search_may_not_have_is_not_its_best(tmp_path: Path) -> Non
         assert again.best is not None
 
 
+def test_what_a_search_had_by_the_user_s_word_is_not_others_to_try(tmp_path: Path) -> None:
+    forced = replace(SPACE, closed=("channels_last",))
+    with study(tmp_path / "study.journal", space=forced) as first:
+        search(first, joint)
+    with study(tmp_path / "study.journal", space=SMALLER) as again:
+        assert "channels_last" not in again.space.choices
+        assert set(again.space.choices["num_workers"]) > {0, 1}
+
+
+def test_names_that_a_knob_does_not_offer_stay_out(tmp_path: Path) -> None:
+    names = Space(
+        choices={"precision": ("fp32", "fp16", "bf16")}, own={"precision": "fp32"}, skipped=()
+    )
+    with study(tmp_path / "study.journal", space=names) as first:
+        search(first, lambda config: 300.0 if config.get("precision") == "fp16" else 100.0)
+    fewer = replace(names, choices={"precision": ("fp32", "bf16")})
+    with study(tmp_path / "study.journal", space=fewer) as again:
+        assert again.space == fewer
+        assert all(each.trial.config != {"precision": "fp16"} for each in again.ranked)
+
+
 def test_what_may_not_be_handed_back_does_not_end_a_search(tmp_path: Path) -> None:
     def speed(config: Config) -> float:
         return 2000.0 if config.get("num_workers") == 4 else joint(config)

@@ -3,6 +3,7 @@
 from collections import UserDict
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,18 @@ def test_what_a_mapping_has_beside_its_items_stays() -> None:
 
 @pytest.mark.parametrize("batch", [Read(tokens()), Kept(tokens()), Graphs(x=torch.zeros(4, 2))])
 def test_what_cannot_be_filled_anew_stays_whole(batch: Any) -> None:
+    assert split(batch, 2) == [(batch, 1.0)]
+
+
+@pytest.mark.parametrize("names", [("input_ids",), ("input_ids", "scale")])
+def test_a_batch_that_is_not_taken_apart_is_replayed_whole(names: tuple[str, ...]) -> None:
+    batch = Kept({name: tokens()[name] for name in names})
+    given = Replayed(batch, torch.device("cpu")).next()
+    assert isinstance(given, Kept) and list(given) == list(names)
+
+
+def test_a_batch_that_cannot_be_copied_stays_whole() -> None:
+    batch = MappingProxyType(tokens())
     assert split(batch, 2) == [(batch, 1.0)]
 
 

@@ -88,7 +88,7 @@ class Training:
         device: torch.device = GPU,
         draw: float = 0.0,
     ) -> None:
-        self.gpu, self._draw = gpu, draw
+        self.gpu, self._draw, self.device = gpu, draw, device
         self._conversation = Rehearsed(*(windows or map(steps, counts or [1000])))
         clock = Untimed()
         clock.follow(device)
@@ -100,7 +100,7 @@ class Training:
             drain=lambda _: "no loader",
             deliver=lambda _: pytest.fail("nobody draws"),
             watch=lambda _: None,
-            device=lambda: device,
+            device=lambda: self.device,
         )
         self.train(1)  # the start-up
         if device == GPU:
@@ -204,6 +204,13 @@ def test_nothing_is_waited_for_on_a_cpu(gpu: Gpu) -> None:
     training.pace.enter_training()
     closed(training, lambda: training.train(10))
     assert not gpu.waited
+
+
+def test_a_program_whose_model_is_gone_at_its_end_is_measured_to_it(gpu: Gpu) -> None:
+    training = Training(gpu)
+    training.train(10)
+    training.device = torch.device("cpu")  # nobody knows a model any more
+    assert ended(training).seconds == pytest.approx(10 * STEP, abs=2 * LAUNCH)
 
 
 def test_what_comes_after_the_last_step_is_no_training(gpu: Gpu) -> None:

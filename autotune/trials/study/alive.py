@@ -21,8 +21,9 @@ def is_over(process: str) -> bool:
     if not place or place != _place():
         return False
     try:
+        os.kill(int(number), 0)  # /proc may hide other users' processes
         facts = _facts(int(number))
-    except (FileNotFoundError, ProcessLookupError):
+    except ProcessLookupError:
         return True
     except (OSError, ValueError):
         return False

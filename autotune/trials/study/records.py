@@ -19,13 +19,21 @@ from autotune.workload.seen import Seen
 
 # What a trial says of itself beside its parameters and its value. `CONFIG` is there as soon as it
 # is decided what is tried; `REPEATS` says why it was not tried, mostly the trial that was the same;
-# `INTERRUPTED` is a trial that its own search gave up; `PROCESS` makes it.
-CONFIG, REPEATS, INTERRUPTED, PROCESS = "config", "repeats", "interrupted", "process"
+# `INTERRUPTED` is a trial that its own search gave up. `PROCESS` has its number and who makes it,
+# `CLOSED` the knobs whose values its search had by the user's word, or had left.
+CONFIG, REPEATS, INTERRUPTED = "config", "repeats", "interrupted"
+PROCESS, CLOSED = "process", "closed"
 # A configuration whose search has died in it so many times is not tried again; the program as it is
 # was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
 _EARLIER = "so it was noted by an earlier search"
 _OUTCOME = ("samples_per_second", "failure")
+
+
+def first_facts(config: Config, space: Space) -> dict[str, Any]:
+    """What is known of a trial as it begins; with the last of it, others know what it tries."""
+    closed = [name for name in space.closed if name in space.choices]
+    return {CLOSED: closed, CONFIG: as_text(config)}
 
 
 def facts_of(trial: Trial, constraints: Mapping[str, float]) -> dict[str, Any]:
@@ -119,6 +127,15 @@ def begun(found: Sequence[FrozenTrial]) -> list[tuple[int, Config]]:
         for each in found
         if each.state == TrialState.RUNNING and CONFIG in each.user_attrs
     ]
+
+
+def open_configs(found: Sequence[FrozenTrial], trials: Sequence[Trial]) -> Iterator[Config]:
+    """What was measured, but for settings that a search of its own had by the user's word."""
+    closed = {each.number: each.user_attrs.get(CLOSED, ()) for each in found}
+    for trial in trials:
+        if isinstance(trial.outcome, Measurement):
+            own = closed.get(trial.number, ())
+            yield {name: value for name, value in trial.config.items() if name not in own}
 
 
 def as_text(config: Config) -> str:

@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import Profile
+from autotune.trials.keeping import PROFILE
 from autotune.trials.knowledge import planner_for
 from autotune.trials.planner import Planner, Proposal
 from autotune.trials.space import Space
@@ -171,6 +172,15 @@ class Held(BaseSampler):
         if type(value) is int:
             return min(values, key=lambda each: abs(int(each) - value))
         return self._chance.choice(values)
+
+
+def sampler_called(
+    name: str, space: Space, profile: Profile, *, seed: int, propose: Propose
+) -> BaseSampler:
+    """One of `SAMPLERS` on `space`; that of the profile proposes what `propose` says."""
+    if name == PROFILE:
+        return ProfileSampler(space, profile, propose=propose)
+    return optunas_own(name, space, seed)
 
 
 def optunas_own(name: str, space: Space, seed: int) -> BaseSampler:

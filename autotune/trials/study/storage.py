@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
@@ -75,7 +76,7 @@ class Kept:
         """
         with quiet(), self._beginning():
             trial = study.ask()
-            trial.set_user_attr(PROCESS, this_process())
+            trial.set_user_attr(PROCESS, [trial.number, this_process()])
             if self._locks is not None:
                 self._own.add(trial._trial_id)
                 self._locks.take(_TRIALS + trial._trial_id)
@@ -86,8 +87,11 @@ class Kept:
         if self._locks is None:
             running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
             for trial in running:
-                if is_over(trial.user_attrs.get(PROCESS, "")):
-                    study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+                number, process = trial.user_attrs.get(PROCESS, (None, ""))
+                # One that is retried has for a moment what the dead one said of itself.
+                if number == trial.number and is_over(process):
+                    with suppress(UpdateFinishedTrialError):  # another search has seen it too
+                        study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
             with quiet():
                 optuna.storages.fail_stale_trials(study)  # of other machines; databases queue it
             return

@@ -24,16 +24,16 @@ from autotune.trials.planner import Proposal, Ranked
 from autotune.trials.space import Space
 from autotune.trials.study.opening import OVER, open_study
 from autotune.trials.study.records import (
-    CONFIG,
     INTERRUPTED,
     REPEATS,
-    as_text,
     begun,
     constraints_of,
     facts_of,
+    first_facts,
     known_trials,
+    open_configs,
 )
-from autotune.trials.study.sampler import ProfileSampler, optunas_own, suggest
+from autotune.trials.study.sampler import sampler_called, suggest
 from autotune.trials.study.storage import Heartbeat, Kept, await_turn, keeping
 from autotune.trials.trial import REPEATED, Ending, Trial
 
@@ -113,11 +113,9 @@ class Study:
             trial_seconds=self._trial_seconds,
             memory_limit_bytes=self._memory_limit_bytes,
         )
-        if self._sampler == PROFILE:
-            propose = lambda _: self._proposal  # noqa: E731 - what is proposed by then
-            self._study.sampler = ProfileSampler(space, self._profile, propose=propose)
-        else:
-            self._study.sampler = optunas_own(self._sampler, space, self._seed)
+        self._study.sampler = sampler_called(
+            self._sampler, space, self._profile, seed=self._seed, propose=lambda _: self._proposal
+        )
 
     def look(self) -> None:
         """See what others have found out by now."""
@@ -254,7 +252,8 @@ class Study:
         config = self.space.difference(suggest(opened, self.space))
         reason = self._refusal(number, config, seconds_left)
         if not reason:
-            opened.set_user_attr(CONFIG, as_text(config))
+            for name, fact in first_facts(config, self.space).items():
+                opened.set_user_attr(name, fact)
             self._open[number] = opened, heartbeat
             return number, config
         heartbeat.stop()
@@ -286,9 +285,9 @@ class Study:
             for each in known_trials(self._found, self.space, self._profile.seen)
         }
         self.trials = [trial for _, trial in sorted((known | self._mine).items())]
-        measured = (each for each in self.trials if isinstance(each.outcome, Measurement))
-        wider = self.space.widened(each.config for each in measured)
+        wider = self.space.widened(open_configs(self._found, self.trials))
         if wider is not self.space:
+            self._seed += 1  # one of Optuna's samplers would propose the same again
             self._search_in(wider)
 
     def _better(self, kept: Trial) -> Trial:
