@@ -22,7 +22,7 @@ def averages(call: ast.Call, *, after: bool) -> bool:
     if "ema" in own | owner:
         return True
     moves = bool(own & _MOVED) or any(each in name.lower() for each in _MOVING)
-    return after and moves and not owner & _METERS
+    return after and moves and not (own | owner) & _METERS
 
 
 def _words(name: str) -> set[str]:

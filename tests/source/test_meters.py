@@ -82,6 +82,7 @@ IMAGENET = source(
 )
 OTHERS = {
     "a meter of batches": ("self.count += n", "self.count += 1"),
+    "a meter that makes meters": ("self.val = val", 'self.val, self.inner = val, AverageMeter("")'),
     "a bar": ('top1 = AverageMeter("Acc@1")', "top1 = tqdm(loader)"),
     "a bar that is entered": ('top1 = AverageMeter("Acc@1")', "with tqdm() as top1: pass"),
     "a display by its name": ("ProgressMeter(len(loader), [", "ProgressMeter(meters=["),
