@@ -14,6 +14,18 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+
+def in_float32(given):
+    """`given` with float32 for the bfloat16 that autocast gives."""
+    if isinstance(given, torch.Tensor):
+        return given.float() if given.dtype == torch.bfloat16 else given
+    if type(given) is dict:
+        return {name: in_float32(part) for name, part in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(in_float32(part) for part in given)
+    return given
+
+
 CONTEXT = 128
 WIDTH = 128
 HEADS = 4
@@ -82,13 +94,13 @@ def main():
     device = "cuda" if torch.cuda.is_available() else "cpu"
     text = read_text()
     model = GPT().to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, foreach=True)
 
     started = time.perf_counter()
     for step in range(1, args.steps + 1):
         tokens, targets = get_batch(text, args.batch_size, device)
         with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-            logits = model(tokens)
+            logits = in_float32(model(tokens))
             loss = functional.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
         optimizer.zero_grad()
         loss.backward()

@@ -19,6 +19,18 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
+
+def in_float32(given):
+    """`given` with float32 for the bfloat16 that autocast gives."""
+    if isinstance(given, torch.Tensor):
+        return given.float() if given.dtype == torch.bfloat16 else given
+    if type(given) is dict:
+        return {name: in_float32(part) for name, part in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(in_float32(part) for part in given)
+    return given
+
+
 torch.set_num_threads(1)
 
 PICTURES = (
@@ -136,7 +148,7 @@ def main():
             images, labels = images.to(device), labels.to(device)
             optimizer.zero_grad()
             with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-                loss = functional.cross_entropy(model(images), labels)
+                loss = functional.cross_entropy(in_float32(model(images)), labels)
             loss.backward()
             optimizer.step()
             total_loss += loss.item() * len(labels)

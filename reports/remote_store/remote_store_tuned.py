@@ -13,6 +13,18 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import Dataset
 
+
+def in_float32(given):
+    """`given` with float32 for the bfloat16 that autocast gives."""
+    if isinstance(given, torch.Tensor):
+        return given.float() if given.dtype == torch.bfloat16 else given
+    if type(given) is dict:
+        return {name: in_float32(part) for name, part in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(in_float32(part) for part in given)
+    return given
+
+
 torch.set_num_threads(1)
 
 BATCH_SIZE = 32
@@ -89,7 +101,7 @@ def training_step(model: nn.Module, batch: Any) -> torch.Tensor:
     if isinstance(batch, Mapping):
         return model(**batch).loss
     inputs, targets = batch
-    outputs = model(inputs)
+    outputs = in_float32(model(inputs))
     if targets.is_floating_point():
         return functional.mse_loss(outputs.reshape(targets.shape).to(targets.dtype), targets)
     return functional.cross_entropy(outputs, targets.long())
@@ -137,7 +149,7 @@ class Progress:
         return f"epoch {self.epoch}  step {self.steps}  loss {loss:.4f}  {speed:.1f} samples/s"
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def validate(model: nn.Module, loader: DataLoader[Any], device: torch.device) -> float:
     """The mean loss over the validation data."""
     model.eval()
@@ -174,6 +186,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     # The file is this program's own: it holds random states, which are more than weights.
     checkpoint = torch.load(path, map_location="cpu", weights_only=False)
     model.load_state_dict(checkpoint["model"])
+    for group in checkpoint["optimizer"]["param_groups"]:
+        group.update(fused=True, foreach=False)
     optimizer.load_state_dict(checkpoint["optimizer"])
     random.setstate(checkpoint["random"])
     np.random.set_state(checkpoint["numpy"])

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
+torch.set_num_threads(1)
+
 BATCH_SIZE = 16
 COLUMNS = 10
 
@@ -111,7 +113,7 @@ class Progress:
         return f"epoch {self.epoch}  step {self.steps}  loss {loss:.4f}  {speed:.1f} samples/s"
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def validate(model: nn.Module, loader: DataLoader[Any], device: torch.device) -> float:
     """The mean loss over the validation data."""
     model.eval()
@@ -147,6 +149,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     # The file is this program's own: it holds random states, which are more than weights.
     checkpoint = torch.load(path, map_location="cpu", weights_only=False)
     model.load_state_dict(checkpoint["model"])
+    for group in checkpoint["optimizer"]["param_groups"]:
+        group.update(fused=True, foreach=False)
     optimizer.load_state_dict(checkpoint["optimizer"])
     random.setstate(checkpoint["random"])
     torch.set_rng_state(checkpoint["torch"])
