@@ -21,6 +21,7 @@ from autotune.listener import Listener
 from autotune.machine import CPU
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
+from autotune.measurement.faults import doubts_of_faults
 from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.measurement.measurement import Measurement
@@ -162,6 +163,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
+        *doubts_of_faults(ablation.windows[AS_IS]),
         *doubts_of_trackers(ablation.seen),
         *doubts_of_storage(ablation.windows[AS_IS], warm=ablation.warm, seen=ablation.seen),
     )

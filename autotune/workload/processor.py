@@ -4,6 +4,7 @@ storage, as the system counts it.
 
 import os
 import re
+import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ class Spent(TypedDict):
     stolen_seconds: float
     others_seconds: float | None
     read_bytes: int | None
+    page_faults: int
     threads: int
 
 
@@ -37,12 +39,12 @@ class Processor:
         started = _started()
         self._own, self._children = time.process_time(), _children_seconds(started)
         self._read = _read_bytes(started)
-        self._delayed = _delayed_seconds()
+        self._delayed, self._faults = _delayed_seconds(), _page_faults()
         self._busy, self._stolen = _busy_and_stolen_seconds()
 
     def spent(self) -> Spent:
         """What was spent since the last time."""
-        own, delayed = time.process_time(), _delayed_seconds()
+        own, delayed, faults = time.process_time(), _delayed_seconds(), _page_faults()
         started = _started()
         children, read = _children_seconds(started), self._read_since(started)
         busy, stolen = _busy_and_stolen_seconds()
@@ -55,9 +57,11 @@ class Processor:
             "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
             "others_seconds": max(0.0, of_all - of_run) if busy else None,
             "read_bytes": read,
+            "page_faults": faults - self._faults,
             "threads": self._threads(),
         }
         self._own, self._delayed, self._children = own, delayed, children
+        self._faults = faults
         self._busy, self._stolen = busy, stolen
         return spent
 
@@ -127,6 +131,11 @@ def _children_of(pid: int) -> list[int]:
         return []
     files = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads)
     return [int(child) for text in files for child in text.split()]
+
+
+def _page_faults() -> int:
+    """How often this process was given a page of memory, without a disk (getrusage(2))."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _share(own: float, all_together: float) -> float:

@@ -95,6 +95,7 @@ class Window:
         stolen_seconds: processor time that the host of a virtual machine took from the run.
         others_seconds: what all else used of the processors that the run may use; None if unknown.
         read_bytes: what the run read from storage, and did not find in memory; None if unknown.
+        page_faults: how often the training process was given a page of memory; None if unknown.
         threads: that compute an operation, as the program has set them; 0 if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
@@ -119,6 +120,7 @@ class Window:
     stolen_seconds: float = 0.0
     others_seconds: float | None = None
     read_bytes: int | None = None
+    page_faults: int | None = None
     threads: int = 0
     losses: tuple[float, ...] = ()
     peak_bytes: int | None = None
@@ -155,6 +157,9 @@ def as_one(windows: Sequence[Window]) -> Window:
         others_seconds=None
         if any(window.others_seconds is None for window in windows)
         else sum(window.others_seconds or 0.0 for window in windows),
+        page_faults=None
+        if any(window.page_faults is None for window in windows)
+        else sum(window.page_faults or 0 for window in windows),
         read_bytes=None
         if any(window.read_bytes is None for window in windows)
         else sum(window.read_bytes or 0 for window in windows),

@@ -1,0 +1,46 @@
+"""Memory that is given back and taken again in each step is counted, and said."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.measurement.faults import NOTABLE_FAULTS, doubts_of_faults
+from tests import builders
+from tests.workload.programs import run, steps, window_of
+
+PROGRAM = """
+import mmap
+import torch
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(100):
+    taken = mmap.mmap(-1, {pages} * mmap.PAGESIZE)  # as glibc takes what is large
+    for page in range({pages}):
+        taken[page * mmap.PAGESIZE] = 1
+    taken.close()
+    optimizer.zero_grad()
+    loss = (weight + 1).square().sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("pages", [10, 500])
+def test_pages_that_are_taken_anew_are_counted(pages: int, tmp_path: Path) -> None:
+    window = window_of(run(PROGRAM.format(pages=pages), steps(10), steps(40), folder=tmp_path))
+    assert window.page_faults is not None
+    assert 40 * pages <= window.page_faults < 40 * (pages + 100)
+
+
+@pytest.mark.parametrize(
+    ("a_second", "said"), [(0, False), (0.9 * NOTABLE_FAULTS, False), (2 * NOTABLE_FAULTS, True)]
+)
+def test_many_are_told(a_second: float, said: bool) -> None:
+    windows = [builders.window(seconds=2.0, page_faults=int(2 * a_second)) for _ in range(3)]
+    doubts = doubts_of_faults(windows)
+    assert bool(doubts) is said
+    assert all(f"{a_second:,.0f} page faults a second" in each.evidence for each in doubts)
+
+
+def test_nothing_is_said_where_nobody_counted() -> None:
+    assert doubts_of_faults([builders.window(page_faults=None)]) == ()
