@@ -77,7 +77,7 @@ def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:
     assert answer.exit_code == 0
     said = " ".join(answer.stdout.split())
     assert "Nothing found to gain in what was tried. The best of 6 settings came out" in said
-    assert "Not tried: num_workers, persistent_workers, channels_last, precision (" in said
+    assert "Not tried: num_workers, persistent_workers, channels_last, precision." in said
     assert "faster" not in answer.stdout
     assert "Next" not in answer.stdout
 
