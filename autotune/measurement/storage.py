@@ -17,8 +17,8 @@ NOTABLE_BYTES = 1_000_000
 # A run has found most of its samples in memory where it reads less than this share of what the
 # profile has read for each.
 FROM_STORAGE_SHARE = 0.5
-# And all of them, but for what the file system looks up, where it reads less than this (0.014 of
-# files of 256 KB).
+# And all of them, but for what the file system looks up, where it reads less than this. Chosen, not
+# measured.
 LOOK_UP_SHARE = 0.1
 
 

@@ -69,7 +69,7 @@ def install(live: Live) -> None:
             return called(own_call, self, args, kwargs)
         finally:
             inside.discard(thread)
-            # Once: it costs 50 us and more, for all classes of modules forget what they looked up.
+            # Once: all classes of modules forget what they have looked up by it.
             if nn.Module.__call__ is __call__ and not _looks(live):
                 nn.Module.__call__ = own_call  # type: ignore[method-assign]
 
