@@ -21,7 +21,7 @@ from autotune.workload.window import (
 )
 
 # What the hooks of one step cost the host where it computes itself: 56 us of a step of 0.79 ms, on
-# cores of 2.5 GHz (tests/bench/overhead.py; reports/bench/overhead.json).
+# cores of 2.5 GHz (tests/bench/overhead.py; reports/bench/overhead_xeon.json).
 HOOK_SECONDS_PER_STEP = 56e-6
 
 
