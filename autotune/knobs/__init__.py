@@ -9,6 +9,7 @@ from autotune.knobs.checkpointing import Checkpointing
 from autotune.knobs.compile import Compile
 from autotune.knobs.cudnn_benchmark import CudnnBenchmark
 from autotune.knobs.expandable_segments import ExpandableSegments
+from autotune.knobs.keep_freed_memory import KeepFreedMemory
 from autotune.knobs.knob import Config, Knob, Value
 from autotune.knobs.micro_batches import MicroBatches
 from autotune.knobs.non_blocking import NonBlocking
@@ -30,6 +31,7 @@ KNOBS: tuple[Knob, ...] = (
     Threads(),
     CudnnBenchmark(),
     ExpandableSegments(),
+    KeepFreedMemory(),
     NumWorkers(),
     PrefetchFactor(),
     PersistentWorkers(),

@@ -7,7 +7,13 @@ from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
 from autotune.workload.seen import Seen
-from autotune.workload.window import BusyLine, SavedBlock, Window
+from autotune.workload.window import (
+    AS_IS,
+    BusyLine,
+    SavedBlock,
+    Window,
+    page_faults_per_second,
+)
 
 # The ceiling that no measurement gives, but the device's own limits.
 ROOFLINE = "roofline"
@@ -154,6 +160,11 @@ class Profile:
     lines: tuple[BusyLine, ...] = ()
     gpu: GpuProfile | None = None
     idle_gpu: str = ""
+
+    @property
+    def page_faults_per_second(self) -> float | None:
+        """Pages of memory that the program as it is was given in a second; None if unknown."""
+        return page_faults_per_second([each for each in self.windows if each.mode == AS_IS])
 
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""

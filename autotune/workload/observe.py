@@ -11,6 +11,7 @@ from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
 from autotune.workload.compiling import compiling_seconds
+from autotune.workload.heap import keeps_freed_memory
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
@@ -60,6 +61,7 @@ def observe(live: Live) -> Seen:
         cudnn_tf32=_allows_cudnn_tf32(),
         deterministic=_is_deterministic(),
         expandable_segments=_has_expandable_segments(),
+        keeps_freed_memory=keeps_freed_memory(),
         trackers=trackers(steps),
         places=_places(live),
     )

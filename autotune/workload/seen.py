@@ -171,6 +171,7 @@ class Seen:
     cudnn_tf32: bool = True
     deterministic: bool = False
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
+    keeps_freed_memory: bool = False  # and gives none of it back to the system
     trackers: tuple[SeenTracker, ...] = ()
     compiling_seconds: float = 0.0  # that torch.compile was at work so far
     beside: tuple[SeenOptimizer, ...] = ()

@@ -169,6 +169,14 @@ def as_one(windows: Sequence[Window]) -> Window:
     )
 
 
+def page_faults_per_second(windows: Sequence[Window]) -> float | None:
+    """Of the training process, over windows that know them; None if none does."""
+    known = [each for each in windows if each.page_faults is not None]
+    seconds = sum(each.seconds + each.validation_seconds for each in known)
+    faults = sum(each.page_faults or 0 for each in known)
+    return faults / seconds if seconds else None
+
+
 class LiveRun(Protocol):
     """A program that is running and waits, between its steps, for what to do next."""
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.profiling.profile import Ceiling, Memory, Profile
-from tests.builders import GIB, machine, profile, seen
+from tests.builders import GIB, machine, profile, seen, window
 
 
 def ceilings(*, compute: float, data: float, host: float | None = None) -> tuple[Ceiling, ...]:
@@ -120,6 +120,12 @@ def with_gaps_in_memory() -> Profile:
     return on_a_gpu(memory=replace(used, reserved_bytes=39 * GIB))
 
 
+def taking_memory_anew(faults: int | None = 60_000, **changes: Any) -> Profile:
+    """A program whose allocator gives back in each step what it takes again in the next."""
+    windows = tuple(window(seconds=2.0, page_faults=faults and 2 * faults) for _ in range(3))
+    return on_a_cpu(windows=windows, **changes)
+
+
 def without_a_loader() -> Profile:
     """A program that makes its own batches."""
     return with_seen(on_a_cpu(ceilings=()), loader=None, batch_bytes=0)
@@ -152,6 +158,7 @@ PROFILES = {
     "short of memory on a CPU": short_of_memory(on_a_cpu()),
     "short of memory on a GPU": short_of_memory(on_a_gpu()),
     "with gaps in memory": with_gaps_in_memory(),
+    "taking memory anew": taking_memory_anew(),
     "without a loader": without_a_loader(),
     "iterable": iterable(),
     "settled": settled(),

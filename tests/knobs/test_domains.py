@@ -22,6 +22,7 @@ from tests.knobs.profiles import (
     on_a_gpu,
     settled,
     short_of_memory,
+    taking_memory_anew,
     waiting,
     with_loader,
     with_machine,
@@ -453,6 +454,33 @@ class TestExpandableSegments:
             monkeypatch.setenv(name, "")  # so that what a test sets is taken back
             monkeypatch.delenv(name)
         return names
+
+
+class TestKeepFreedMemory:
+    def test_is_for_memory_that_is_taken_anew(self) -> None:
+        assert offered("keep_freed_memory", taking_memory_anew()) == (False, True)
+        assert "1,200 pages" in reason("keep_freed_memory", taking_memory_anew(1_200))
+        assert "not measured" in reason("keep_freed_memory", taking_memory_anew(None))
+
+    def test_the_more_the_more_is_expected(self) -> None:
+        expects = by_name("keep_freed_memory").expects
+        often, rarely = taking_memory_anew(100_000), taking_memory_anew(10_000)
+        assert expects(True, often).log_mean < expects(True, rarely).log_mean < 0
+        assert expects(False, often).log_mean == 0
+
+    def test_what_workers_hand_over_does_not_count(self) -> None:
+        given = taking_memory_anew(6_000, step_seconds=0.1)
+        given = with_seen(given, batch_bytes=300 * 4096)
+        assert offered("keep_freed_memory", with_loader(given, num_workers=0)) == (False, True)
+        assert "3,000 pages" in reason("keep_freed_memory", with_loader(given, num_workers=2))
+
+    def test_is_left_out_where_there_is_nothing_to_turn(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own = with_seen(taking_memory_anew(), keeps_freed_memory=True)
+        assert "already" in reason("keep_freed_memory", own)
+        monkeypatch.setattr("autotune.knobs.keep_freed_memory.has_glibc", lambda: False)
+        assert skip("keep_freed_memory", taking_memory_anew()).impossible
 
 
 class TestMicroBatches:

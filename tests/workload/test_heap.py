@@ -1,0 +1,49 @@
+"""Memory that a process frees stays with it where it is told so, and that is seen."""
+
+import subprocess
+import sys
+
+import pytest
+
+from autotune.workload.heap import has_glibc
+
+pytestmark = pytest.mark.skipif(not has_glibc(), reason="another C library")
+
+# 20 times 48 MiB, touched and given up, as a training's activations are: beyond what glibc takes
+# from its heap by itself.
+PROGRAM = """
+import resource
+from autotune.workload.heap import keep_freed_memory, keeps_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+seen = [keeps_freed_memory(), keeps_freed_memory()]
+if {keep}:
+    keep_freed_memory()
+    seen += [keeps_freed_memory(), keeps_freed_memory()]
+bytearray(48 << 20)
+before = faults()
+for _ in range(20):
+    bytearray(48 << 20)
+print(faults() - before, *seen)
+"""
+
+
+def outcome(keep: bool) -> tuple[int, list[str]]:
+    text = PROGRAM.format(keep=keep)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    faults, *seen = done.stdout.split()
+    return int(faults), seen
+
+
+def test_memory_is_given_back_and_taken_again() -> None:
+    faults, seen = outcome(keep=False)
+    assert faults > 20 * 100  # pages, of 4 KiB or of 2 MiB
+    assert seen == ["False", "False"]
+
+
+def test_memory_is_kept() -> None:
+    faults, seen = outcome(keep=True)
+    assert faults < 100
+    assert seen == ["False", "False", "True", "True"]
