@@ -18,11 +18,8 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name="memory taken anew",
-            evidence="It gives memory back to the system and takes it again all the time: "
-            f"{faults:,.0f} page faults a second. When glibc does so hangs on how a "
-            "process's memory happens to lie: another process of the same program may do it less, "
-            "or more.",
-            advice="A search tries `keep_freed_memory`, which ends most of it. Without that, the "
-            "same program may be faster or slower each time that it is started.",
+            evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
+            "them back. How many differs from process to process, and its speed with it.",
+            advice="The setting `keep_freed_memory` ends most of that; a search tries it.",
         ),
     )

@@ -15,16 +15,17 @@ _RECENT, _FEWEST_RECENT, _MANY = 16, 4, 2
 
 class Strays:
     """Tells steps that hold something else than training, by their forward passes: many more than
-    usual, on batches as large as those of training (those of a rollout are not), of which hardly
-    one takes part in a backward pass (those of a longer sequence do).
+    usual, on batches as large as those of a backward pass (those of a rollout are not), of which
+    hardly one takes part in one (those of a longer sequence do).
 
     Attributes:
         calls: forward passes with gradients since the last step.
+        backwards: backward passes since then.
         many: when there are more, the rest of them is looked at.
     """
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.calls = self.backwards = 0
         self.many = math.inf
         self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT)
         self._rows: list[int] = []
@@ -48,8 +49,9 @@ class Strays:
         is not training, and how many forward passes that had.
         """
         calls, self.calls = self.calls, 0
+        backwards, self.backwards = max(1, self.backwards), 0
         if self._rows:
-            strayed = self._are_strays(samples)
+            strayed = self._are_strays(samples / backwards)
             self._rows, self._followed = [], set()
             if strayed:
                 return max(0.0, seconds - self._usual_seconds()), calls - self.usual_calls()
@@ -58,7 +60,7 @@ class Strays:
             self.many = _MANY * max(1, self.usual_calls())
         return 0.0, 0
 
-    def _are_strays(self, samples: int) -> bool:
+    def _are_strays(self, samples: float) -> bool:
         large = sum(rows >= samples for rows in self._rows)
         followed = len(self._followed)
         return 2 * large > len(self._rows) and 2 * followed < len(self._rows)

@@ -39,7 +39,7 @@ def test_many_are_told(a_second: float, said: bool) -> None:
     windows = [builders.window(seconds=2.0, page_faults=int(2 * a_second)) for _ in range(3)]
     doubts = doubts_of_faults(windows)
     assert bool(doubts) is said
-    assert all(f"{a_second:,.0f} page faults a second" in each.evidence for each in doubts)
+    assert all(f"{a_second:,.0f} pages of memory a second" in each.evidence for each in doubts)
 
 
 def test_nothing_is_said_where_nobody_counted() -> None:

@@ -21,6 +21,7 @@ def install(live: Live) -> None:
     """
     original, other = torch.autograd.backward, _any_backward(live)
     (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
+    strays = pace.strays
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if live.in_backward or not live.plain:
@@ -28,6 +29,7 @@ def install(live: Live) -> None:
             return
         live.in_backward = True
         live.backwards += 1
+        strays.backwards += 1
         if live.drawn:
             samples.note_training(live)
         pace.pending_samples += live.fresh_samples
@@ -107,6 +109,7 @@ def _note(live: Live, tensors: Any) -> None:
     elif live.passes.looking:
         live.passes.note(calling_place())
     live.backwards += 1
+    live.pace.strays.backwards += 1
     loss = tensors
     if live.unscaled_loss is not None:
         loss, live.unscaled_loss = live.unscaled_loss, None
