@@ -64,7 +64,7 @@ def test_a_validation_within_a_step_with_a_loader_is_left_out_too(tmp_path: Path
 def test_a_validation_beside_accumulated_batches_is_left_out_too(tmp_path: Path) -> None:
     half = "criterion(model(inputs[:16]), targets[:16]).backward()"
     forward = f"{half}; loss = criterion(model(inputs[16:32]), targets[16:32])"
-    between = VALIDATION.replace("[:32]", "[:16]")
+    between = VALIDATION.replace("[:32]", "[:16]").replace("12", "24")
     text = program(between, before=SLOW, forward=forward)
     window = window_of(run(text, steps(10), steps(50), folder=tmp_path))
     assert window.validations == 2
