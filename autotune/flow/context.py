@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,11 @@ class Context:
     def deadline(self) -> float:
         """When the budget is used up."""
         return self.began + self.options.budget_seconds + self.device.waited_seconds
+
+    def with_left(self, seconds: float) -> "Context":
+        """This, with at least so much left of its budget."""
+        lacking = seconds - (self.deadline - time.monotonic())
+        return replace(self, began=self.began + max(0.0, lacking))
 
     @property
     def patience_seconds(self) -> float:

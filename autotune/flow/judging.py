@@ -42,11 +42,13 @@ STEPS_PER_TURN = 2.5
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
 LOSSES_WANTED = 0.02, (1.0, 4.0)
-# What of a budget must be left for the next best to be judged, where the best trains otherwise.
+# What the next best has of the budget to be judged, where the best trains otherwise: beyond its end
+# if need be, but where starting it alone would take as long.
 AGAIN_SHARE = 0.15
 # A part of the settings that does nothing seldom comes out as fast as this: two processes of one
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
+_STARTS = 2  # of a round of turns
 
 
 def judge(
@@ -67,11 +69,12 @@ def judge(
         verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)
     if not verdict.trains_otherwise:
         return verdict, emission
-    left_seconds = context.deadline - time.monotonic()
+    seconds = AGAIN_SHARE * context.options.budget_seconds
+    in_time = context.deadline - time.monotonic() > seconds
     other, name = next_best(best, found, space, profiled.seen), suspect(best.config)
     fits = other in found.ranked or not limited  # of what was not tried nobody knows the peak
-    if other and fits and left_seconds > AGAIN_SHARE * context.options.budget_seconds:
-        again, its_emission = _judged(context, profiled, _shown(other))
+    if other and fits and (in_time or _STARTS * profiled.startup_seconds < seconds):
+        again, its_emission = _judged(context.with_left(seconds), profiled, _shown(other))
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
             return replace(again, passed_over=said, suspect=name), its_emission

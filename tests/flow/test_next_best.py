@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import Options, judging
+from autotune.flow.context import Context
 from autotune.flow.next_best import next_best
 from autotune.flow.trying import Found
 from autotune.measurement.ratios import Ratio
@@ -71,29 +72,42 @@ def test_what_this_search_may_not_hand_back_is_no_next_best() -> None:
     assert next_best(BEST, too_large, replace(SPACE, choices={}), builders.seen()) is None
 
 
+def context_with(left_seconds: float, **options: Any) -> Context:
+    """Of a budget of 300 s, as it is where the clock shows 0."""
+    given: dict[str, Any] = dict.fromkeys(("target", "listener", "machine", "bench"))
+    given |= {"began": left_seconds - 300.0, "device": SimpleNamespace(waited_seconds=0.0)}
+    return Context(options=Options(budget_seconds=300.0, **options), **given)
+
+
 @pytest.mark.parametrize(
-    ("left_seconds", "second", "config"),
-    [(100.0, "faster", THREADS.config), (100.0, "no_gain", {}), (1.0, "faster", {})],
-    ids=["it is faster", "it is not", "no time is left"],
+    ("left_seconds", "startup_seconds", "second", "config"),
+    [
+        (100.0, 60.0, "faster", THREADS.config),
+        (100.0, 60.0, "no_gain", {}),
+        (-50.0, 10.0, "faster", THREADS.config),
+        (-50.0, 60.0, "faster", {}),
+    ],
+    ids=["it is faster", "it is not", "beyond the budget", "no time is left"],
 )
 def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
-    monkeypatch: Any, left_seconds: float, second: str, config: Any
+    monkeypatch: Any, left_seconds: float, startup_seconds: float, second: str, config: Any
 ) -> None:
-    def judged(_context: Any, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
+    def judged(context: Context, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
         if "precision" in trial.config:
             return OTHERWISE, "nothing"
+        assert context.deadline == max(left_seconds, judging.AGAIN_SHARE * 300.0)
         return builders.verdict(outcome=second, config=dict(trial.config)), "its source"
 
     monkeypatch.setattr(judging, "_judged", judged)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
-    context: Any = SimpleNamespace(deadline=left_seconds, options=Options(budget_seconds=300.0))
     tried = found(AS_IT_IS, BEST, THREADS)
-    verdict, source = judging.judge(context, builders.profile(), SPACE, tried)
+    profiled = builders.profile(startup_seconds=startup_seconds)
+    verdict, source = judging.judge(context_with(left_seconds), profiled, SPACE, tried)
     assert verdict.config == config
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
     assert verdict.passed_over == expected
-    assert verdict.suspect == ("precision" if config or left_seconds < 10 else "")
+    assert verdict.suspect == ("precision" if config or left_seconds < 0 else "")
 
 
 @pytest.mark.parametrize("limited", [False, True])
@@ -109,7 +123,7 @@ def test_what_was_not_tried_is_not_judged_where_memory_is_limited(
     monkeypatch.setattr(judging, "_judged", judge)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
     limit = {"memory_limit_bytes": builders.GIB} if limited else {}
-    context: Any = SimpleNamespace(deadline=100.0, options=Options(budget_seconds=300.0, **limit))
+    context = context_with(100.0, **limit)
     verdict, _ = judging.judge(context, builders.profile(), SPACE, found(AS_IT_IS, BEST))
     assert judged == [BEST.config, *[{"optimizer": "fused"}] * (not limited)]
     assert verdict.suspect == ("precision" if limited else "")
