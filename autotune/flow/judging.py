@@ -1,6 +1,7 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
 import functools
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from autotune.flow.controls import Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
 from autotune.flow.trying import Found
-from autotune.flow.unanswered import why_unknown, why_untried
+from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.losses import LossSeconds
@@ -62,8 +63,11 @@ def judge(
     verdict, emission = _judged(context, profiled, best)
     limited = context.options.memory_limit_bytes is not None
     unknown = untried or why_unknown(profiled, found.trials, limited=limited)
+    too_large = why_too_large(found.trials, context.options.memory_limit_bytes or sys.maxsize)
     if not best.config and unknown:
         verdict = replace(verdict, outcome="failed", reason=unknown)
+    elif not best.config and too_large:
+        verdict = replace(verdict, reason=too_large)
     elif not found.tried:
         unworthy = "No setting promises enough for a trial."
         verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)

@@ -4,12 +4,15 @@ import math
 import time
 from collections.abc import Sequence
 
+from autotune.diagnosis.finding import times
 from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.outputs.wording import settings, size
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import DIVERGES, FINAL, Trial
+from autotune.verdict.clear import MINIMUM_GAIN
 
 # A budget is advised in whole tens of seconds.
 BUDGET_STEP_SECONDS = 10
@@ -69,6 +72,26 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     if len(tried) == 1:
         return f"The one setting tried could not be measured: {reasons}"
     return f"None of the {len(tried)} settings tried could be measured: {reasons}"
+
+
+def why_too_large(trials: Sequence[Trial], limit_bytes: int) -> str:
+    """That what came out faster needs more memory than it may; "" where nothing did."""
+    measured = [
+        (each.config, each.outcome) for each in trials if isinstance(each.outcome, Measurement)
+    ]
+    own = max((out.samples_per_second for config, out in measured if not config), default=math.inf)
+    large = [
+        (out.samples_per_second / own, config, out.peak_bytes)
+        for config, out in measured
+        if config and out.peak_bytes is not None and out.peak_bytes > limit_bytes
+    ]
+    gain, config, needed = max(large, key=lambda each: each[0], default=(0.0, {}, 0))
+    if gain <= MINIMUM_GAIN:
+        return ""
+    return (
+        f"What came out faster takes more memory than the limit of {size(limit_bytes)} allows: "
+        f"{settings(config)} came out {times(gain)} as fast and takes {size(needed)}."
+    )
 
 
 def _is_disturbed(measured: Measurement) -> bool:

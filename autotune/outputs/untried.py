@@ -1,6 +1,6 @@
 """What a search that found no gain says of what it did not try."""
 
-from autotune.measurement.measurement import Failure
+from autotune.measurement.measurement import Failure, Measurement
 from autotune.result import Result
 from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
@@ -22,6 +22,8 @@ def no_gain(result: Result) -> str:
     """The answer of a search that found nothing, which is no more than it has tried."""
     if not _tried(result):
         return "Nothing was tried"
+    if _takes_too_much(result):
+        return "Nothing found to gain within the memory limit"
     return "Nothing found to gain in what was tried" if untried(result) else "Nothing to gain"
 
 
@@ -34,6 +36,13 @@ def why_untried(result: Result) -> str:
     them = "it" if len(names) == 1 else "them"
     why = _WHY.get(ending.why, "").format(them) if ending else ""
     return f"Not tried: {', '.join(names)}{why}."
+
+
+def _takes_too_much(result: Result) -> bool:
+    """Whether any trial needed more memory than it might."""
+    limit = result.search.memory_limit_bytes if result.search else None
+    outcomes = [each.outcome for each in result.trials if isinstance(each.outcome, Measurement)]
+    return limit is not None and any((each.peak_bytes or 0) > limit for each in outcomes)
 
 
 def _tried(result: Result) -> list[Trial]:

@@ -1,10 +1,12 @@
 """Which configurations need not be tried any more, by what was tried."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs import KNOBS, blamed
 from autotune.knobs.knob import Config, Value
+from autotune.machine import CPU
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.trials.trial import PASSING, Trial
 
@@ -15,6 +17,8 @@ FEEDING = frozenset(
     if knob.relieves and knob.relieves <= {Bottleneck.DATA, Bottleneck.COPY}
 )
 _SAVING = frozenset(knob.name for knob in KNOBS if Bottleneck.MEMORY in knob.relieves)
+
+_WORKERS = "num_workers"
 
 # Failures that say nothing of one change by itself.
 _NOT_ONES_DOING = ("out_of_memory", *PASSING)
@@ -28,7 +32,11 @@ def key_of(config: Config) -> Key:
 
 
 def closed_by(
-    trials: Sequence[Trial], fits: Callable[[Trial], bool], *, fed: bool
+    trials: Sequence[Trial],
+    fits: Callable[[Trial], bool],
+    *,
+    fed: bool,
+    workers: float = math.inf,
 ) -> Callable[[Key], bool]:
     """Which candidates are out: what a failure is blamed on fails again, what needed too much
     memory needs it unless more is saved, and batches that come fast enough need not come faster.
@@ -37,6 +45,7 @@ def closed_by(
         trials: so far.
         fits: whether a trial was measured and fits into memory.
         fed: whether batches come as fast as the program can take them in one of the trials.
+        workers: the most that fit into memory.
     """
     failed = [
         key_of(blamed(trial.config, trial.outcome.reason))
@@ -61,9 +70,40 @@ def closed_by(
             return True
         if any(each <= key and not _saves(key - each) for each in large):
             return True
+        if any(name == _WORKERS and int(value) > workers for name, value in key):
+            return True
         return fed and all(name in FEEDING for name, _ in key)
 
     return closed
+
+
+def most_workers(trials: Sequence[Trial], limit_bytes: int | None) -> float:
+    """The most loader workers that fit beside the training process, as far as trials have told what
+    one takes; `math.inf` without a limit, or on a GPU, of whose memory they take none.
+    """
+    outcomes = (trial.outcome for trial in trials)
+    measured = [each for each in outcomes if isinstance(each, Measurement)]
+    needs = [need for each in measured if (need := _need_of_workers(each)) is not None]
+    taken = [(beside / count, count, own) for own, beside, count in needs if count]
+    if limit_bytes is None or not taken:
+        return math.inf
+    of_one = min(each for each, _, _ in taken)
+    room = limit_bytes - min(own for own, _, _ in needs)
+    fitting = [room / of_one if of_one > 0 else math.inf]
+    # Where it was they that were too much, one less is the most.
+    fitting += [n - 1 for each, n, own in taken if own <= limit_bytes < own + each * n]
+    return min(fitting)
+
+
+def _need_of_workers(measured: Measurement) -> tuple[int, int, int] | None:
+    """What the training process took of a machine's memory, what its loader's workers took beside
+    it, and how many these were.
+    """
+    own = max((window.peak_bytes or 0 for window in measured.windows), default=0)
+    if measured.seen.device != CPU or measured.peak_bytes is None or not own:
+        return None
+    loader = measured.seen.loader
+    return own, max(0, measured.peak_bytes - own), loader.num_workers if loader else 0
 
 
 def _suspects(trials: Sequence[Trial]) -> list[Key]:

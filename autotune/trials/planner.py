@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Measurement
-from autotune.trials.closing import FEEDING, Key, closed_by, key_of
+from autotune.trials.closing import FEEDING, Key, closed_by, key_of, most_workers
 from autotune.trials.costs import TrialCosts
 from autotune.trials.loop import Array, Costs
 from autotune.trials.performance import Measured, PerformanceModel, expected_improvement
@@ -118,7 +118,8 @@ class Planner:
         best = max((means[each.place] for each in fit), default=float(means.min()))
         gains = expected_improvement(means, scatters, best)
         costs = self._trial_costs.learned(trials)
-        closed = closed_by(trials, self.fits, fed=self.at_ceiling(trials) is not None)
+        fed, workers = self.at_ceiling(trials), most_workers(trials, self._memory_limit_bytes)
+        closed = closed_by(trials, self.fits, fed=fed is not None, workers=workers)
         taken = {key_of(trial.config) for trial in trials} | {key_of(config) for config in begun}
         seconds = costs.seconds(self._candidates.values())
         gains_of: dict[Key, float] = {}

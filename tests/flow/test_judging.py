@@ -175,6 +175,17 @@ def test_where_no_setting_could_be_held_to_the_memory_limit_that_is_said() -> No
     assert not unanswered.why_unknown(builders.profile(), trials[:2])
 
 
+def test_what_is_faster_and_too_large_is_said_to_be() -> None:
+    large = builders.measurement(250.0, peak_bytes=600 * builders.MIB)
+    trials = [builders.trial(0, {}, 100.0), builders.trial(1, {"num_workers": 32}, large)]
+    reason = unanswered.why_too_large(trials, 512 * builders.MIB)
+    assert "the limit of 512 MiB" in reason
+    assert "num_workers 32 came out 2.50× as fast and takes 600 MiB" in reason
+    assert not unanswered.why_too_large(trials, 700 * builders.MIB)
+    trials[0] = builders.trial(0, {}, 250.0)
+    assert not unanswered.why_too_large(trials, 512 * builders.MIB)
+
+
 @pytest.mark.parametrize(("spoilt", "said"), [(1, ""), (2, "only 2"), (3, "only 1"), (4, "none")])
 def test_where_half_of_the_trials_were_spoilt_nothing_is_said_of_a_gain(
     spoilt: int, said: str

@@ -36,6 +36,15 @@ def test_all_that_was_to_be_searched_was_tried() -> None:
     assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
 
 
+def test_what_takes_too_much_memory_is_no_proof_that_there_is_nothing_to_gain() -> None:
+    found = searched("threads", "compile", why=EXHAUSTED)
+    assert found.search is not None
+    for limit, said in ((300, " within the memory limit"), (400, "")):
+        limited = replace(found.search, memory_limit_bytes=limit * builders.MIB)
+        answer = no_gain(replace(found, search=limited))
+        assert answer == (f"Nothing found to gain{said}" if said else "Nothing to gain")
+
+
 @pytest.mark.parametrize(
     ("why", "said"),
     [
