@@ -43,7 +43,8 @@ def again(verdict: Verdict) -> Ratio:
     """The ratio of a verdict's contestants, from its turns."""
     first, second = (iter(verdict.turns[name]) for name in (BASELINE, TUNED))
     pairs = [[(next(first), next(second)) for _ in range(count)] for count in verdict.rounds]
-    return ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS)))
+    confidence = confidence_per_look(len(LOOKS))
+    return ratio_in_turns(pairs, confidence=confidence, scatter=verdict.scatter)
 
 
 @every_search

@@ -73,13 +73,18 @@ def confidence_per_look(looks: int) -> float:
     return 1 - _POCOCK_ERROR[looks]
 
 
-def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = CONFIDENCE) -> Ratio:
+def ratio_in_turns(
+    processes: Sequence[Sequence[Pair]],
+    *,
+    confidence: float = CONFIDENCE,
+    scatter: float = PAIR_SCATTER,
+) -> Ratio:
     """How much faster the second contestant is than the first, from turns taken next to each other.
 
     The estimate is the geometric mean over process pairs of the ratio of their throughputs (totals,
     so it is what a stopwatch would show). Its variance is that of the process pairs' own
     log-ratios, moderated: with few pairs their scatter is barely known, so it is pooled with what
-    was expected (Smyth 2004, doi 10.2202/1544-6115.1027). That is `PAIR_SCATTER`, assumed as if
+    was expected (Smyth 2004, doi 10.2202/1544-6115.1027). That is `scatter`, assumed as if
     `PAIR_SCATTER_WEIGHT` further pairs had shown it, plus the scatter of turns within a process,
     inflated for the likeness of neighbouring turns, which is known as well as there were turns;
     together they count as many degrees of freedom as Satterthwaite's approximation gives (1946,
@@ -89,6 +94,7 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
         processes: for each pair of live processes its turns, each as (samples, seconds) of the
             first and of the second.
         confidence: level of the interval; `confidence_per_look` where the caller looks repeatedly.
+        scatter: of the log-ratio of two processes of these programs.
 
     Raises:
         ValueError: there is no turn, or a contestant trained on nothing in all of its turns.
@@ -98,7 +104,7 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
         raise ValueError("a ratio needs at least one turn of each contestant")
     logs = [log_ratio(turns) for turns in pairs]
     estimate = fmean(logs)
-    expected, weight = expected_variance(pairs)
+    expected, weight = expected_variance(pairs, scatter)
     seen = math.fsum((log - estimate) ** 2 for log in logs)
     degrees = weight + len(pairs) - 1
     error = math.sqrt((weight * expected + seen) / degrees / len(pairs))
@@ -107,11 +113,13 @@ def ratio_in_turns(processes: Sequence[Sequence[Pair]], *, confidence: float = C
     return Ratio(estimate=math.exp(estimate), low=low, high=high, confidence=confidence)
 
 
-def expected_variance(pairs: Sequence[Sequence[Pair]]) -> tuple[float, float]:
+def expected_variance(
+    pairs: Sequence[Sequence[Pair]], scatter: float = PAIR_SCATTER
+) -> tuple[float, float]:
     """Variance that the log-ratios of such process pairs should have, and how many degrees of
     freedom that is worth; see `ratio_in_turns`.
     """
-    assumed, (within, known) = PAIR_SCATTER**2, variance_within(pairs)
+    assumed, (within, known) = scatter**2, variance_within(pairs)
     expected = assumed + within
     degrees = expected**2 / (assumed**2 / PAIR_SCATTER_WEIGHT + within**2 / known)
     return expected, max(PAIR_SCATTER_WEIGHT, degrees)  # few turns are no reason to assume less

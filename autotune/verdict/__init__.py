@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.knobs.knob import Config
+from autotune.measurement.faults import scatter_of
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
 from autotune.measurement.statistics import Timed, rate
 from autotune.measurement.turns import Turns
@@ -48,7 +49,7 @@ def is_decided(turns: Turns, *, cores: int) -> bool:
     if len(turns.windows[BASELINE]) not in LOOKS:
         return False
     rounds, _ = _fair_rounds(turns, cores)
-    speedup = _speedup(rounds, TUNED)
+    speedup = _speedup(turns, rounds, TUNED)
     return speedup is not None and is_clear(speedup)
 
 
@@ -73,7 +74,7 @@ def decide(
         may_differ: another training was allowed.
     """
     rounds, left_out = _fair_rounds(turns, cores)
-    speedup = _speedup(rounds, TUNED)
+    speedup = _speedup(turns, rounds, TUNED)
     trained = functools.partial(parity_in_turns, turns, config, may_differ=may_differ)
     same = trained(TUNED) if speedup else None
     delivered = _delivered(turns, rounds, unobserved, edits) if config else None
@@ -92,6 +93,7 @@ def decide(
         turns={name: _all(rounds, name) for name in turns.windows},
         rounds=tuple(len(each[BASELINE]) for each in rounds),
         left_out=left_out,
+        scatter=_scatter(turns, TUNED),
     )
 
 
@@ -115,12 +117,19 @@ def _rate(rounds: Sequence[Round], name: str) -> float | None:
     return rate(_all(rounds, name)) or None
 
 
-def _speedup(rounds: Sequence[Round], name: str) -> Ratio | None:
+def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
     """How much faster `name` is than the baseline; None with too few turns to say."""
     pairs = [list(zip(each[BASELINE], each[name], strict=True)) for each in rounds if name in each]
     if sum(map(len, pairs)) < FEWEST_TURNS:
         return None
-    return ratio_in_turns(pairs, confidence=confidence_per_look(len(LOOKS)))
+    confidence = confidence_per_look(len(LOOKS))
+    return ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
+
+
+def _scatter(turns: Turns, name: str) -> float:
+    """What processes of `name` and of the program as it is are expected to differ by."""
+    both = (turns.windows.get(each, ()) for each in (BASELINE, name))
+    return scatter_of(*([window for taken in rounds for window in taken] for rounds in both))
 
 
 def _delivered(
@@ -143,7 +152,7 @@ def _delivered(
         reason = missing[0] if missing else ""
         if left_out:
             reason = f"{left_out[0].knob} is not in it: {left_out[0].reason}"
-    observed, speedup = not reason, _speedup(rounds, DELIVERED)
+    observed, speedup = not reason, _speedup(turns, rounds, DELIVERED)
     if observed and speedup is None:
         reason = "Too few turns of the emitted program could be timed undisturbed."
     return Delivered(

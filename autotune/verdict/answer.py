@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.knobs.knob import Config
-from autotune.measurement.ratios import Ratio
+from autotune.measurement.ratios import PAIR_SCATTER, Ratio
 from autotune.verdict.clear import ROUGH, WORTH_MORE_TIME
 from autotune.verdict.parity import Parity
 
@@ -32,8 +32,9 @@ class Verdict:
     interval was computed from: for each contestant ("baseline", "tuned", "delivered") its samples
     and seconds in order, so that anyone can compute it again. `rounds` is how many of them each set
     of fresh processes took, in order, and `left_out` how many further turns were spoilt because
-    another program had the processors. `passed_over` says what was faster still, but another
-    training; `suspect` is the setting that is likeliest to make that, or what was judged, another.
+    another program had the processors. `scatter` is what the log-ratio of two processes was
+    expected to scatter by. `passed_over` says what was faster still, but another training;
+    `suspect` is the setting that is likeliest to make that, or what was judged, another.
     """
 
     outcome: str
@@ -47,6 +48,7 @@ class Verdict:
     turns: Mapping[str, tuple[tuple[int, float], ...]]
     rounds: tuple[int, ...] = ()
     left_out: int = 0
+    scatter: float = PAIR_SCATTER
     passed_over: str = ""
     suspect: str = ""
 

@@ -1,10 +1,12 @@
 """Memory that is given back and taken again in each step is counted, and said."""
 
+import math
 from pathlib import Path
 
 import pytest
 
-from autotune.measurement.faults import NOTABLE_FAULTS, doubts_of_faults
+from autotune.measurement.faults import NOTABLE_FAULTS, doubts_of_faults, scatter_of
+from autotune.measurement.ratios import PAIR_SCATTER
 from tests import builders
 from tests.workload.programs import run, steps, window_of
 
@@ -40,6 +42,15 @@ def test_many_are_told(a_second: float, said: bool) -> None:
     doubts = doubts_of_faults(windows)
     assert bool(doubts) is said
     assert all(f"{a_second:,.0f} pages of memory a second" in each.evidence for each in doubts)
+
+
+def test_processes_that_take_memory_anew_are_expected_to_differ_by_more() -> None:
+    calm, busy, unknown = (
+        [builders.window(seconds=2.0, page_faults=faults)] for faults in (0, 400_000, None)
+    )
+    assert scatter_of(calm, unknown) == PAIR_SCATTER
+    assert scatter_of(calm, busy) == pytest.approx(math.hypot(PAIR_SCATTER, 0.1))
+    assert scatter_of(busy, busy) == pytest.approx(math.hypot(PAIR_SCATTER, 0.1, 0.1))
 
 
 def test_nothing_is_said_where_nobody_counted() -> None:

@@ -423,3 +423,17 @@ def test_a_contestant_is_judged_by_seeds_of_its_own() -> None:
         for name in (TUNED, DELIVERED)
     }
     assert found == {TUNED: False, DELIVERED: None}
+
+
+def test_of_programs_that_take_memory_anew_less_is_known():
+    calm = turns(rounds=2, baseline=100.0, tuned=150.0)
+    busy = turns(rounds=2, baseline=100.0, tuned=150.0)
+    for taken in busy.windows[BASELINE]:
+        taken[:] = [replace(each, page_faults=80_000) for each in taken]
+    first, second = (
+        decide(each, CONFIG, cores=2, unobserved=lambda _: []) for each in (calm, busy)
+    )
+    assert first.speedup is not None and second.speedup is not None
+    assert second.speedup.estimate == first.speedup.estimate
+    assert second.speedup.low < 0.95 * first.speedup.low
+    assert second.scatter > first.scatter
