@@ -12,7 +12,8 @@ When it helps
 
 What it costs
     The process never becomes smaller again, and gaps in its heap that nothing fits into may make it
-    grow larger. Large pieces that grow in place are copied.
+    grow larger. Large pieces that grow in place are copied. It cannot be taken back: a process that
+    trains with a `Trainer` keeps its memory afterwards too.
 
 What it changes
     Nothing: the same numbers lie at other addresses.
