@@ -1,7 +1,6 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
 import functools
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +62,7 @@ def judge(
     verdict, emission = _judged(context, profiled, best)
     limited = context.options.memory_limit_bytes is not None
     unknown = untried or why_unknown(profiled, found.trials, limited=limited)
-    too_large = why_too_large(found.trials, context.options.memory_limit_bytes or sys.maxsize)
+    too_large = why_too_large(found.trials, context.options.memory_limit_bytes)
     if not best.config and unknown:
         verdict = replace(verdict, outcome="failed", reason=unknown)
     elif not best.config and too_large:

@@ -74,8 +74,10 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     return f"None of the {len(tried)} settings tried could be measured: {reasons}"
 
 
-def why_too_large(trials: Sequence[Trial], limit_bytes: int) -> str:
+def why_too_large(trials: Sequence[Trial], limit_bytes: int | None) -> str:
     """That what came out faster needs more memory than it may; "" where nothing did."""
+    if limit_bytes is None:
+        return ""
     measured = [
         (each.config, each.outcome) for each in trials if isinstance(each.outcome, Measurement)
     ]

@@ -24,7 +24,7 @@ from autotune.knobs.evidence import on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
-from autotune.workload.heap import KEEPING, has_glibc, keep_freed_memory
+from autotune.workload.heap import KEEPING, can_keep_freed_memory, keep_freed_memory
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
@@ -46,10 +46,10 @@ class KeepFreedMemory(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         if self.read(profile.seen):
             return Skip(reason="the process keeps the memory that it frees already")
-        if not has_glibc():
+        if not can_keep_freed_memory():
             return Skip(
-                reason="only glibc can be told to keep memory, and the program runs on another "
-                "C library",
+                reason="only the allocator of glibc 2.33 or later can be told to keep memory and "
+                "asked whether it does, and the program has another one",
                 impossible=True,
             )
         faults = _curable_faults(profile)

@@ -14,8 +14,8 @@ from autotune.workload.window import Window, page_faults_per_second
 NOTABLE_FAULTS = 20_000
 
 # How far processes of a program that takes so many pages a second anew lie apart, beyond what any
-# do, for each of them: 0.2 to 0.9 us of three programs (reports/programs, *_page_faults.tsv and
-# pictures_by_process.tsv), between which this is chosen.
+# do, for each of them: next to nothing to 0.9 us in three programs (reports/programs,
+# *_page_faults.tsv and pictures_by_process.tsv), between which this is chosen.
 FAULT_SCATTER = 0.5e-6
 
 

@@ -13,53 +13,71 @@ _BEYOND = 1 << 26
 
 
 class _Counts(ctypes.Structure):
-    """What mallinfo2(3) gives, of which `arena` is the size of the heaps and `uordblks` what of
-    them is in use, in bytes.
+    """What mallinfo2(3) gives, of which `arena` is the size of the heaps, `uordblks` what of them
+    is in use, and `hblkhd` what was taken beside them, in bytes.
     """
 
     _fields_ = (
         ("arena", ctypes.c_size_t),
-        ("of_pieces", ctypes.c_size_t * 6),
+        ("of_pieces", ctypes.c_size_t * 3),
+        ("hblkhd", ctypes.c_size_t),
+        ("of_small_ones", ctypes.c_size_t * 2),
         ("uordblks", ctypes.c_size_t),
         ("of_the_free", ctypes.c_size_t * 2),
     )
 
 
-def has_glibc() -> bool:
-    """Whether the C library of this process is one that has these knobs."""
-    return platform.libc_ver()[0] == "glibc"
-
-
 def keep_freed_memory() -> None:
     """Have this process keep all memory that it frees from now on, for what it needs next."""
-    if has_glibc():
+    if platform.libc_ver()[0] == "glibc":
         for parameter, value, _ in KEEPING:
             ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def keeps_freed_memory() -> bool:
-    """Whether much memory comes from the heap, and stays there when it is freed; seen by taking
-    some that is never touched.
-
-    False where that cannot be seen: another C library, glibc before 2.33, another allocator.
+    """Whether much memory comes from the heap, and stays there when it is freed; False where that
+    cannot be seen.
     """
-    library = _library()
-    if library is None:
+    counts = _while_taking_much()
+    if counts is None:
         return False
-    before = library.mallinfo2()
-    piece = library.malloc(_BEYOND)
-    if not piece:
-        return False
-    taken = library.mallinfo2()
-    library.free(piece)
-    left = library.mallinfo2()
+    before, taken, left = counts
     in_heap = taken.uordblks - before.uordblks >= _BEYOND
     return bool(in_heap and left.arena == taken.arena)
 
 
+def can_keep_freed_memory() -> bool:
+    """Whether this process has these knobs, and what they do can be seen: not with another C
+    library, with glibc before 2.33, or with another allocator put in its place.
+    """
+    counts = _while_taking_much()
+    if counts is None:
+        return False
+    before, taken, _ = counts
+    return bool(_in_use(taken) - _in_use(before) >= _BEYOND)
+
+
+def _in_use(counts: _Counts) -> int:
+    return int(counts.uordblks + counts.hblkhd)
+
+
+def _while_taking_much() -> tuple[_Counts, _Counts, _Counts] | None:
+    """The counts before, while and after a piece of memory is taken that is never touched."""
+    library = _library()
+    if library is None:
+        return None
+    before = library.mallinfo2()
+    piece = library.malloc(_BEYOND)
+    if not piece:
+        return None
+    taken = library.mallinfo2()
+    library.free(piece)
+    return before, taken, library.mallinfo2()
+
+
 @cache
 def _library() -> ctypes.CDLL | None:
-    if not has_glibc():
+    if platform.libc_ver()[0] != "glibc":
         return None
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallinfo2"):

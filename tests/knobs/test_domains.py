@@ -479,7 +479,7 @@ class TestKeepFreedMemory:
     ) -> None:
         own = with_seen(taking_memory_anew(), keeps_freed_memory=True)
         assert "already" in reason("keep_freed_memory", own)
-        monkeypatch.setattr("autotune.knobs.keep_freed_memory.has_glibc", lambda: False)
+        monkeypatch.setattr("autotune.knobs.keep_freed_memory.can_keep_freed_memory", lambda: False)
         assert skip("keep_freed_memory", taking_memory_anew()).impossible
 
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from autotune.workload.heap import has_glibc
+from autotune.workload.heap import can_keep_freed_memory
 
-pytestmark = pytest.mark.skipif(not has_glibc(), reason="another C library")
+pytestmark = pytest.mark.skipif(not can_keep_freed_memory(), reason="another allocator")
 
 # 20 times 48 MiB, touched and given up, as a training's activations are: beyond what glibc takes
 # from its heap by itself.
