@@ -63,6 +63,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     context.listener.stage("starting the program")
     ablation = _ablate(context)
     context.bench.training_loader = ablation.seen.training_loader()
+    context.bench.time_first = ablation.seen.time_first
     machine, cores = that_trains(context, ablation.seen), context.machine.cores
     idle_gpu = context.machine.device_name if machine.device != context.machine.device else ""
     windows = {mode: _fair(taken, cores) for mode, taken in ablation.windows.items()}

@@ -91,6 +91,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
             passed_loops=job.passed_loops,
             phases=job.phases,
         ) as live:
+            live.models.time_first.kinds = frozenset(job.time_first)
             try:
                 exit_code = _run_program(job)
             except Halted:

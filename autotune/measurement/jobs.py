@@ -23,6 +23,7 @@ class Job:
     config: Mapping[str, Value] = field(default_factory=dict)
     training_loader: LoaderKey | None = None
     passed_loops: int = 0
+    time_first: tuple[str, ...] = ()
     seed: int = 0
     layer: Layer | None = None
     objects: bytes = b""

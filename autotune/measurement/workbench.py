@@ -87,6 +87,7 @@ class Workbench:
         self.first_epoch: FirstEpoch | None = None  # that later runs go through before they count
         self.compiling_seconds: float | None = None  # of the start that was observed first
         self.passed_loops = 0  # training loops before the one that is measured
+        self.time_first: tuple[str, ...] = ()  # as Seen has it
 
     def __enter__(self) -> "Workbench":
         return self
@@ -142,6 +143,7 @@ class Workbench:
             config=dict(config or {}),
             training_loader=self.training_loader if config else None,
             passed_loops=self.passed_loops,
+            time_first=self.time_first,
             seed=self._seed,
             objects=self._target.objects,
             injected=injected,

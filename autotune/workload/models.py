@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from autotune.workload.time_first import TimeFirst
+
 # A model that is followed by another one after so many steps is made for a task; one that is called
 # so often in a row is there for good.
 SOON = 20
@@ -36,6 +38,7 @@ class Models:
         made_anew: the program makes a model for each few steps (a copy for each task of
             meta-learning), so that no model is there for good.
         latest: of those the last one, kept so that there is one to look at.
+        time_first: which of them are given time before samples.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class Models:
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
         self.made_anew = False
         self.latest: nn.Module | None = None
+        self.time_first = TimeFirst()
         self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
         self._calls: list[_Called] = []  # of those too that are gone
         self._successions = 0
@@ -89,6 +93,7 @@ class Models:
 
     def end_step(self, step: int) -> None:
         """See whether a model that is new in this step has followed one of its kind."""
+        self.time_first.let_go()
         new = {each.kind for each in self._calls if each.first == step}
         gone = [
             each

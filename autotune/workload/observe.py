@@ -30,8 +30,7 @@ def observe(live: Live) -> Seen:
     steps = max(live.pace.steps + live.skipped, 1)
     return Seen(
         loader=_training_loader(live),
-        models=tuple(map(describe_model, live.models.known())),
-        models_made_anew=live.models.made_anew,
+        **_models(live),
         **_optimizers(live),
         backwards_per_step=live.backwards / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
@@ -156,6 +155,15 @@ def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
 
 def _has_stepped(optimizer: Any) -> bool:
     return optimizer is not None and vars(optimizer).get("_autotune_stepped", False)
+
+
+def _models(live: Live) -> dict[str, Any]:
+    models = live.models
+    return {
+        "models": tuple(map(describe_model, models.known())),
+        "models_made_anew": models.made_anew,
+        "time_first": tuple(sorted(models.time_first.kinds)),
+    }
 
 
 def _optimizers(live: Live) -> dict[str, Any]:

@@ -148,6 +148,7 @@ class Seen:
     batch_bytes: int = 0
     shapes: int = 1  # the most distinct shapes that an outermost module was called with
     calls: int = 1  # and with distinct numbers beside them: each is another program to a compiler
+    time_first: tuple[str, ...] = ()  # classes of models whose input has time before its samples
     models_made_anew: bool = False  # for each few steps: none is there for good
     keeps_outputs: bool = False  # of its modules, beyond the next step
     autocast: str = ""

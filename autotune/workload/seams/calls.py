@@ -19,7 +19,7 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
         live.pace.enter_training()
     shape = _note_shape(live, module, args, kwargs)
     if shape is not None:
-        live.forward_samples = shape[0] if shape else 1
+        live.forward_samples = live.models.time_first.samples(module, shape)
     elif not live.forward_samples:  # objects of the program's own: graphs, texts
         live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
     autocast.follow(live, module, args, kwargs)
@@ -28,6 +28,8 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
             live.note_place("forward")
             live.forward_begun = True
             samples.forget_dropped(live, (args, kwargs))
+        if shape is not None and not live.drawn:
+            live.models.time_first.look(module, shape)
         live.models.note(module, live.pace.steps)
         autocast.note(live)
 
