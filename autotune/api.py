@@ -168,7 +168,7 @@ def tune(
             integer y), mean squared error for (x, float y), and `.loss` of a model that returns
             one.
         optimizer: one built on the model, or a function that builds it; AdamW by default.
-        batch_size: samples per optimizer step; the search keeps it.
+        batch_size: samples per optimizer step; the search keeps it unless `allow` is "different".
         validation_dataset: what `evaluate()` takes.
         collate: makes a batch of a list of samples.
         budget: time for the search, "60s", "5m", or seconds.

@@ -10,6 +10,7 @@ from autotune import flow
 from autotune.errors import MeasurementError, ProgramError
 from autotune.flow import Options
 from autotune.knobs import KNOBS
+from autotune.knobs.knob import Semantics
 from autotune.measurement.sandbox import tree_hash
 from autotune.outputs.document import read_document
 from autotune.result import Result
@@ -148,3 +149,46 @@ def test_a_program_that_cannot_be_measured_is_told_why(
     with pytest.raises(error) as refused:
         flow.profile(tmp_path / "train.py", options=Options(budget_seconds=10))
     assert words in f"{refused.value.message} {refused.value.advice}"
+
+
+SHORT_STEPS = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.set_num_threads(1)
+x = torch.randn(4096, 16)
+data = TensorDataset(x, (x.sum(1) > 0).long())
+loader = DataLoader(data, batch_size=8, shuffle=True)
+held_out = DataLoader(data, batch_size=500)
+model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(6)))
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(10000):
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+print(len(loader), len(held_out))
+"""
+
+
+@pytest.mark.usefixtures("brief")
+def test_a_larger_batch_is_handed_back_as_another_training(tmp_path: Path) -> None:
+    script, out = tmp_path / "train.py", tmp_path / "out"
+    script.write_text(SHORT_STEPS)
+    knobs: dict[str, None] = {knob.name: None for knob in KNOBS if knob.name != "batch_size"}
+    options = Options(budget_seconds=25, out=out, allow=Semantics.DIFFERENT, knobs=knobs)
+    result = flow.search(script, options=options)
+    verdict = _unspoilt(result)
+    assert verdict.outcome == "faster" and verdict.config == {"batch_size": 32}, verdict
+    assert verdict.speedup is not None and verdict.speedup.low > 1.5
+    parity = verdict.parity
+    assert parity is not None and parity.is_another and not parity.tuned_losses
+    assert "a batch of 32 samples instead of 8" in parity.reason
+    assert verdict.delivered is not None and verdict.delivered.settings_observed
+    assert "same training</span>" not in (out / "report.html").read_text()
+    subprocess.run(["git", "apply", "out/tuned.patch"], cwd=tmp_path, check=True)
+    script.write_text(script.read_text().replace("range(10000)", "range(1)"))
+    run = [sys.executable, "-W", "ignore", "train.py"]
+    tuned = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert tuned.stdout == f"{4096 // 32} 9\n"

@@ -106,6 +106,20 @@ def test_it_says_what_it_trains_and_how() -> None:
     assert "settings: num_workers=0, optimizer='foreach'" in repr(tuned)
 
 
+def test_a_larger_batch_is_trained_on_and_validation_keeps_its_own() -> None:
+    sizes: list[tuple[bool, int]] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        sizes.append((model.training, len(batch[0])))
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    larger = {"batch_size": 16, "micro_batches": 2}
+    history = trainer(config=larger, training_step=step, validation_dataset=numbers()).fit(1)
+    assert [size for training, size in sizes if training] == [8, 8, 8, 8, 8, 4]
+    assert len(history.losses) == 3
+    assert {size for training, size in sizes if not training} == {4}
+
+
 def test_every_epoch_sees_every_sample_once_in_another_order() -> None:
     data = TensorDataset(torch.arange(SAMPLES))
     seen: list[int] = []

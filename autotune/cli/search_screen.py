@@ -77,8 +77,11 @@ def banner(result: Result, verdict: Verdict) -> Line:
         (f"At least {certain}", "banner") if verdict.is_rough else (found, "banner"),
         f" ({f'{found} as timed; ' if verdict.is_rough else ''}{_interval(speedup)})",
     ]
-    same = verdict.parity.same_training if verdict.parity else None
-    if same:
+    parity = verdict.parity
+    same = parity.same_training if parity else None
+    if parity and parity.is_another:
+        line.append((", but another training, as was allowed", "warn"))
+    elif same:
         line.append((", same training", "banner"))
     elif same is False:
         line.append((", but not the same training", "bad"))

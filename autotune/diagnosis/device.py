@@ -17,7 +17,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.profiling.gpu import SyncPlace
-from autotune.profiling.memory_model import SCARCE_MEMORY, MemoryLine, line_of
+from autotune.profiling.memory_model import SCARCE_MEMORY, line_beyond, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
 from autotune.workload.seen import NOTABLE_BYTES
@@ -129,19 +129,10 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
     whole = any(model.batch_norms for model in seen.models) or seen.optimizers != 1
     if gpu is None or gpu.busy_share is None or gpu.busy_share >= BUSY or parts < 2 or whole:
         return None
-    # Of batches of several shapes it must be known what the largest takes.
-    largest = profile.memory.largest
-    known = largest.is_whole and largest.fits if largest else seen.shapes == 1
-    size = loader.batch_size if loader and known else None
-    line = line_of(profile.memory, size or 0)
-    if not size or line is None:
+    size = loader.batch_size if loader else None
+    line, growing = line_of(profile.memory, size or 0), line_beyond(profile)
+    if not size or line is None or growing is None:
         return None
-    # What libraries work in grows with the batch as well.
-    workspace = profile.memory.workspace_bytes or 0
-    growing = MemoryLine(
-        fixed_bytes=line.fixed_bytes - workspace,
-        bytes_per_sample=line.bytes_per_sample + workspace / size,
-    )
     fitting = growing.largest(SCARCE_MEMORY * profile.memory.capacity_bytes) / size
     equal = (more for more in range(2, parts + 1) if parts % more == 0 and more <= fitting)
     larger = max(equal, default=1)

@@ -202,6 +202,11 @@ def _take_turns(
     Where the emitted program is the `whole` of them, it is the one that is judged; where it is not,
     the settings are injected, and what was emitted takes its turns beside them.
     """
+    wanted = LossSeconds(
+        needed=context.seconds(*LOSSES_NEEDED), wanted=context.seconds(*LOSSES_WANTED)
+    )
+    if promised(Turns(), config) is Semantics.DIFFERENT:  # of which no losses are compared
+        wanted = LossSeconds(needed=0.0, wanted=0.0)
     context.listener.stage(f"judging {settings(config)} against the program as it is")
     turns = take_turns(
         contestants,
@@ -209,9 +214,7 @@ def _take_turns(
         deadline=context.deadline,
         turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
         warm_seconds=context.warm_seconds,
-        losses=LossSeconds(
-            needed=context.seconds(*LOSSES_NEEDED), wanted=context.seconds(*LOSSES_WANTED)
-        ),
+        losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
     if whole and TUNED in turns.seen:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from autotune.flow.context import Context
 from autotune.knobs import unobserved
+from autotune.knobs.batch_size import growth
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
@@ -72,19 +73,19 @@ def measured(
     )
     if isinstance(outcome, Measurement) and (missing := unobserved(config, outcome.seen)):
         return Failure(kind="void", reason=missing[0])
-    return _with_all_batches(outcome, baseline)
+    return _with_all_batches(outcome, baseline, growth(config, baseline.seen))
 
 
 def _with_all_batches(
-    outcome: Measurement | Failure, baseline: Measurement
+    outcome: Measurement | Failure, baseline: Measurement, larger: float
 ) -> Measurement | Failure:
     """`outcome`, a failure where it left out batches for which there was no memory, as the program
-    as it is does not.
+    as it is does not. Its batches are `larger` by that factor.
     """
     seen, own = baseline.seen, [baseline.windows]
     if isinstance(outcome, Failure) or left_out(own, own, seen):
         return outcome
-    if not (times := left_out([outcome.windows], own, seen)):
+    if not (times := left_out([outcome.windows], own, seen, larger=larger)):
         return outcome
     ran = f"the device's memory ran out {counted(times, 'time')}"
     reason = f"{ran}, and it went on without those batches"

@@ -13,10 +13,10 @@ from autotune.trials.trial import Trial
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.workload.seen import Seen
 
-# What moves the numbers of a training most comes first: a shorter format, another batch in each
-# pass, other random numbers, other orders of additions.
+# What moves the numbers of a training most comes first: another number of steps, a shorter format,
+# another batch in each pass, other random numbers, other orders of additions.
 PARTING = (
-    *("precision", "micro_batches", "num_workers", "persistent_workers", "compile"),
+    *("batch_size", "precision", "micro_batches", "num_workers", "persistent_workers", "compile"),
     *("channels_last", "optimizer", "threads", "cudnn_benchmark", "checkpointing"),
 )
 

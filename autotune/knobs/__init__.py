@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from autotune.errors import UsageError
+from autotune.knobs.batch_size import BatchSize
 from autotune.knobs.channels_last import ChannelsLast
 from autotune.knobs.checkpointing import Checkpointing
 from autotune.knobs.compile import Compile
@@ -32,6 +33,7 @@ KNOBS: tuple[Knob, ...] = (
     CudnnBenchmark(),
     ExpandableSegments(),
     KeepFreedMemory(),
+    BatchSize(),
     NumWorkers(),
     PrefetchFactor(),
     PersistentWorkers(),

@@ -69,12 +69,14 @@ class Knob(Protocol):
         relieves: the bottlenecks (names of `diagnosis.Bottleneck`) that make it worth a trial.
         semantics: what it may change about the training.
         admits: every value it can take, on some machine and program.
+        only_beside_own: knobs beside whose other values than the program's own it means nothing.
     """
 
     name: str
     relieves: frozenset[str]
     semantics: Semantics
     admits: Sequence[Value]
+    only_beside_own: frozenset[str] = frozenset()
 
     def domain(self, profile: Profile) -> Choices | Skip:
         """The values that could gain something on this machine and program, or why there are
@@ -93,6 +95,12 @@ class Knob(Protocol):
         `num_workers` and `threads` are not asked: what they do follows from the profile.
         """
         return Expectation(phase="compute")
+
+    def otherwise(self, value: Value, seen: Seen) -> str:
+        """What is another training with `value`, in sentences, where the program was `seen` as it
+        is; "" where nothing is.
+        """
+        return ""
 
     def delay_seconds(self, value: Value, profile: Profile) -> float:
         """By how much a run with `value` comes later to its usual pace: what a trial costs more."""

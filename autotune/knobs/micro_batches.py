@@ -46,6 +46,7 @@ class MicroBatches(Knob):
     relieves = frozenset({Bottleneck.MEMORY, Bottleneck.COMPUTE})
     semantics = Semantics.EQUIVALENT
     admits = range(1, 1025)
+    only_beside_own = frozenset({"batch_size"})
 
     def domain(self, profile: Profile) -> Choices | Skip:
         seen = profile.seen

@@ -54,7 +54,13 @@ def device_peak(windows: Sequence[Window]) -> int | None:
     return None if kept is None else kept + CONTEXT_BYTES
 
 
-def left_out(runs: Iterable[Sequence[Window]], own: Sequence[Sequence[Window]], seen: Seen) -> int:
+def left_out(
+    runs: Iterable[Sequence[Window]],
+    own: Sequence[Sequence[Window]],
+    seen: Seen,
+    *,
+    larger: float = 1.0,
+) -> int:
     """How often a GPU had no memory for a batch of `runs`, after which the program went on without
     it: between the end of each run's first window and the end of its last.
 
@@ -66,6 +72,7 @@ def left_out(runs: Iterable[Sequence[Window]], own: Sequence[Sequence[Window]], 
         runs: windows of each run.
         own: of the program as it is, whose windows without any lack tell what a step usually draws.
         seen: what the program as it is was made of.
+        larger: how many times as large a batch of `runs` is.
     """
     fixed = seen.loader is not None and seen.loader.batch_size is not None
     calm = [after for run in own for lacks, after in _lacks(run) if not lacks]
@@ -74,7 +81,7 @@ def left_out(runs: Iterable[Sequence[Window]], own: Sequence[Sequence[Window]], 
         lacks
         for run in runs
         for lacks, after in _lacks(run)
-        if not (fixed and calm) or after.samples > usual * _drawn(after) * _EXACTLY
+        if not (fixed and calm) or after.samples > larger * usual * _drawn(after) * _EXACTLY
     )
 
 

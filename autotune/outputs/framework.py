@@ -29,7 +29,7 @@ from autotune.workload.seen import Seen
 
 _OWN_LOADER = {
     name: f"{name}={{value}} where your DataLoader is built"
-    for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+    for name in ("batch_size", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
 }
 _LIGHTNING = {
     **_OWN_LOADER,
@@ -47,6 +47,8 @@ _FABRIC = {
     "precision=fp16": 'Fabric(precision="16-mixed")',
 }
 _TRANSFORMERS = {
+    "batch_size": "TrainingArguments(per_device_train_batch_size={value}), or that divided by the "
+    "number of GPUs",
     "num_workers": "TrainingArguments(dataloader_num_workers={value})",
     "prefetch_factor": "TrainingArguments(dataloader_prefetch_factor={value})",
     "persistent_workers": "TrainingArguments(dataloader_persistent_workers={value})",

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.profiling.profile import Memory
+from autotune.profiling.profile import Memory, Profile
 
 # Peak over capacity from which memory counts as scarce (TraceML; torch-tb-profiler says 90 %).
 SCARCE_MEMORY = 0.92
@@ -83,6 +83,24 @@ def line_of(memory: Memory, size: float) -> MemoryLine | None:
         each = (most - fixed) / memory.largest.samples
         return MemoryLine(fixed_bytes=fixed, bytes_per_sample=each)
     return MemoryLine(fixed_bytes=fixed, bytes_per_sample=activations / size)
+
+
+def line_beyond(profile: Profile) -> MemoryLine | None:
+    """As `line_of`, for larger batches than the program's own: what libraries work in grows with
+    them as well. None where batches differ in size, and what the largest takes is not known.
+    """
+    memory, loader = profile.memory, profile.seen.loader
+    largest = memory.largest
+    known = largest.is_whole and largest.fits if largest else profile.seen.shapes == 1
+    size = loader.batch_size if loader and known else None
+    line = line_of(memory, size or 0)
+    if not size or line is None:
+        return None
+    workspace = memory.workspace_bytes or 0
+    return MemoryLine(
+        fixed_bytes=line.fixed_bytes - workspace,
+        bytes_per_sample=line.bytes_per_sample + workspace / size,
+    )
 
 
 def fit_line(points: Sequence[tuple[int, int]]) -> MemoryLine | None:

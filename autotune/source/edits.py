@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderArgument:
-    """The training `DataLoader` is built with `name=code`."""
+    """The training `DataLoader` is built with `name=code`; `shared` says that the line which builds
+    it was seen to build others too, which must not have it.
+    """
 
     name: str
     code: str
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

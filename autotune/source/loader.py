@@ -12,6 +12,7 @@ from autotune.source.keywords import (
     operand,
     set_argument,
 )
+from autotune.source.other_loaders import builds_several
 from autotune.source.program import Change, Program
 from autotune.source.script import Script, last_name
 from autotune.source.spreads import may_hide
@@ -32,6 +33,8 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
         reason = "the loop draws from its loader a second time meanwhile, from the same workers"
         by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
         raise at.call.refusal(reason, by_hand)
+    if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
+        raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
     program = program.changed(set_argument(at.call, edit.name, code, at.signature, hand_step))
     if (edit.name, edit.code) == ("num_workers", "0"):

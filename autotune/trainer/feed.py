@@ -24,7 +24,7 @@ class Feed:
         dataset: map-style, which is shuffled if `seed` is given, or iterable, which never is.
         batch_size: samples per optimizer step; each batch is loaded as `setup.micro_batches` parts.
         collate: makes a batch of a list of samples; None leaves that to torch.
-        setup: how to load.
+        setup: how to load; of which the batch size is not taken.
         seed: of the order and of the workers' random numbers; None for the dataset's own order.
 
     Raises:
@@ -52,12 +52,12 @@ class Feed:
             self._sampler = _EpochSampler(dataset, seed)
         own = {
             "dataset": dataset,
-            "batch_size": self.part_size,
             "sampler": self._sampler,
             "collate_fn": collate,
             "generator": self._generator,
         }
-        arguments: dict[str, Any] = loader_arguments(own, setup.loader)
+        changes = {**setup.loader, "batch_size": self.part_size}
+        arguments: dict[str, Any] = loader_arguments(own, changes)
         with warnings.catch_warnings():
             # How many workers are worth it was measured: there may well be more than cores.
             warnings.filterwarnings("ignore", message="This DataLoader will create")

@@ -51,7 +51,7 @@ class Trainer:
             entropy where the targets are integers, else the mean squared error.
         optimizer: an optimizer over the model's parameters, a function that builds one from the
             model, or None for AdamW with torch's defaults.
-        batch_size: samples per optimizer step, whatever the Config.
+        batch_size: samples per optimizer step, unless the Config has another.
         validation_dataset: what `fit` validates on after each epoch, and `evaluate` by default.
         collate: makes a batch of a list of samples; None leaves that to torch.
         config: a value for each knob that is to differ from torch's own, as in `tuned.toml`.
@@ -99,7 +99,7 @@ class Trainer:
         self.tuning: Any = None
         self._dataset = dataset
         self._validation_dataset = validation_dataset
-        self._batch_size = batch_size
+        self._batch_size = int((config or {}).get("batch_size", batch_size))
         self._seed = seed
         self._callbacks = tuple(callbacks)
         self._progress = progress
@@ -155,7 +155,7 @@ class Trainer:
             ProgressLine(self._progress) as progress,
             self._losses,
         ):
-            feed = self._feed(self._dataset, seed=self._seed)
+            feed = self._feed(self._dataset, seed=self._seed, batch_size=self._batch_size)
             for _ in range(epochs):
                 began = time.perf_counter()
                 samples = self._train_epoch(feed, interrupts, progress)

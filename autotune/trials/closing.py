@@ -18,7 +18,7 @@ FEEDING = frozenset(
 )
 _SAVING = frozenset(knob.name for knob in KNOBS if Bottleneck.MEMORY in knob.relieves)
 
-_WORKERS = "num_workers"
+_WORKERS, _BATCH = "num_workers", "batch_size"
 
 # Failures that say nothing of one change by itself.
 _NOT_ONES_DOING = ("out_of_memory", *PASSING)
@@ -68,13 +68,21 @@ def closed_by(
             return True
         if any(len(each & key) > len(each) // 2 and each != key for each in suspects):
             return True
-        if any(each <= key and not _saves(key - each) for each in large):
+        if any(each <= (held := _held(key, each)) and not _saves(held - each) for each in large):
             return True
         if any(name == _WORKERS and int(value) > workers for name, value in key):
             return True
         return fed and all(name in FEEDING for name, _ in key)
 
     return closed
+
+
+def _held(key: Key, large: Key) -> Key:
+    """`key` with the batch size of what was too `large`, where its own is no smaller."""
+    own, other = dict(key).get(_BATCH), dict(large).get(_BATCH)
+    if own is None or other is None or int(own) < int(other):
+        return key
+    return key - {(_BATCH, own)} | {(_BATCH, other)}
 
 
 def most_workers(trials: Sequence[Trial], limit_bytes: int | None) -> float:

@@ -4,7 +4,8 @@ known of it.
 A sample costs the loader, the computation, the optimizer, the copy and the rest their seconds, as
 the profile found them. Without workers these add up. With workers, the loader and the training go
 on side by side: the slowest of three decides, the workers together, the training, or the processors
-that both of them need. A setting multiplies the seconds of one phase by a factor.
+that both of them need. A setting multiplies the seconds of one phase by a factor; in a batch that
+is so many times as large, a sample has that part of the optimizer's seconds and of the transport.
 """
 
 import math
@@ -108,6 +109,8 @@ class Loop:
         self._workers = _column(candidates, "num_workers", 0)
         self._threads = np.maximum(1.0, _column(candidates, "threads", own.get("threads", 1)))
         self._fetching = np.maximum(1.0, _column(candidates, "fetch_threads", 0))
+        batch = max(1.0, float(own.get("batch_size", 1)))  # 0 where the program has no loader
+        self._larger = np.maximum(1.0, _column(candidates, "batch_size", batch)) / batch
 
     def at(self, places: Places) -> "Loop":
         """The loop at some of its candidates."""
@@ -115,6 +118,7 @@ class Loop:
         some._workers = self._workers[places]
         some._threads = self._threads[places]
         some._fetching = self._fetching[places]
+        some._larger = self._larger[places]
         return some
 
     def log_rates(self, factors: Mapping[str, Array], of: Mapping[str, float]) -> Array:
@@ -130,6 +134,7 @@ class Loop:
         training = (
             costs.compute * np.exp(factors["compute"] - of["threads"] * more + slowed)
             + costs.optimizer
+            / self._larger
             * np.exp(factors["optimizer"] - of["optimizer threads"] * more + slowed)
             + costs.copy * np.exp(factors["copy"])
             + costs.other
@@ -158,7 +163,7 @@ class Loop:
     ) -> Array:
         """Seconds of a sample where workers load beside the training."""
         costs, workers = self._costs, np.maximum(1.0, self._workers)
-        transport = math.exp(of["transport"]) / costs.batch
+        transport = math.exp(of["transport"]) / (costs.batch * self._larger)
         fit = np.minimum(self._threads, max(1.0, costs.cores))
         computing = fit if costs.threads_compute else np.ones_like(workers)
         loading = (working + waiting + SENDING * transport) / workers ** of["parallel"]
@@ -174,5 +179,5 @@ class Loop:
         return crowded
 
 
-def _column(candidates: Sequence[Mapping[str, Value]], name: str, default: Value) -> Array:
+def _column(candidates: Sequence[Mapping[str, Value]], name: str, default: float | str) -> Array:
     return np.array([float(each.get(name, default)) for each in candidates], dtype=float)

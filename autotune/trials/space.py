@@ -126,13 +126,15 @@ class Space:
 
     def difference(self, chosen: Config) -> dict[str, Value]:
         """What of `chosen` differs from the program's own and means something beside the rest."""
-        whole = {**self.fixed, **self.own, **chosen}
+        own = {**self.fixed, **self.own}
+        whole = {**own, **chosen}
         return {
             knob.name: whole[knob.name]
             for knob in KNOBS
             if knob.name in self.choices
             and whole[knob.name] != self.own[knob.name]
             and knob.active(whole)
+            and all(whole[name] == own[name] for name in knob.only_beside_own & own.keys())
         }
 
 
@@ -202,6 +204,8 @@ def _domain(
     if knob.name in given and given[knob.name] is None:
         return Skip(reason="switched off by the user")
     if not _is_allowed(knob, allow):
+        if knob.semantics is Semantics.DIFFERENT:
+            return Skip(reason="it gives another training: only --allow different has it tried")
         return Skip(reason=f"it is {knob.semantics}, and only {allow} changes were allowed")
     domain = knob.domain(profile)
     wanted = given.get(knob.name)

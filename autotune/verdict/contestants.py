@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.knobs import by_name
+from autotune.knobs.batch_size import growth
 from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.losses import LOSSES_WANTED
 from autotune.measurement.memory import left_out
 from autotune.measurement.turns import Turns
 from autotune.verdict.chance import FEWEST_STEPS
@@ -45,9 +47,12 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
-    why = _without_batches(turns, name)
-    if found.steps >= FEWEST_STEPS:
-        why = why or _unsettled(turns, name, found.steps)
+    if found.is_another and seen and found.same_training is None:
+        found = replace(found, reason=f"{found.reason} {_otherwise(config, seen)}".rstrip())
+    why = _without_batches(turns, name, config)
+    steps = min(len(baseline), len(own), LOSSES_WANTED)
+    if steps >= FEWEST_STEPS:
+        why = why or _unsettled(turns, name, steps)
     if why:
         found = replace(
             found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
@@ -55,12 +60,19 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     return replace(found, skipped_steps=skipped)
 
 
-def _without_batches(turns: Turns, name: str) -> str:
+def _otherwise(config: Config, seen: Seen) -> str:
+    """What is another training with `config`, in sentences."""
+    said = (by_name(name).otherwise(value, seen) for name, value in config.items())
+    return " ".join(filter(None, said))
+
+
+def _without_batches(turns: Turns, name: str, config: Config) -> str:
     """Why `name` trained on less than it was given, where the program as it is did not; or ""."""
     seen, own = turns.seen.get(BASELINE), turns.windows.get(BASELINE, [])
     if seen is None or left_out(own, own, seen):
         return ""
-    if not left_out(turns.windows.get(name, []), own, seen):
+    larger = growth(config, seen)
+    if not left_out(turns.windows.get(name, []), own, seen, larger=larger):
         return ""
     return "It ran out of the device's memory, and went on without the batches that did not fit."
 

@@ -11,6 +11,7 @@ from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
 from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 
 _PART, _STEP = "The losses part", "Step "
+_NOT_FINITE = "Its loss became infinite or not a number."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,8 @@ class Parity:
     `band` what it may be there; where the curves part, both are of the step at which they exceed
     the band most. `same_training` is None where it cannot be said, and `reason` says why; it also
     says what differs. `skipped_steps` are those that a GradScaler left out of the tuned training,
-    as far as it was compared.
+    as far as it was compared. `is_another` says that the settings make another training of it, as
+    was allowed: no losses are compared then, nor kept.
     """
 
     same_training: bool | None
@@ -32,6 +34,7 @@ class Parity:
     tuned_losses: tuple[float, ...] = ()
     reason: str = ""
     skipped_steps: int = 0
+    is_another: bool = False
 
     @property
     def parted_by(self) -> float:
@@ -82,12 +85,13 @@ def parity(
             reason=reason,
         )
 
+    own_finite, finite = (all(map(math.isfinite, each)) for each in (baseline, tuned))
     if semantics is Semantics.DIFFERENT:
-        return found(None, "The settings train differently, as was allowed.")
-    if not all(map(math.isfinite, baseline)):
+        return _another(broken=own_finite and not finite)
+    if not own_finite:
         return found(None, "The program's own losses were not all seen as finite numbers.")
-    if not all(map(math.isfinite, tuned)):
-        return found(False, "Its loss became infinite or not a number.")
+    if not finite:
+        return found(False, _NOT_FINITE)
     if steps < FEWEST_STEPS:
         return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
     largest, band = furthest(first, second, late)
@@ -95,6 +99,18 @@ def parity(
     same, reason = _judge(first, second, _kept(semantics, first, second, ran), largest, band)
     said = _of_controls(reason, first, second, ran, pairs, late) if ran else (same, "")
     return found(said[0], f"{reason} {said[1]}".rstrip(), largest, band)
+
+
+def _another(*, broken: bool) -> Parity:
+    """Of settings that make another training: its steps are not those of the program as it is."""
+    return Parity(
+        same_training=False if broken else None,
+        max_relative_loss_difference=None,
+        band=None,
+        steps=0,
+        reason=_NOT_FINITE if broken else "It is another training, as was allowed.",
+        is_another=True,
+    )
 
 
 def may_be_chance(found: Parity) -> bool:

@@ -58,9 +58,12 @@ class Setup:
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:
     """`own` DataLoader arguments with `changes`, made consistent as DataLoader demands.
 
-    Without workers there is no prefetch factor and nothing persists.
+    Without workers there is no prefetch factor and nothing persists. A batch sampler has the batch
+    size: a library builds a loader anew with that of one that was built so.
     """
     merged = {**own, **changes}
+    if own.get("batch_sampler") is not None and "batch_size" in changes:
+        merged["batch_size"] = 1  # the only one that DataLoader takes beside it
     if not merged.get("num_workers"):
         merged.pop("prefetch_factor", None)
         merged.pop("persistent_workers", None)

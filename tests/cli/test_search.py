@@ -182,16 +182,17 @@ def test_few_trials_are_worth_a_larger_budget_where_the_budget_cut_them_off(
 
 
 @pytest.mark.parametrize(
-    ("same", "said"),
+    ("same", "another", "said"),
     [
-        (False, ", but not the same training"),
-        (None, ", but whether it is the same training could not"),
+        (False, False, ", but not the same training"),
+        (None, False, ", but whether it is the same training could not"),
+        (None, True, ", but another training, as was allowed"),
     ],
 )
 def test_another_training_is_never_passed_over(
-    run: Run, made_up: MadeUpFlow, same: bool | None, said: str
+    run: Run, made_up: MadeUpFlow, same: bool | None, another: bool, said: str
 ) -> None:
-    parity = builders.parity(same_training=same)
+    parity = builders.parity(same_training=same, is_another=another)
     made_up.result = builders.search_result(verdict=builders.verdict(parity=parity))
 
     shown = run("search", "photos.py").stdout

@@ -105,6 +105,76 @@ class TestNumWorkers:
         assert "no DataLoader" in reason("num_workers", without_a_loader())
 
 
+class TestBatchSize:
+    def test_grows_as_far_as_memory_has_room(self) -> None:
+        roomy = with_loader(on_a_gpu(memory=memory(0.1, 40 * GIB)), length=630)
+        assert offered("batch_size", roomy) == (32, 64, 128, 256)
+        assert offered("batch_size", on_a_gpu(memory=memory(0.4, 40 * GIB))) == (32, 64)
+        assert "too much memory" in reason("batch_size", short_of_memory(on_a_gpu()))
+
+    def test_only_what_a_batch_takes_grows_with_it(self) -> None:
+        half = replace(memory(0.5, 40 * GIB), activation_bytes=5 * GIB)
+        assert offered("batch_size", on_a_gpu(memory=half)) == (32, 64, 128)
+        worked_in = replace(half, workspace_bytes=5 * GIB)
+        assert offered("batch_size", on_a_gpu(memory=worked_in)) == (32, 64)
+
+    def test_on_a_cpu_other_programs_keep_their_memory(self) -> None:
+        assert offered("batch_size", on_a_cpu(memory=memory(0.05))) == (32, 64, 128)
+        assert offered("batch_size", on_a_cpu(memory=memory(0.2))) == (32, 64)
+        limited = replace(memory(0.2), is_limit=True)
+        assert offered("batch_size", on_a_cpu(memory=limited)) == (32, 64, 128)
+
+    def test_an_epoch_keeps_its_steps(self) -> None:
+        assert offered("batch_size", with_loader(on_a_cpu(), length=20)) == (32, 64)
+        assert "an epoch has 15 steps" in reason("batch_size", with_loader(on_a_cpu(), length=15))
+        assert offered("batch_size", iterable()) == (32, 64, 128)
+
+    def test_batches_of_workers_fit_in_shared_memory(self) -> None:
+        crowded = with_machine(
+            with_loader(on_a_cpu(), num_workers=2), shared_memory_bytes=14 * 1_573_120
+        )
+        assert "shared memory" in reason("batch_size", crowded)
+
+    @pytest.mark.parametrize(
+        ("profile", "why"),
+        [
+            (without_a_loader(), "no DataLoader"),
+            (with_loader(on_a_cpu(), batch_size=None), "a way of its own"),
+            (with_loader(on_a_cpu(), custom_batches=True), "a way of its own"),
+            (with_loader(on_a_cpu(), beside=1), "several loaders"),
+        ],
+    )
+    def test_is_refused_where_batches_are_not_the_loaders_alone(
+        self, profile: Profile, why: str
+    ) -> None:
+        assert skip("batch_size", profile).impossible
+        assert why in reason("batch_size", profile)
+
+    def test_needs_to_know_what_batches_take(self) -> None:
+        unknown = replace(memory(0.4), peak_bytes=None)
+        assert "was not measured" in reason("batch_size", on_a_cpu(memory=unknown))
+        assert "batches differ" in reason("batch_size", with_seen(on_a_gpu(), shapes=3))
+
+    def test_is_left_out_where_only_loading_counts(self) -> None:
+        phases = {"data": 0.99, "forward": 0.01, "optimizer": 0.0}
+        loading = on_a_cpu(ceilings=ceilings(compute=50.0, data=1.0), phases=phases)
+        cores = with_machine(loading, cores=1)
+        assert "loading holds training back" in reason("batch_size", cores)
+
+    def test_short_steps_are_expected_to_gain_most(self) -> None:
+        knob = by_name("batch_size")
+        short, long = on_a_cpu(step_seconds=0.001), on_a_cpu(step_seconds=1.0)
+        assert knob.expects(32, short).log_mean == pytest.approx(0)
+        assert knob.expects(128, short).log_mean < -1 < knob.expects(128, long).log_mean < 0
+        idle = on_a_gpu(gpu=GpuProfile(busy_share=0.5))
+        assert knob.expects(64, idle).log_mean == pytest.approx(math.log(0.75))
+
+    def test_says_what_another_training_it_is(self) -> None:
+        said = by_name("batch_size").otherwise(128, on_a_cpu().seen)
+        assert "128 samples instead of 32" in said
+        assert "learning rate" in said and "Goyal" in said and "fewer steps" in said
+
+
 class TestPrefetchFactor:
     queueing = with_loader(waiting(), num_workers=4, prefetch_factor=2)
 

@@ -14,6 +14,7 @@ from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
 from autotune.knobs.page import HEADINGS, page_of
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement, ProcessStatement
+from autotune.trials.space import build_space
 from autotune.workload.setup import Setup
 from tests.knobs.profiles import PROFILES
 
@@ -84,8 +85,24 @@ def test_is_offered_somewhere_and_skipped_somewhere(knob: Knob) -> None:
 
 
 @every_knob
-def test_what_is_another_training_is_not_offered_as_the_same(knob: Knob) -> None:
-    assert knob.semantics in (Semantics.IDENTICAL, Semantics.EQUIVALENT)
+@every_profile
+def test_what_is_another_training_is_only_offered_where_that_is_allowed(
+    knob: Knob, profile: Profile
+) -> None:
+    if knob.semantics is Semantics.DIFFERENT:
+        reasons = {each.knob: each.reason for each in build_space(profile).skipped}
+        assert (
+            "another training" in reasons[knob.name] and "--allow different" in reasons[knob.name]
+        )
+        offered = build_space(profile, allow=Semantics.DIFFERENT).choices
+        assert (knob.name in offered) is isinstance(knob.domain(profile), Choices)
+
+
+@every_value
+def test_what_is_another_training_is_said_in_sentences(knob: Knob, value: Value) -> None:
+    said = knob.otherwise(value, PROFILES["on a CPU"].seen)
+    assert bool(said) is (knob.semantics is Semantics.DIFFERENT)
+    assert said.endswith("." if said else "")
 
 
 @every_value

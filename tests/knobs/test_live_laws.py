@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ NEEDS_A_GPU = {
 TRIED: dict[str, tuple[Value, ...]] = {
     "num_workers": (0, 2),
     "prefetch_factor": (2, 3),
+    "batch_size": (32, 64, 128),
     "micro_batches": (1, 2, 4),
     "checkpointing": (0, 1, 4, 5, -3),
 }
@@ -99,7 +101,7 @@ def values_of(knob: Knob) -> tuple[Value, ...]:
     return tuple(value for value in values if (knob.name, value) not in NEEDS_A_GPU)
 
 
-def cases() -> Iterator[object]:
+def cases() -> Iterator[Any]:
     for knob in KNOBS:
         for value in values_of(knob):
             slow = [pytest.mark.slow] if knob.name == "compile" and value != "off" else []
@@ -107,6 +109,10 @@ def cases() -> Iterator[object]:
 
 
 every_value = pytest.mark.parametrize(("knob", "value"), list(cases()))
+every_value_of_the_same_training = pytest.mark.parametrize(
+    ("knob", "value"),
+    [each for each in cases() if each.values[0].semantics is not Semantics.DIFFERENT],
+)
 
 
 def shown_by(knob: Knob) -> str:
@@ -140,7 +146,7 @@ def test_given_is_had(bench: Bench, knob: Knob, value: Value) -> None:
     assert unobserved(config, outcome.seen) == []
 
 
-@every_value
+@every_value_of_the_same_training
 def test_what_is_given_trains_the_same(bench: Bench, knob: Knob, value: Value) -> None:
     beside = BESIDE.get(knob.name, {})
     without = bench.run(shown_by(knob), beside)
@@ -161,7 +167,7 @@ def test_patched_is_had(bench: Bench, knob: Knob, value: Value) -> None:
     assert set(statuses) <= {"already"}
 
 
-@every_value
+@every_value_of_the_same_training
 def test_what_is_patched_trains_the_same(bench: Bench, knob: Knob, value: Value) -> None:
     name = shown_by(knob)
     config = wanted(bench.own(name).seen, knob, value)

@@ -49,6 +49,8 @@ IGNITE_PARTS = (
     "smaller"
 )
 
+IN_ALL = "TrainingArguments(per_device_train_batch_size=64), or that divided by the number of GPUs"
+
 
 @pytest.mark.parametrize(
     ("knob", "value", "loop", "told"),
@@ -56,6 +58,13 @@ IGNITE_PARTS = (
         ("precision", "bf16", LIGHTNING, 'Trainer(precision="bf16-mixed")'),
         ("cudnn_benchmark", True, LIGHTNING, "Trainer(benchmark=True)"),
         ("num_workers", 4, TRANSFORMERS, "TrainingArguments(dataloader_num_workers=4)"),
+        (
+            "batch_size",
+            64,
+            TRANSFORMERS,
+            IN_ALL,
+        ),
+        ("batch_size", 64, LIGHTNING, "batch_size=64 where your DataLoader is built"),
         ("precision", "bf16", TRANSFORMERS, "TrainingArguments(bf16=True, use_cpu=True)"),
         (
             "non_blocking",

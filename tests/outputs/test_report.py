@@ -195,6 +195,18 @@ def test_another_training_is_said_in_the_first_line():
     assert "No The losses part by 20 %." in text_of(page)
 
 
+def test_another_training_that_was_allowed_is_called_so_and_has_no_curves():
+    parity = builders.parity(
+        0, same_training=None, is_another=True, reason="A batch has 64 samples instead of 32."
+    )
+
+    page = render(builders.search_result(verdict=builders.verdict(parity=parity)))
+
+    assert "but another training" in re.search(r"<h1>(.*?)</h1>", page)[1]
+    assert "No A batch has 64 samples instead of 32." in text_of(page)
+    assert "The curves as a table" not in page and "It cannot be said" not in page
+
+
 def test_a_program_that_was_not_delivered_says_why():
     delivered = Delivered(
         samples_per_second=None, speedup=None, settings_observed=False, reason="it crashed"

@@ -293,3 +293,29 @@ def test_workers_that_live_on_serve_one_pass_at_a_time(over: str, line: str, aga
         assert "a second time meanwhile" in outcome.reason
         assert "with a DataLoader of its own" in outcome.hand_step
     assert rewritten(text, WORKERS).statuses == ["done"]
+
+
+LARGER = LoaderArgument(name="batch_size", code="64")
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("data, 8, True", "data, 64, True"),
+        ("data, shuffle=True", "data, shuffle=True, batch_size=64"),
+        ("data, batch_size=args.batch_size", "data, batch_size=64"),
+        ("data, **options", 'data, **{**options, "batch_size": 64}'),
+    ],
+)
+def test_a_batch_size_is_written_however_it_is_given(given: str, code: str) -> None:
+    done = rewritten(source(f"loader = DataLoader({given})"), LARGER)
+    assert done.statuses == ["done"]
+    assert done.text == source(f"loader = DataLoader({code})")
+
+
+def test_a_line_that_builds_other_loaders_too_keeps_its_batch_size() -> None:
+    text = source("loader = DataLoader(data, 8)")
+    done = rewritten(text, LoaderArgument(name="batch_size", code="64", shared=True))
+    assert (done.statuses, done.text) == (["refused"], text)
+    both = source("loader, other = (DataLoader(each, 8) for each in (data, held_out))")
+    assert "other loaders" in rewritten(both, LARGER).reason

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.measurement.measurement import Failure
 from autotune.trials.closing import closed_by, key_of, most_workers
 from autotune.trials.trial import Trial
 from tests import builders
@@ -52,3 +53,13 @@ def test_more_workers_than_fit_are_not_tried_beside_anything() -> None:
     assert closed(key_of({"num_workers": 16, "optimizer": "fused"}))
     assert not closed(key_of({"num_workers": 15, "optimizer": "fused"}))
     assert not closed(key_of({"threads": 32}))
+
+
+def test_a_larger_batch_than_one_that_was_too_large_is_not_tried() -> None:
+    large = Failure(kind="out_of_memory", reason="It ran out of memory.")
+    tried = [AS_IT_IS, builders.trial(1, {"batch_size": 128, "optimizer": "fused"}, large)]
+    closed = closed_by(tried, lambda trial: trial is AS_IT_IS, fed=False)
+    assert closed(key_of({"batch_size": 128, "optimizer": "fused", "threads": 1}))
+    assert closed(key_of({"batch_size": 256, "optimizer": "fused"}))
+    assert not closed(key_of({"batch_size": 64, "optimizer": "fused"}))
+    assert not closed(key_of({"optimizer": "fused"}))

@@ -103,6 +103,28 @@ def test_what_threads_gain_is_by_those_that_have_cores(
     assert costs_of(profile).threads_power == (power and pytest.approx(power))
 
 
+@pytest.mark.parametrize(
+    ("phases", "step_seconds", "least"),
+    [
+        ({"forward": 0.4, "backward": 0.5, "optimizer": 0.1}, 0.001, 0.8),
+        ({"forward": 0.2, "backward": 0.3, "optimizer": 0.5}, 1.0, 0.4),
+        ({"forward": 0.4, "backward": 0.5, "optimizer": 0.1}, 1.0, 0.0),
+    ],
+    ids=["launching", "the optimizer", "computing"],
+)
+def test_a_larger_batch_gains_where_much_is_paid_once_a_step(
+    phases: dict[str, float], step_seconds: float, least: float
+) -> None:
+    profile = replace(
+        program(data=0.02, waiting=False), phases=phases, step_seconds=step_seconds, ceilings=()
+    )
+    planner = planner_for(space(batch_size=(32, 64, 128)), profile)
+    proposal = planner.propose([trial(0, {}, 100)])
+    assert proposal is not None
+    assert proposal.config == {"batch_size": 128}
+    assert least < proposal.expected_gain < least + 1.5
+
+
 def test_a_change_from_which_nothing_is_expected_is_left_out() -> None:
     profile = replace(program(data=0.95, waiting=True), phases={"data": 0.95, "forward": 0.05})
     searched = space(num_workers=WORKERS, optimizer=("forloop", "fused"))

@@ -1,5 +1,7 @@
 """The space holds what is worth searching, and a reason for all else."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.errors import UsageError
@@ -51,6 +53,24 @@ def test_a_config_is_what_differs_and_means_something() -> None:
     assert "prefetch_factor" not in space.difference(
         {**own, "num_workers": 0, "prefetch_factor": 4}
     )
+
+
+def test_parts_are_parts_of_the_programs_own_batch() -> None:
+    space = build_space(
+        builders.profile(),
+        allow=Semantics.DIFFERENT,
+        given={"batch_size": (64,), "micro_batches": (1, 2)},
+    )
+    assert "micro_batches" in {*space.choices, *(each.knob for each in space.skipped)}
+    space = replace(
+        space,
+        choices={**space.choices, "micro_batches": (1, 2)},
+        own={**space.own, "micro_batches": 1},
+    )
+    own = dict(space.own)
+    both = {"batch_size": 64, "micro_batches": 2}
+    assert space.difference({**own, **both}) == {"batch_size": 64}
+    assert space.difference({**own, "micro_batches": 2}) == {"micro_batches": 2}
 
 
 class TestNarrowed:

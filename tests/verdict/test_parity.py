@@ -282,8 +282,10 @@ def test_a_loss_that_is_lost_is_another_training(baseline):
 
 def test_a_training_that_was_allowed_to_differ_is_not_judged(baseline):
     found = parity(baseline, train(rate=1.0), Semantics.DIFFERENT)
-    assert found.same_training is None
+    assert found.same_training is None and found.is_another
     assert "allowed" in found.reason
+    assert not (found.steps or found.baseline_losses or found.tuned_losses)
+    assert parity(baseline, [math.nan] * 50, Semantics.DIFFERENT).same_training is False
 
 
 def test_constant_losses_are_the_same_training():

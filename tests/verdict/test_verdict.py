@@ -84,6 +84,32 @@ def test_another_training_is_handed_back_only_where_that_was_allowed():
     assert refused.may_be_allowed and not broken.may_be_allowed
 
 
+def test_of_another_batch_size_no_losses_are_compared():
+    taken = turns(baseline=1000, tuned=2000, delivered=2000)
+    found = judged(taken, {"batch_size": 128}, may_differ=True)
+    assert found.outcome == "faster"
+    for parity in (found.parity, found.delivered.parity):
+        assert parity.is_another and parity.same_training is None
+        assert "128 samples instead of 32" in parity.reason
+        assert not (parity.steps or parity.baseline_losses or parity.tuned_losses)
+    taken.losses["tuned"] = [math.nan for _ in CURVE]
+    assert judged(taken, {"batch_size": 128}, may_differ=True).trains_otherwise
+
+
+def test_a_larger_batch_is_none_that_was_left_out():
+    taken = turns(baseline=1000, tuned=2000)
+    for name, times in (("baseline", 1), ("tuned", 4)):
+        for windows in taken.windows[name]:
+            for place, count in ((0, 0), (-1, 2 * (name == "tuned"))):
+                windows[place] = replace(
+                    windows[place],
+                    samples=windows[place].steps * times * builders.BATCH,
+                    allocator=Allocator(out_of_memories=count),
+                )
+    assert judged(taken, {"batch_size": 4 * builders.BATCH}).parity.same_training is None
+    assert judged(taken).parity.same_training is False
+
+
 def test_a_clear_gain_is_claimed_with_its_interval():
     found = judged(turns(baseline=1000, tuned=2000))
     assert found.outcome == "faster"

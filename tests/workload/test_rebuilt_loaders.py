@@ -127,6 +127,15 @@ def test_it_is_built_with_the_settings_of_the_programs_own(tmp_path: Path) -> No
     assert seen.loader is not None and seen.loader.num_workers == 1
 
 
+def test_it_has_the_batch_size_that_the_programs_own_was_given(tmp_path: Path) -> None:
+    text = program(tmp_path, PREPARED)
+    key = observe(text, tmp_path).training_loader()
+    seen = observe(text, tmp_path, setup=Setup(loader={"batch_size": 40}), loader=key)
+
+    assert seen.loader is not None and seen.loader.batch_size == 40
+    assert seen.samples_per_step == 40 and seen.loader.drop_last
+
+
 def test_a_stream_is_known_by_its_dataset(tmp_path: Path) -> None:
     text = program(
         tmp_path,
