@@ -166,6 +166,20 @@ def test_a_device_that_waits_for_something_else_is_not_launch_bound(profile: Pro
     assert Bottleneck.OVERHEAD not in found(profile)
 
 
+@pytest.mark.parametrize(("other", "late"), [(0.03, 0.55), (0.3, 0.28), (0.55, None)])
+def test_while_the_program_runs_other_code_nothing_is_launched_late(
+    other: float, late: float | None
+) -> None:
+    phases = {"data": 0.01, "forward": 0.42, "backward": 0.57 - other, "other": other}
+    idle = {**CALM, "sync": 0.0, "launch": 0.55, "other": 0.03}
+    finding = found(on_device(idle, trace={"kernel_seconds": 6e-6}, phases=phases)).get(
+        Bottleneck.OVERHEAD
+    )
+    assert (finding is None) == (late is None)
+    if finding and late:
+        assert finding.max_gain == pytest.approx(1 / (1 - late))
+
+
 OUTSIDE = {"data": 0.01, "copy": 0.01, "forward": 0.25, "backward": 0.38, "other": 0.35}
 
 

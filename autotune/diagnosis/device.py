@@ -16,10 +16,21 @@ from autotune.diagnosis.finding import (
     severity,
     times,
 )
+from autotune.diagnosis.host import share_outside
 from autotune.profiling.gpu import SyncPlace
 from autotune.profiling.memory_model import SCARCE_MEMORY, line_beyond, line_of
 from autotune.profiling.profile import Profile
-from autotune.profiling.trace import COPY, DATA, LAUNCH, PAGEABLE, SYNC, TO_DEVICE, Copies, Trace
+from autotune.profiling.trace import (
+    COPY,
+    DATA,
+    LAUNCH,
+    OTHER,
+    PAGEABLE,
+    SYNC,
+    TO_DEVICE,
+    Copies,
+    Trace,
+)
 from autotune.workload.seen import NOTABLE_BYTES
 
 # The share of a step in which the device is idle since the host had waited for it (Fournex).
@@ -106,6 +117,9 @@ def launches_of_device(profile: Profile) -> Finding | None:
     short = trace.kernel_seconds is not None and trace.kernel_seconds <= SHORT_KERNEL_SECONDS
     if gpu.busy_share >= BUSY or not short or gpu.idle.get(DATA, 0.0) >= EXPLAINED * idle:
         return None
+    # While the program runs code of its own between its steps, nothing is launched either.
+    outside = share_outside(profile) - gpu.idle.get(SYNC, 0.0) - gpu.idle.get(OTHER, 0.0)
+    share -= max(0.0, outside)
     if share < SYNC_WARNING:  # what it is idle for is something else
         return None
     return Finding(

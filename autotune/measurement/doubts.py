@@ -36,8 +36,10 @@ BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same 
 FEWEST_BURSTS = 10
 
 # What a device is not slowed by when all is well. Its power cap is no sign of trouble: large
-# devices reach it whenever they are busy. At a tenth of the readings it is no blip.
-_TROUBLES = frozenset(SLOWED.values()) - {"power cap"}
+# devices reach it whenever they are busy. Nor is the hardware's slowdown, of which heat and brake
+# have bits of their own: it "may be also reported during PState or clock change" (nvml.h), as at
+# the edges of a turn. At a tenth of the readings it is no blip.
+_TROUBLES = frozenset(SLOWED.values()) - {"power cap", "hardware slowdown"}
 SLOWED_SHARE = 0.10
 
 

@@ -6,6 +6,7 @@ launches down: its shares say what the device waits for, never how fast a progra
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -255,10 +256,14 @@ def _idle(
         if each.get("cat") in (*_WORK, *_COPIES)
     }
     shares = dict.fromkeys((DATA, COPY, SYNC, LAUNCH, OTHER), 0.0)
+    syncs = sorted(syncs, key=lambda each: each.end)
+    ends = [each.end for each in syncs]
     for gap in idle:
         waited = total(intersection([gap], loading))
         shares[DATA] += waited / seconds
-        shares[_cause(gap, syncs, begun.get(gap[1]))] += (gap[1] - gap[0] - waited) / seconds
+        first = bisect_left(ends, gap[0] - _SKEW_MICROSECONDS)
+        ended = syncs[first : bisect_left(ends, gap[1])]
+        shares[_cause(gap, ended, begun.get(gap[1]))] += (gap[1] - gap[0] - waited) / seconds
     return shares
 
 
@@ -267,13 +272,13 @@ def _launched(events: Iterable[Mapping[str, Any]]) -> dict[Any, float]:
     return {correlation(each): _interval(each)[1] for each in events if each.get("cat") in RUNTIME}
 
 
-def _cause(gap: Interval, syncs: Sequence[_Sync], launched: float | None) -> str:
-    """Why the device was idle in `gap`, at whose end work begins that was `launched` then."""
+def _cause(gap: Interval, ended: Sequence[_Sync], launched: float | None) -> str:
+    """Why the device was idle in `gap`, at whose end work begins that was `launched` then; those
+    waits are given that `ended` as it began or within it.
+    """
     if launched is not None and launched <= gap[0]:
         return OTHER
-    for each in syncs:
-        if each.begin <= gap[0] + _SKEW_MICROSECONDS and (
-            gap[0] - _SKEW_MICROSECONDS <= each.end < gap[1]
-        ):
-            return COPY if each.for_copy else SYNC
-    return LAUNCH
+    begun = [each for each in ended if each.begin <= gap[0] + _SKEW_MICROSECONDS]
+    if not begun:
+        return LAUNCH
+    return COPY if min(begun, key=lambda each: each.begin).for_copy else SYNC

@@ -6,8 +6,30 @@ from dataclasses import dataclass, field
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.batches import count_bytes
 from autotune.workload.places import calling_place
 from autotune.workload.seen import NOTABLE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a step has copied: the tensor that the memory is of, and which part of it."""
+
+    step: int
+    tensor: "weakref.ref[torch.Tensor]"
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor, step: int) -> "_Source":
+        begin = int(tensor.storage_offset()) * tensor.element_size()
+        whole = tensor if tensor._base is None else tensor._base
+        return cls(step, weakref.ref(whole), begin, begin + count_bytes(tensor))
+
+    def is_again(self, later: "_Source") -> bool:
+        """Whether a `later` step copies some of the same memory."""
+        overlap = self.begin < later.end and later.begin < self.end
+        return overlap and self.step < later.step and self.tensor() is later.tensor()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +56,7 @@ class Copied:
     _blocking: set[Place] = field(default_factory=set)  # places that have waited
     _row: tuple[int, bool] | None = None
     _row_bytes: int = 0
-    _from: "dict[Place, list[tuple[int, weakref.ref[torch.Tensor]]]]" = field(default_factory=dict)
+    _from: dict[Place, list["_Source"]] = field(default_factory=dict)
 
     @property
     def non_blocking(self) -> bool:
@@ -60,14 +82,13 @@ class Copied:
         place = calling_place()
         if place is None:
             return
-        memory = tensor if tensor._base is None else tensor._base
-        known = self._from.setdefault(place, [])
-        self.again = self.again or any(at < step and each() is memory for at, each in known)
-        known.append((step, weakref.ref(memory)))
+        source, known = _Source.of(tensor, step), self._from.setdefault(place, [])
+        self.again = self.again or any(each.is_again(source) for each in known)
+        known.append(source)
         self.places.add(place)
         if waits:
             self._blocking.add(place)
         goes_on = row is not None and row == self._row
-        self._row, self._row_bytes = row, tensor.nbytes + goes_on * self._row_bytes
+        self._row, self._row_bytes = row, count_bytes(tensor) + goes_on * self._row_bytes
         if self._row_bytes >= NOTABLE_BYTES:
             self.batches.add(place)

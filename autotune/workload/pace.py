@@ -30,7 +30,7 @@ from autotune.workload.processor import Processor
 from autotune.workload.seen import Seen
 from autotune.workload.strays import Strays
 from autotune.workload.watches import Watch
-from autotune.workload.window import DRAIN, Window
+from autotune.workload.window import DRAIN, REHEARSE, Window
 
 # Trainings are compared by their first losses; later ones only show whether they still are numbers.
 LOSSES_READ, LOSS_EVERY = 200, 8
@@ -261,7 +261,7 @@ class Pace:
                 break
         self._begin(command)
         begin_peak(self._device())
-        self._leading_in = self._edges.leads_in() and self._watch is None
+        self._leading_in = self._edges.leads_in() and command.mode != REHEARSE and not self._watch
         self._clock.drain()
         self._processor.spent()
         self._mark = time.perf_counter()

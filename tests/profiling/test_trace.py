@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from autotune.profiling.trace import Trace, parse_trace
+from autotune.profiling.trace import _SKEW_MICROSECONDS, Trace, _idle, _Sync, parse_trace
 
 HOST = {"pid": 1, "tid": 1}
 
@@ -266,3 +268,22 @@ def test_the_rate_of_copies_is_the_device_s_and_of_batches_alone() -> None:
     line.copy(1050, 1060, 1062, "HtoD (Pageable -> Device)", 8)
     rates = {each.memory: each.bytes_per_second for each in line.parsed().copies}
     assert rates == {"pinned": pytest.approx(50e9), "pageable": None}
+
+
+WAITS = st.tuples(st.integers(0, 90), st.integers(1, 40), st.booleans())
+
+
+@given(waits=st.lists(WAITS, max_size=6), begin=st.integers(0, 90), length=st.integers(1, 40))
+def test_the_wait_before_a_gap_is_found_among_many(
+    waits: list[tuple[int, int, bool]], begin: int, length: int
+) -> None:
+    end = begin + length
+    before = [
+        (at, for_copy)
+        for at, lasts, for_copy in waits
+        if at <= begin + _SKEW_MICROSECONDS and begin - _SKEW_MICROSECONDS <= at + lasts < end
+    ]
+    syncs = [_Sync(begin=at, end=at + lasts, for_copy=for_copy) for at, lasts, for_copy in waits]
+    shares = _idle([], [(begin, end)], syncs, length, {})
+    causes = {"copy" if for_copy else "sync" for at, for_copy in before if at == min(before)[0]}
+    assert {name for name, share in shares.items() if share} <= (causes or {"launch"})

@@ -11,7 +11,7 @@ from autotune.workload import idle, pace
 from autotune.workload.clock import Untimed
 from autotune.workload.conversation import Ended, Halted, Rehearsed, Report, RunWindow
 from autotune.workload.pace import Pace
-from autotune.workload.window import Window
+from autotune.workload.window import REHEARSE, Window
 from tests import builders
 from tests.workload.programs import steps
 
@@ -287,3 +287,11 @@ def test_the_peak_of_memory_is_the_window_s(gpu: Gpu) -> None:
     assert len(gpu.peaks) == 1  # what the first step took, in which cuDNN chooses, is none
     training.train(5)
     assert len(gpu.peaks) == 2
+
+
+def test_batches_that_are_trained_twice_are_not_timed_and_none_leads_in(gpu: Gpu) -> None:
+    asked = RunWindow(seconds=0.0, steps=4, mode=REHEARSE)  # two batches, whole and in parts
+    training = Training(gpu, windows=[asked, *map(steps, [9])])
+    training.train(3)
+    (window,) = [each for each in training.reports if isinstance(each, Window)]
+    assert window.steps == 4

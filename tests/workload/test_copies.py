@@ -76,6 +76,20 @@ def test_memory_that_is_copied_again_is_the_program_s_own(same: bool, again: boo
     assert copied.again is again
 
 
+@pytest.mark.parametrize(("rows", "again"), [(4, False), (5, True)])
+def test_parts_of_a_dataset_in_memory_are_no_buffer(rows: int, again: bool) -> None:
+    copied, dataset = Copied(), torch.zeros(16, 2)
+    for step in range(3):
+        copied.note(dataset[4 * step :][:rows], step)
+    assert copied.again is again
+
+
+def test_a_sparse_tensor_is_copied_as_others_are() -> None:
+    copied = Copied()
+    copied.note(torch.eye(3).to_sparse(), 0)
+    assert copied.places
+
+
 @pytest.fixture
 def on_device(live: Live, monkeypatch: pytest.MonkeyPatch) -> Live:
     """A run before its first step, whose copies all arrive on a device."""
