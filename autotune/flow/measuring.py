@@ -77,7 +77,7 @@ def measured(
 
 
 def _with_all_batches(
-    outcome: Measurement | Failure, baseline: Measurement, larger: float
+    outcome: Measurement | Failure, baseline: Measurement, larger: float = 1.0
 ) -> Measurement | Failure:
     """`outcome`, a failure where it left out batches for which there was no memory, as the program
     as it is does not. Its batches are `larger` by that factor.
