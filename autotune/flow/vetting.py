@@ -10,6 +10,8 @@ from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.loader import CHANGED_LATER
+from autotune.source.model import VIEWED_LATER
 from autotune.source.prefetch import ON_THE_HOST
 from autotune.trials.space import Space
 from autotune.workload.seen import SeenLoader
@@ -23,14 +25,20 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
+# What the source forbids to a run as well, though no trial may come to it: a loop that uses batches
+# on the host after hundreds of steps, a validation, an epoch's end.
+_FORBIDDEN = {
+    "prefetch_to_device": ON_THE_HOST,
+    "channels_last": VIEWED_LATER,
+    "persistent_workers": CHANGED_LATER,
+}
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, without batches ahead on the device that are used on the host too,
-    and without freed gradients where zeros in their place move weights; as it is where there is no
-    time left to try any of them.
+    not add up to the same step, without what the source forbids, and without freed gradients where
+    zeros in their place move weights; as it is where there is no time left to try any of them.
     """
     if time.monotonic() > context.deadline:
         return space
@@ -41,8 +49,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
-    if "prefetch_to_device" in space.choices and context.target.kind != OBJECTS:
-        space = _narrowed(space, "prefetch_to_device", _vet_batches_ahead(context, profiled, space))
+    for name, said in _FORBIDDEN.items():
+        if name in space.choices and context.target.kind != OBJECTS:
+            space = _narrowed(space, name, _vet_source(context, profiled, space, name, said))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -77,13 +86,13 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
     return vet_micro_batches(start, precision, parts)
 
 
-def _vet_batches_ahead(context: Context, profiled: Profile, space: Space) -> Vetted:
-    """No batches on the device where the loop is seen to use them on the host too: perhaps only
-    after hundreds of steps, where no trial comes.
-    """
-    written = emit(context.target, {"prefetch_to_device": True}, profiled.seen)
-    reasons = [edit.reason for edit in written.refused if ON_THE_HOST in edit.reason]
-    values = (space.own["prefetch_to_device"],) if reasons else space.choices["prefetch_to_device"]
+def _vet_source(
+    context: Context, profiled: Profile, space: Space, name: str, forbidden: str
+) -> Vetted:
+    """The program's own alone where the source says something `forbidden`."""
+    written = emit(context.target, {name: True}, profiled.seen)
+    reasons = [edit.reason for edit in written.refused if forbidden in edit.reason]
+    values = (space.own[name],) if reasons else space.choices[name]
     return Vetted(values=values, reason=next(iter(reasons), ""))
 
 

@@ -45,11 +45,17 @@ def merged_outcome(script: Script, calls: Iterable[ast.Call]) -> ast.expr | None
     """The first `.view(-1)` or `.view(n, -1)` in `script` of what one of `calls` gives."""
     for _, above in _followed(script, calls, SAME_ORDER):
         for node in above:
-            match node:
-                case ast.Call(func=ast.Attribute(attr="view"), args=[*first, last]):
-                    if len(first) < _UNMERGED - 1 and ast.unparse(last) == "-1":
-                        return node
+            if isinstance(node, ast.Call) and is_merged(node):
+                return node
     return None
+
+
+def is_merged(call: ast.Call) -> bool:
+    """Whether it is `.view(-1)` or `.view(n, -1)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="view"), args=[*first, last]):
+            return len(first) < _UNMERGED - 1 and ast.unparse(last) == "-1"
+    return False
 
 
 def _followed(

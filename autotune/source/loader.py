@@ -3,6 +3,7 @@
 import ast
 
 from autotune.source.building import LOADER, NEEDS_WORKERS, Building, building
+from autotune.source.dataset_changes import changed_later
 from autotune.source.edits import LoaderArgument
 from autotune.source.iteration import WRAPPERS
 from autotune.source.keywords import (
@@ -17,6 +18,8 @@ from autotune.source.program import Change, Program
 from autotune.source.script import Script, last_name
 from autotune.source.spreads import may_hide
 
+CHANGED_LATER = "workers that live on would not see what is changed of the dataset at"
+
 # How two of them are written where that may be.
 WITHOUT_WORKERS = {"prefetch_factor": "{0} if {1} else None", "persistent_workers": "{1} > 0"}
 
@@ -29,10 +32,8 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     """
     hand_step = f"DataLoader(..., {edit.name}={edit.code})"
     at = building(program, edit.name, hand_step)
-    if (edit.name, edit.code) == ("persistent_workers", "True") and _draws_again(program):
-        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
-        by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
-        raise at.call.refusal(reason, by_hand)
+    if (edit.name, edit.code) == ("persistent_workers", "True"):
+        _refuse_to_keep_workers(program, at, hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
@@ -41,6 +42,16 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
         for name in NEEDS_WORKERS:
             program = program.changed(_dropped(building(program, name, hand_step), name, hand_step))
     return program
+
+
+def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> None:
+    """Raises Refusal where workers that live on would deliver other samples."""
+    if _draws_again(program):
+        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
+        by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
+        raise at.call.refusal(reason, by_hand)
+    if changed := changed_later(program, at):
+        raise at.call.refusal(f"{CHANGED_LATER} {changed}", hand_step)
 
 
 def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:

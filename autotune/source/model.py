@@ -14,7 +14,9 @@ from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name, meaning, parse
+from autotune.source.views import viewed_later
 
+VIEWED_LATER = "beyond the steps that are tried, tensors of the model are viewed at"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 
 
@@ -136,6 +138,9 @@ def _check_uses(
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
     if edit.reordered and (at := merged(program)):
         reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
+    if edit.reordered and (at := viewed_later(program)):
+        reason = f"{VIEWED_LATER} {at}, as torch only does in the usual order"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
     if edit.replayed and (at := kept(program)):
         reason = f"what the model gives is kept at {at}, and its next call overwrites that"

@@ -1,0 +1,120 @@
+"""What a program does beyond the steps that a run comes to, which settings would break."""
+
+import pytest
+
+from autotune.source.edits import LoaderArgument, ModelStatement
+from tests.source.programs import PATH, rewritten
+
+LAST = ModelStatement(
+    code="{model}.to(memory_format=torch.channels_last)",
+    imports=("import torch",),
+    reordered=True,
+)
+KEPT = LoaderArgument(name="persistent_workers", code="True")
+PROGRAM = """\
+import torch
+from torch import nn, optim
+from torch.utils.data import DataLoader
+
+class Net(nn.Module):
+    def forward(self, x):
+        x = self.features(x)
+        {forward}
+        return self.head(x.view(x.size(0), -1))
+
+    def features(self, x):
+        return self.body(x).view(-1)
+
+    def descriptor(self, x):
+        return {descriptor}
+
+class Unused(nn.Module):
+    def forward(self, x):
+        return x
+
+    def other(self, x):
+        return x.view(-1)
+
+def validate(net):
+    {validate}
+
+def main(args):
+    net = Net()
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    data = make()
+    loader = DataLoader(data, num_workers=2)
+    for epoch in range(9):
+        {epoch}
+        for x, y in loader:
+            {step}
+            criterion(net(x), y).backward()
+            optimizer.step()
+        validate(net)
+"""
+
+
+def program(**parts: str) -> str:
+    names = ("forward", "validate", "epoch", "step")
+    return PROGRAM.format(**{**dict.fromkeys(names, "pass"), "descriptor": "x", **parts})
+
+
+@pytest.mark.parametrize(
+    ("part", "code", "refused"),
+    [
+        ("descriptor", "self.body(x).view(x.size(0), -1)", True),
+        ("descriptor", "self.body(x).reshape(x.size(0), -1)", False),
+        ("descriptor", "self.body(x).view(2, 3, -1)", False),
+        ("forward", "if not self.training: x = x.view(-1)", True),
+        ("forward", "if self.training: x = x.view(-1)", False),
+        ("forward", "if self.training: return x", True),  # and views below
+        ("validate", "norms = [p.view(-1).norm() for p in net.parameters()]", True),
+        ("validate", "for name, p in net.state_dict().items(): p.data.view(-1)", True),
+        ("validate", "net.conv.weight.view(8, -1).sum(1)", True),
+        ("validate", "all = nn.utils.parameters_to_vector(net.parameters())", True),
+        ("validate", "right = y.view(-1) == 3", False),
+        ("step", "penalty = sum(p.view(-1).norm() for p in net.parameters())", False),
+        ("step", "found = net.descriptor(x)", False),
+    ],
+)
+def test_views_that_no_step_comes_to_forbid_another_order(
+    part: str, code: str, refused: bool
+) -> None:
+    parts = {part: code}
+    if part == "step":
+        parts["descriptor"] = "self.body(x).view(-1)"
+        parts["step"] += "; net.descriptor(x)"
+    outcome = rewritten(program(**parts), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert (f"tensors of the model are viewed at {PATH}:" in outcome.reason) == refused
+
+
+@pytest.mark.parametrize(
+    ("epoch", "refused"),
+    [
+        ("if epoch == 5: data.close_mosaic()", True),
+        ("loader.dataset.transform = strong", True),
+        ("data.crop = 32 + epoch", True),
+        ("data.sizes[0] += 1", True),
+        ("loader.sampler.set_epoch(epoch)", False),
+        ("print(len(data), data.classes)", False),
+        ("size = data.size()", False),
+        ("for data in validation: data.requires_grad_()", False),
+    ],
+)
+def test_a_dataset_that_is_changed_between_epochs_forbids_workers_that_live_on(
+    epoch: str, refused: bool
+) -> None:
+    outcome = rewritten(program(epoch=epoch), KEPT)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert (f"changed of the dataset at {PATH}:33" in outcome.reason) == refused
+    before = program().replace(
+        "    for epoch", f"    {epoch.replace('epoch', 'args.n')}\n    for epoch"
+    )
+    assert rewritten(before, KEPT).statuses == ["done"]
+
+
+def test_a_change_in_what_an_epoch_calls_is_seen_too() -> None:
+    text = program(epoch="begin(epoch, loader)") + (
+        "def begin(epoch, loader):\n    loader.dataset.set_epoch(epoch)\n"
+    )
+    assert f"{PATH}:{len(text.splitlines())}" in rewritten(text, KEPT).reason
