@@ -25,7 +25,7 @@ from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_loading, loader_waits, most_workers
 from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
 from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import FILLING, Profile
 from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
@@ -46,6 +46,12 @@ class NumWorkers(Knob):
         if loader is None:
             return Skip(
                 reason="the program has no DataLoader: it makes its batches itself", impossible=True
+            )
+        if profile.doubt(FILLING):
+            return Skip(
+                reason="the dataset keeps what it has read, and no more than its first epoch was "
+                "timed: workers would each fill a cache of their own, in every epoch anew unless "
+                "they persist",
             )
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:

@@ -15,7 +15,7 @@ from autotune.measurement.causes import kind_of, likely_cause
 from autotune.measurement.jobs import Call, Job
 from autotune.measurement.measurement import OUR_FAULT
 from autotune.measurement.sandbox import Layer, enter
-from autotune.workload.conversation import Answer, Command, Crashed, Halted, Report
+from autotune.workload.conversation import Answer, Command, Crashed, Fault, Halted, Report
 from autotune.workload.intercept import intercepted
 from autotune.workload.script import run_script, seed_everything
 
@@ -100,7 +100,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
     except _ControllerGone:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
-        crashed = _crashed(error)
+        crashed = _crashed((error.__cause__ if isinstance(error, Fault) else None) or error)
         if job.layer is not None and _is_full(job.layer):
             crashed = replace(crashed, kind="no_space")
         line.say(crashed)

@@ -8,7 +8,7 @@ from statistics import median
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
 from autotune.measurement.filling import EPOCHS_THAT_FILL, QUIET_WINDOWS, epochs_of
 from autotune.measurement.process import ProcessRun
-from autotune.profiling.profile import FIRST_EPOCH, Doubt
+from autotune.profiling.profile import FILLING, Doubt
 from autotune.workload.window import Window, as_one
 
 # Of a cache in memory the first epoch adds one to it for each sample, but for those that repeat.
@@ -120,7 +120,7 @@ def doubts_of_memory(first: FirstEpoch | None, kept: Sequence[str]) -> tuple[Dou
     names = _listed(kept)
     return (
         Doubt(
-            name=FIRST_EPOCH,
+            name=FILLING,
             evidence=f"The dataset keeps what it has read ({names} grew while it was timed): "
             "where later epochs take it from there, all figures are of the first epoch alone.",
             advice="Have it read before training begins, or kept in files: workers would each fill "

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from autotune.diagnosis.finding import times
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import (
+    FILLING,
     FIRST_EPOCH,
     FIRST_READ,
     FROM_MEMORY,
@@ -29,6 +30,7 @@ _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
+    FILLING: "Measured in the first epoch: later ones may be faster by themselves.",
     FIRST_EPOCH: "Measured in the first epoch: later ones may be faster by themselves.",
     SHORT_RUN: "The program ended while it was measured: let it train longer.",
 }

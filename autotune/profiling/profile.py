@@ -22,7 +22,7 @@ ROOFLINE = "roofline"
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP = "too few steps", "sped up"
-SHORT_RUN, FIRST_EPOCH = "short run", "first epoch"
+SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF = "tracker off"
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
 FIRST_READ = "first read"

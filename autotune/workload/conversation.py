@@ -126,6 +126,12 @@ class Halted(BaseException):
     """
 
 
+class Fault(BaseException):
+    """A fault of ours, its cause, inside a program; as `Halted` not to be taken for one of its own
+    by an `except Exception` round its step, which would then go on.
+    """
+
+
 class Conversation(Protocol):
     """The program's side of it."""
 

@@ -2,6 +2,7 @@
 data.
 """
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -209,7 +210,9 @@ def _compiled(module: nn.Module) -> str:
 
 
 def _is_of_torch(module: nn.Module) -> bool:
-    return str(type(module).forward.__module__).partition(".")[0] == "torch"
+    # A scripted module's class hands its forward pass out to objects alone.
+    forward = inspect.getattr_static(type(module), "forward", None)
+    return str(getattr(forward, "__module__", "")).partition(".")[0] == "torch"
 
 
 def _mode(compiled: Any) -> str:

@@ -8,14 +8,14 @@ import torch
 
 from autotune.workload import feeding, reseeding, restreaming
 from autotune.workload.clock import CudaClock, HostClock, Untimed
-from autotune.workload.conversation import Conversation, Survey
+from autotune.workload.conversation import Conversation, Fault, Survey
 from autotune.workload.drawing import deliver
 from autotune.workload.largest import survey
 from autotune.workload.live import Live
 from autotune.workload.observe import observe
 from autotune.workload.pace import Pace
 from autotune.workload.seams import backward, copies, loader, model, optimizer
-from autotune.workload.seen import LoaderKey
+from autotune.workload.seen import LoaderKey, Seen
 from autotune.workload.setup import Setup
 from autotune.workload.watches import watch_for
 
@@ -48,7 +48,7 @@ def intercepted(
     live.pace = Pace(
         conversation,
         live.clock,
-        see=lambda: observe(live),
+        see=lambda: _seen(live),
         feed=lambda mode: feeding.feed(live, mode),
         drain=lambda seconds: feeding.drain(live, seconds),
         deliver=lambda command: (
@@ -67,6 +67,13 @@ def intercepted(
         yield live
     finally:
         live.unpatch()
+
+
+def _seen(live: Live) -> Seen:
+    try:
+        return observe(live)
+    except Exception as error:
+        raise Fault from error
 
 
 def _has_gpu() -> bool:

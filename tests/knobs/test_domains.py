@@ -9,6 +9,7 @@ import pytest
 
 from autotune.knobs import by_name, setup_for, unconfirmed
 from autotune.knobs.knob import Choices, Config, Skip, Value
+from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
@@ -64,6 +65,11 @@ class TestNumWorkers:
     def test_half_waiting_uses_twice_the_cores(self) -> None:
         half = on_a_cpu(data_processor_share=0.5)
         assert offered("num_workers", half) == (0, 1, 2, 4)
+
+    def test_a_cache_that_was_not_seen_full_is_not_filled_by_each_worker(self) -> None:
+        (doubt,) = doubts_of_memory(None, ["Scans._cache"])
+        filling = replace(on_a_cpu(), doubts=(doubt,))
+        assert "a cache of their own" in reason("num_workers", filling)
 
     def test_the_programs_own_number_is_kept(self) -> None:
         own = with_loader(on_a_cpu(data_processor_share=1.9), num_workers=12)

@@ -109,7 +109,7 @@ def test_a_first_epoch_that_is_too_long_is_not_waited_for() -> None:
     found, windows = filled(FakeRun(size=1000, later=30), limit_seconds=5.0)
     assert found is None and len(windows) == 6
     (doubt,) = doubts_of_memory(found, ("Photos.cache",))
-    assert doubt.name == "first epoch"
+    assert doubt.name == "cache filling"
 
 
 class Redrawn(FakeRun):
@@ -194,7 +194,7 @@ def test_what_grows_by_one_for_each_sample_is_a_cache_in_memory() -> None:
     assert grown(before, {"Photos.cache": 12, "Photos.epochs": 2}, 32) == ()
     assert grown({}, {"Photos.index": 1000}, 32) == ()
     (doubt,) = doubts_of_memory(None, ("Photos.cache",))
-    assert doubt.name == "first epoch"
+    assert doubt.name == "cache filling"
     assert "`Photos.cache`" in doubt.evidence
 
 

@@ -10,8 +10,9 @@ from torch import nn
 
 from autotune.knobs import by_name, unconfirmed, unobserved
 from autotune.knobs.knob import Config, Skip
+from autotune.workload import intercept
 from autotune.workload.compiling import compiling_seconds
-from autotune.workload.conversation import Ended, RunWindow, Tell, Unsupported
+from autotune.workload.conversation import Ended, Fault, RunWindow, Tell, Unsupported
 from autotune.workload.replayed import Replayed
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
@@ -805,3 +806,37 @@ for epoch in range(50):""",
     assert len(places.backwards) == 1
     assert places.backward is not None
     assert text.splitlines()[places.backward.line - 1].strip() == "loss.backward()"
+
+
+SWALLOWING = (
+    HEAD
+    + """
+import warnings
+with warnings.catch_warnings(action="ignore"):  # it is deprecated
+    model[0] = torch.jit.script(model[0])
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+for x, y in DataLoader(dataset, batch_size=4):
+    try:
+        criterion(model(x), y).backward()
+        optimizer.step()
+    except Exception:
+        continue
+"""
+)
+
+
+def test_a_part_of_a_model_may_be_scripted(tmp_path: Path) -> None:
+    (model,) = observe(SWALLOWING, tmp_path).models
+    assert model.compiled == "off"
+
+
+def test_what_fails_in_us_is_not_swallowed_by_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(intercept, "observe", fails)
+    with pytest.raises(Fault) as fault:
+        observe(SWALLOWING, tmp_path)
+    assert isinstance(fault.value.__cause__, AttributeError)

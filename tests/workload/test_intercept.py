@@ -317,6 +317,32 @@ def test_a_program_without_a_loader_is_timed_and_says_what_it_cannot(tmp_path: P
     assert seen.loader is None and not seen.set_to_none
 
 
+@pytest.mark.parametrize(
+    ("target", "samples"), [("torch.ones(1)", 15), ("torch.ones(4)", 20)], ids=["graphs", "batch"]
+)
+def test_graphs_that_a_model_is_given_one_by_one_are_a_sample_each(
+    target: str, samples: int, tmp_path: Path
+) -> None:
+    text = HEAD + textwrap.dedent(f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+            def forward(self, graph):
+                return self.inner(graph["nodes"]).sum()
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+        for step in range(1000):
+            optimizer.zero_grad()
+            edges = torch.zeros(4 if {target}.numel() == 4 else 2, 9)
+            same = {{"edges": edges, "y": {target}}}
+            parts = [{{**same, "nodes": torch.ones(nodes, 8)}} for nodes in (4, 5, 4)]
+            sum(net(each) for each in parts).backward()
+            optimizer.step()
+        """)
+    assert window_of(run(text, steps(3), steps(5), folder=tmp_path)).samples == samples
+
+
 def test_a_closure_and_a_gan_are_counted_by_the_first_optimizer(tmp_path: Path) -> None:
     lbfgs = HEAD + textwrap.dedent("""
         optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)

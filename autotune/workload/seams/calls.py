@@ -1,5 +1,6 @@
 """What is noted of the calls of models that train."""
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -18,7 +19,9 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
     if live.pace.away:
         live.pace.enter_training()
     shape = _note_shape(live, module, args, kwargs)
-    if shape is not None:
+    if args and isinstance(args[0], dict) and live.leading_loader is None and _is_one(args[0]):
+        live.forward_samples += 1
+    elif shape is not None:
         live.forward_samples = live.models.time_first.samples(module, shape)
     elif not live.forward_samples:  # objects of the program's own: graphs, texts
         live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
@@ -60,3 +63,11 @@ def note_for_good(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torc
 def _numbers(args: Any, kwargs: Any) -> tuple[float, ...]:
     """A step's number, a rate: compiled code holds for just these where it is not dynamic."""
     return tuple(each for each in (*args, *kwargs.values()) if isinstance(each, int | float))
+
+
+def _is_one(parts: dict[Any, Any]) -> bool:
+    """Whether these are the parts of one sample, a graph's nodes and edges say: most of a batch's
+    tensors have as many rows.
+    """
+    rows = Counter(each.shape[0] for each in batches.tensors(parts) if each.dim())
+    return len(rows) > 1 and 2 * max(rows.values()) <= rows.total()
