@@ -10,6 +10,7 @@ from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.arrays import TO_NUMPY
 from autotune.source.prefetch import ON_THE_HOST
 from autotune.trials.space import Space
 from autotune.workload.seen import SeenLoader
@@ -29,8 +30,9 @@ _NOT_WRITTEN = "the source does not show that parts of a batch would train the s
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
     not add up to the same step, without batches ahead on the device that are used on the host too,
-    and without freed gradients where zeros in their place move weights; as it is where there is no
-    time left to try any of them.
+    without number formats that NumPy would be given and does not know, and without freed gradients
+    where zeros in their place move weights; as it is where there is no time left to try any of
+    them.
     """
     if time.monotonic() > context.deadline:
         return space
@@ -43,6 +45,8 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
     if "prefetch_to_device" in space.choices and context.target.kind != OBJECTS:
         space = _narrowed(space, "prefetch_to_device", _vet_batches_ahead(context, profiled, space))
+    if "precision" in space.choices and context.target.kind != OBJECTS:
+        space = _narrowed(space, "precision", _vet_formats(context, profiled, space))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -85,6 +89,19 @@ def _vet_batches_ahead(context: Context, profiled: Profile, space: Space) -> Vet
     reasons = [edit.reason for edit in written.refused if ON_THE_HOST in edit.reason]
     values = (space.own["prefetch_to_device"],) if reasons else space.choices["prefetch_to_device"]
     return Vetted(values=values, reason=next(iter(reasons), ""))
+
+
+def _vet_formats(context: Context, profiled: Profile, space: Space) -> Vetted:
+    """No number format that NumPy is seen to be given and does not know: perhaps only at the end of
+    an epoch, where no trial comes.
+    """
+    values, found = list(space.choices["precision"]), list[str]()
+    for value in (each for each in space.choices["precision"] if each != space.own["precision"]):
+        refused = emit(context.target, {"precision": value}, profiled.seen).refused
+        if reasons := [edit.reason for edit in refused if TO_NUMPY in edit.reason]:
+            values.remove(value)
+            found += reasons
+    return Vetted(values=tuple(values), reason=next(iter(found), ""))
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
