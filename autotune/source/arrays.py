@@ -11,7 +11,7 @@ from autotune.source.kept_inside import (
     is_widening,
     kept_attributes,
 )
-from autotune.source.loss import GATHERING, stored_names
+from autotune.source.loss import GATHERING, names_in, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in
 from autotune.source.script import Function, Script, last_name
@@ -183,10 +183,13 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
 
 
 def _is_anew(program: Program, value: _Value) -> bool:
-    """Whether the last call of a model before `value`, in its function, is none that trains."""
+    """Whether the last call of a model before `value`, in its function, or of what has `value`, is
+    none that trains.
+    """
     script = value.script
     places = program.places.outputs
-    names = _MODELS.union(each.callee.rpartition(".")[2] for each in places)
+    names = _MODELS.union(names_in(value.node))
+    names |= {each.callee.rpartition(".")[2] for each in places}
     function = script.function(value.node)
     calls = [
         call

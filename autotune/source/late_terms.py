@@ -21,8 +21,8 @@ _OF_KIND = frozenset({
 })
 # Methods, by how their names begin, that are done before anything trains.
 _SETTING_UP = (
-    "build", "configure", "create", "init", "load", "make", "parse", "post_init", "prepare", "set_up",
-    "setup",
+    "build", "configure", "create", "init", "load", "make", "parse", "post_init", "prepare",
+    "set_up", "setup",
 )
 # fmt: on
 _FINITE = frozenset({"isfinite", "isinf", "isnan"})

@@ -117,6 +117,7 @@ def test_it_is_followed_to_numpy(read: str) -> None:
         "np.save('m', model.maps(epoch))",
         "torch.save(model.maps, 'm')",
         "model(example); np.save('m', model.maps.numpy())",
+        "other = Block(); other(example); plt.imshow(other.maps)",
     ],
 )
 def test_what_numpy_can_take_or_is_not_given_is_no_reason(read: str) -> None:
