@@ -10,6 +10,7 @@ from autotune.measurement.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.arrays import TO_NUMPY
 from autotune.source.loader import CHANGED_LATER
 from autotune.source.model import VIEWED_LATER
 from autotune.source.prefetch import ON_THE_HOST
@@ -29,6 +30,7 @@ LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 # on the host after hundreds of steps, a validation, an epoch's end.
 _FORBIDDEN = {
     "prefetch_to_device": ON_THE_HOST,
+    "precision": TO_NUMPY,
     "channels_last": VIEWED_LATER,
     "persistent_workers": CHANGED_LATER,
 }
@@ -89,11 +91,14 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
 def _vet_source(
     context: Context, profiled: Profile, space: Space, name: str, forbidden: str
 ) -> Vetted:
-    """The program's own alone where the source says something `forbidden`."""
-    written = emit(context.target, {name: True}, profiled.seen)
-    reasons = [edit.reason for edit in written.refused if forbidden in edit.reason]
-    values = (space.own[name],) if reasons else space.choices[name]
-    return Vetted(values=values, reason=next(iter(reasons), ""))
+    """Without the values of which the source says something `forbidden`."""
+    values, found = list(space.choices[name]), list[str]()
+    for value in (each for each in space.choices[name] if each != space.own[name]):
+        refused = emit(context.target, {name: value}, profiled.seen).refused
+        if reasons := [edit.reason for edit in refused if forbidden in edit.reason]:
+            values.remove(value)
+            found += reasons
+    return Vetted(values=tuple(values), reason=next(iter(found), ""))
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:

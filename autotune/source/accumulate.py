@@ -14,6 +14,7 @@ from autotune.source.edits import Accumulate
 from autotune.source.exits import put_off
 from autotune.source.insertions import at_top, under
 from autotune.source.keywords import given_value, operand, set_argument
+from autotune.source.late_terms import late_term
 from autotune.source.lengths import counts_batches
 from autotune.source.loop import TrainingLoop
 from autotune.source.loss import is_summed
@@ -97,6 +98,9 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         raise call.refusal(reason, hand_step)
     if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
+    if at := late_term(program, loop):
+        reason = f"the condition at {at} may change the loss later, which no comparison would see"
+        raise loop.backward.refusal(reason, hand_step)
     size = given_value(call, "batch_size", LOADER)
     if size is not None and not isinstance(size, ast.Constant):
         meant = call.script.meaning(size)

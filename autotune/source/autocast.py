@@ -2,6 +2,7 @@
 
 import ast
 
+from autotune.source.arrays import TO_NUMPY, given_to_numpy
 from autotune.source.edits import Autocast
 from autotune.source.forward import Span, backwards_in_loop, forward_span, runs_one_backward
 from autotune.source.gathering import SAME_FORMAT, kept_outcome
@@ -32,6 +33,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     hand_step = f"{header} round forward and loss, up to backward{wide}{_likewise(program)}"
     if edit.scaled:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
+    _check_numpy(program, edit, hand_step)
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
     if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
         program = outputs_in_float32(program)
@@ -41,6 +43,19 @@ def autocast(program: Program, edit: Autocast) -> Program:
     else:
         program = _adapted(program, edit, hand_step)
     return with_scaler(program, edit.device_type, hand_step) if edit.scaled else program
+
+
+def _check_numpy(program: Program, edit: Autocast, hand_step: str) -> None:
+    """Refuse where NumPy would be given bfloat16 that a module keeps: at an epoch's end, perhaps,
+    where no run that is timed comes.
+    """
+    if edit.dtype == "bfloat16":
+        at = given_to_numpy(program, on_a_gpu=edit.device_type == "cuda")
+        if at:
+            reason = f"what a module keeps of its forward pass {TO_NUMPY} at {at} without .float()"
+            raise Refusal(
+                f"{reason}, which has no bfloat16", f"{at}: .float() before that; {hand_step}"
+            )
 
 
 def _likewise(program: Program) -> str:

@@ -1,5 +1,6 @@
 """Settings are held to their promise before they are searched."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from autotune.flow import vetting
 from autotune.measurement.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
+from autotune.source.arrays import TO_NUMPY
 from autotune.trials.space import Space
 from autotune.workload.target import OBJECTS, SCRIPT
 from tests import builders
@@ -42,7 +44,7 @@ def vetted(
     monkeypatch: pytest.MonkeyPatch,
     device: Device,
     kind: str,
-    emission: Emission,
+    emission: Emission | Callable[..., Emission],
     space: Space = SPACE,
     profiled: Profile | None = None,
 ) -> Space:
@@ -54,7 +56,8 @@ def vetted(
         listener=SimpleNamespace(stage=lambda _: None),
         bench=SimpleNamespace(start=lambda _: None),
     )
-    monkeypatch.setattr(vetting, "emit", lambda *_: emission)
+    emit = (lambda *_: emission) if isinstance(emission, Emission) else emission
+    monkeypatch.setattr(vetting, "emit", emit)
     return vetting.vet(context, profiled or builders.profile(), space)
 
 
@@ -81,6 +84,28 @@ def test_batches_that_the_loop_uses_on_the_host_are_not_copied_ahead_at_run_time
     space = vetted(monkeypatch, device, SCRIPT, refused, copied)
     assert ("prefetch_to_device" in space.choices) is tried
     assert tried or space.skipped[-1].reason == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "left"),
+    [
+        (f"what a module keeps {TO_NUMPY} at train.py:3", ("fp32", "tf32", "fp16")),
+        ("a step runs more than one backward pass", ("fp32", "tf32", "bf16", "fp16")),
+    ],
+)
+def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
+    monkeypatch: pytest.MonkeyPatch, device: Device, reason: str, left: tuple[str, ...]
+) -> None:
+    refused = Emission(edits=(replace(REFUSED, knob="precision", reason=reason),))
+    values = ("fp32", "tf32", "bf16", "fp16")
+    formats = Space(choices={"precision": values}, own={"precision": "fp32"}, skipped=())
+
+    def emitted(_: Any, config: dict[str, str], seen: Any) -> Emission:
+        return refused if config == {"precision": "bf16"} else Emission()
+
+    space = vetted(monkeypatch, device, SCRIPT, emitted, formats)
+    assert space.choices["precision"] == left
+    assert len(left) == len(values) or space.skipped[-1].reason.startswith(reason)
 
 
 def test_one_that_it_can_divide_is_rehearsed(
