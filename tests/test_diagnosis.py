@@ -100,7 +100,7 @@ def test_two_validations_tell_how_often_they_come():
 @pytest.mark.parametrize(
     ("busy", "count", "words"),
     [
-        (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes or transforms"),
+        (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes, transforms or "),
         (0.02, 0, "uses 0.02 of a core: it waits for slow reads"),
         (0.45, 1, "with 1 worker, uses 0.45 of a core: it works and waits by turns"),
         (1.95, 4, "with 4 workers, keeps all 2 cores busy"),
@@ -109,6 +109,18 @@ def test_two_validations_tell_how_often_they_come():
 )
 def test_it_says_whether_the_loader_works_or_waits(busy, count, words):
     assert words in first(data_processor_share=busy, seen=workers(count)).evidence
+
+
+def test_rows_of_tensors_are_not_said_to_be_decoded():
+    found = first(data_processor_share=0.97, seen=loader(dataset="TensorDataset"))
+    assert "keeps 1.0 of 2 cores busy: it picks samples and stacks them." in found.evidence
+
+
+def test_one_of_several_loaders_says_nothing_of_what_loading_could_gain():
+    given = to_give_back(ceilings(data=156.0), HEALTHY, [], loader(beside=1), on_device=False)
+    (compute,) = diagnose(profile(phases=HEALTHY, ceilings=given, seen=loader(beside=1)))
+    assert "156" not in compute.evidence and "156" not in str(compute.max_gain)
+    assert given[2].reason == "a step draws from several loaders, of which one was drained alone"
 
 
 def test_workers_that_slow_the_rest_of_a_step_are_why_more_can_be_gained_than_is_waited_for():

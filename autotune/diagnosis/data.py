@@ -18,7 +18,7 @@ from autotune.diagnosis.host import busiest
 from autotune.profiling.ceilings import UNDISTURBED
 from autotune.profiling.profile import Profile
 
-# A loader that keeps this much of a core busy decodes or transforms; below the other it waits.
+# A loader that keeps this much of a core busy makes samples; below the other it waits.
 WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
 ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
 # Batches that cost nothing gain so many times what not waiting for them gains: the workers that
@@ -83,10 +83,18 @@ def _loader_at_work(profile: Profile) -> str:
     if busy >= ALL_CORES * cores and workers:
         return f"{who} keeps all {cores} cores busy."
     if busy >= WORKING_SHARE:
-        return f"{who} keeps {busy:.1f} of {cores} cores busy: it decodes or transforms."
+        return f"{who} keeps {busy:.1f} of {cores} cores busy: {_making(profile)}."
     if busy < WAITING_SHARE:
         return f"{who} uses {busy:.2f} of a core: it waits for slow reads."
     return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
+
+
+def _making(profile: Profile) -> str:
+    """What it does to make samples, as far as that is known."""
+    loader = profile.seen.loader
+    if loader is not None and loader.dataset == "TensorDataset":
+        return "it picks samples and stacks them"
+    return "it decodes, transforms or stacks samples"
 
 
 def _rates(profile: Profile) -> str:

@@ -15,6 +15,7 @@ UNDISTURBED = 1.1
 # With a part of its work taken away a program is not slower than this, as a share of its speed:
 # other programs had the processors then.
 LEAST_CEILING = 0.9
+_ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
 _SLOWED = "it came out slower than the program as it is: something else had the processors"
 
 
@@ -53,11 +54,19 @@ def to_give_back(
     in which one batch again and again lies.
     """
     loader = seen.loader
+    if loader is not None and loader.beside:
+        ceilings = [_not_measured(each) if each.name == "data" else each for each in ceilings]
     if loader is None or loader.threaded or (loader.num_workers and on_device):
         return tuple(ceilings)
     seconds = sum(window.seconds for window in as_is)
     beside = per_second(sum(window.worker_cpu_seconds for window in as_is), seconds)
     return tuple(_bounded(each, phases, beside, rate_of(as_is)) for each in ceilings)
+
+
+def _not_measured(ceiling: Ceiling) -> Ceiling:
+    """The loader that was drained is not all that a step waits for."""
+    reason = ceiling.reason or _ONE_OF_SEVERAL
+    return replace(ceiling, samples_per_second=None, max_gain=None, reason=reason)
 
 
 def _bounded(ceiling: Ceiling, phases: Mapping[str, float], beside: float, rate: float) -> Ceiling:

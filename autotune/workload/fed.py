@@ -34,6 +34,7 @@ class Fed:
         for_others: samples of the last backward passes of this step that an optimizer beside the
             leading one stepped after, in a program without a loader: most likely the same batch
             again, for an actor or a generator. They count where the leading one has no other pass.
+        in_pieces: batches are trained a part at a time, with a step on each.
         largest: batches that were found to be large, and are to be trained on.
     """
 
@@ -46,19 +47,21 @@ class Fed:
     own_threads: int | None = None
     miscounted: int = 0
     for_others: int = 0
+    in_pieces: bool = False
     largest: list[Any] = field(default_factory=list)
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
     _latest: int = 0  # samples of the last batch
     _waiting: int = 0  # batches that were drawn with another, and counted then
+    _beyond: int = 0  # samples of the last batch that the model was not given in the step it came
 
-    def lead(self, iterator: Any) -> None:
-        """This is the training loader's iterator from now on."""
-        if iterator is self.iterator():
+    def lead(self, iterator: Callable[[], Any], its_loader: Callable[[], Any]) -> None:
+        """This has the training loader's iterator from now on, and that its loader."""
+        if iterator is self.iterator:
             return
         before = self.loader()
-        self.iterator, self.loader = weakref.ref(iterator), iterator._autotune_loader
+        self.iterator, self.loader = iterator, its_loader
         loader = self.loader()
         if loader is None or self.keeps:
             return
@@ -84,6 +87,14 @@ class Fed:
         else:
             self.miscounted += sum(batches[:-1])
 
+    def trained(self, drawn: int, given: int) -> int:
+        """What to count for a step that so many samples were drawn for, and whose forward was given
+        so many: those where batches are trained in pieces, which only the step after can show.
+        """
+        some = self._passes * given
+        self._beyond = drawn - some if 0 < given < self._latest and some < drawn else 0
+        return drawn - self._beyond if self.in_pieces else drawn
+
     def end_step(self) -> None:
         """A step is complete."""
         self._usually, self._passes = self._passes or self._usually, 0
@@ -98,4 +109,7 @@ class Fed:
         if self._waiting:
             self._waiting -= 1
             return 0
+        if self._beyond and 0 < samples < self._latest and not self.in_pieces:
+            self.in_pieces = True
+            self.miscounted += self._beyond
         return self._usually * (samples or self._latest)

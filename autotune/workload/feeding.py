@@ -38,7 +38,8 @@ def feed(live: Live, mode: str) -> str:
         no_batch = "the program has no DataLoader whose batch could be replayed"
         return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
     device = None if mode == REPLAY_HOST else live.device()
-    live.kept_batches = {place: Replayed(each, device) for place, each in live.batches.items()}
+    kept = live.batches.values()
+    live.kept_batches = {built: Replayed(batch, device) for built, batch in kept}
     return ""
 
 
@@ -93,8 +94,7 @@ def _feed_largest(live: Live) -> str:
     """Feed the next of the batches that were found to be large; the peak of memory begins anew."""
     if not live.fed.largest or live.leading_loader is None:
         return "no larger batch was found"
-    place = live.leading_loader.place
-    live.kept_batches = {place: Replayed(live.fed.largest.pop(0))}
+    live.kept_batches = {live.leading_loader: Replayed(live.fed.largest.pop(0))}
     reset_peak(live.device())
     return ""
 

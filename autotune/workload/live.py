@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from torch import nn
 from autotune.source.edits import Place
 from autotune.workload.attributes import ABSENT, held, owner_of, put, put_back
 from autotune.workload.beat import Beat
+from autotune.workload.built import BuiltLoader, Source
 from autotune.workload.clock import Clock
 from autotune.workload.copied import Copied
 from autotune.workload.fed import Fed
@@ -23,7 +25,7 @@ from autotune.workload.outputs import Outputs
 from autotune.workload.passes import Passes
 from autotune.workload.places import calling_place
 from autotune.workload.replayed import Replayed
-from autotune.workload.seen import LoaderKey, SeenLoader
+from autotune.workload.seen import LoaderKey
 from autotune.workload.setup import Setup
 
 if TYPE_CHECKING:
@@ -34,28 +36,6 @@ if TYPE_CHECKING:
 DISCOVERY_STEPS = 2
 # And so many more where models may be made anew for each of them.
 MOST_DISCOVERY_STEPS = 8
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class BuiltLoader:
-    """A DataLoader that the program built, or had built by a library."""
-
-    loader: weakref.ref[Any]  # itself, or the last that a framework has made from it
-    place: Place
-    class_place: Place | None  # where a class of the program's own hands on to DataLoader
-    caller: Place | None  # the program's own line that had a library build it
-    ordinal: int
-    trains: bool = False
-    is_new: bool = True
-    nested: bool = False  # begun again while it was gone through, which then went on
-    written: SeenLoader | None = None  # as the program built it, where a framework made another
-    kept: Any = None  # the loader, which nobody else may keep, where its workers persist
-
-    def __deepcopy__(self, _: Any) -> "BuiltLoader":
-        return self
-
-    def __reduce__(self) -> Any:  # a loader that is sent to another process is none of this run's
-        return type(None), ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +77,12 @@ class Live:
     led_from: int = 0  # the step with which the leading one began
     led_uncounted: int = 0  # steps that it had taken by then
     fresh_samples: int = 0  # that a plain step has drawn since the last backward
-    # Since the last backward, with samples, otherwise.
-    drawn: list[tuple["BuiltLoader", Any, int]] = field(default_factory=list)
+    # Since the last backward otherwise: of which, what has its loader, and how many samples.
+    drawn: list[tuple[BuiltLoader, Callable[[], Any], int]] = field(default_factory=list)
     draw_began: float | None = None  # since the last step
     drained: Any = None  # iterator of an epoch that is drawn with no model
-    stranger: tuple["BuiltLoader", Any, int] | None = None  # as drawn, of one not known to train
+    # As drawn, of one not known to train.
+    stranger: tuple[BuiltLoader, Callable[[], Any], int] | None = None
     looked: bool = False  # a batch was computed without gradients, and none with them since
     leader: "weakref.ref[torch.optim.Optimizer] | None" = None
     clock: Clock = field(init=False)
@@ -121,10 +102,11 @@ class Live:
     draws: list[tuple[BuiltLoader, list[tuple[BuiltLoader, int]]]] = field(default_factory=list)
     ahead: int = 0  # batches drawn before the step on the one before
     batch: Any = None  # one training batch, as it was drawn
-    batches: dict[Place, Any] = field(default_factory=dict)  # of each loader that trains
-    kept_batches: dict[Place, Replayed] = field(default_factory=dict)  # what a replay feeds
+    # Of each loader that trains, and those that are made anew of it.
+    batches: dict[Source, tuple[BuiltLoader, Any]] = field(default_factory=dict)
+    kept_batches: dict[BuiltLoader, Replayed] = field(default_factory=dict)  # what a replay feeds
     replayed: int = 0  # batches of a replay since the last step
-    parts: dict[Place, deque[tuple[Any, float]]] = field(default_factory=dict)  # still to be given
+    parts: dict[Source, deque[tuple[Any, float]]] = field(default_factory=dict)  # to be given
     rehearsal: "Rehearsal | None" = None  # batches are trained twice, whole and in parts
 
     models: Models = field(default_factory=Models)
@@ -199,6 +181,9 @@ class Live:
         self.others = self.replayed = 0
         if not self.pace.pending_samples:
             self.note_undrawn()
+        elif self.leading_loader is not None and not self.plain:
+            drawn = self.pace.pending_samples
+            self.pace.pending_samples = self.fed.trained(drawn, self.forward_samples)
         self.fed.end_step()
         if self.discovering:
             self._end_of_discovery()

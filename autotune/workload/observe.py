@@ -10,6 +10,7 @@ import torch
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 from autotune.workload import batches
+from autotune.workload.built import BuiltLoader
 from autotune.workload.compiling import compiling_seconds
 from autotune.workload.heap import keeps_freed_memory
 from autotune.workload.inspect import (
@@ -18,7 +19,7 @@ from autotune.workload.inspect import (
     describe_optimizer,
     gpus_of,
 )
-from autotune.workload.live import BuiltLoader, Live
+from autotune.workload.live import Live
 from autotune.workload.quiet import quietly
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.trackers import trackers
@@ -134,9 +135,7 @@ def _training_loader(live: Live) -> SeenLoader | None:
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
         nested=built.nested,
-        beside=len({each.place for each, _ in live.draws[-1][1]} - {built.place})
-        if live.draws
-        else 0,
+        beside=_drawn_beside(live),
     )
     if built.written is None:
         return seen
@@ -147,6 +146,14 @@ def _training_loader(live: Live) -> SeenLoader | None:
         drop_last=built.written.drop_last,
         custom_batches=built.written.custom_batches,
     )
+
+
+def _drawn_beside(live: Live) -> int:
+    """Other loaders that a step has drawn from, besides the one that led then."""
+    if not live.draws:
+        return 0
+    leading, drawn = live.draws[-1]
+    return len({built.source for built, _ in drawn} - {leading.source})
 
 
 def _shares_its_line(live: Live, training: BuiltLoader) -> bool:

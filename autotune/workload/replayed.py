@@ -34,6 +34,10 @@ class Replayed:
         self._versions = list(map(_version, self._given))
         self._written: set[int] = set()
 
+    def of(self, batch: Any) -> "Replayed":
+        """The same of another batch."""
+        return Replayed(batch, self._device)
+
     def next(self) -> Any:
         """The batch."""
         leaves = map(self._leaf, range(len(self._given)))

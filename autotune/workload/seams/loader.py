@@ -11,13 +11,13 @@ from typing import Any
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from autotune.source.edits import Place
 from autotune.workload import batches
 from autotune.workload.ahead import CopiedAhead
+from autotune.workload.built import BuiltLoader
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
 from autotune.workload.kept import kept_to_read
-from autotune.workload.live import BuiltLoader, Live
-from autotune.workload.replayed import copied
+from autotune.workload.live import Live
+from autotune.workload.replayed import Replayed, copied
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 
@@ -67,6 +67,7 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
     take torch five seconds for each.
     """
     setattr(iterator, BUILT, built)
+    built.ended = False  # with workers that persist it is the iterator of before
     iterator._autotune_batch_size = loader.batch_size
     loader._autotune_begun = iterator._autotune_begun = getattr(loader, "_autotune_begun", 0) + 1
     training = live.fed.iterator()  # none where the program has left its epoch, or ended it
@@ -132,14 +133,28 @@ def _install_next(live: Live) -> None:
             began(now())
             try:
                 batch = draw(self)
+            except StopIteration:
+                _end(self)
+                raise
             finally:
                 ended(now())
                 live.fed.drawing = False
             live.fresh_samples += batches.count_samples(batch, self._autotune_batch_size)
             return batch
-        return noted(self)
+        try:
+            return noted(self)
+        except StopIteration:
+            _end(self)
+            raise
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
+
+
+def _end(iterator: Any) -> None:
+    """It says that it is over."""
+    built = getattr(iterator, BUILT, None)
+    if built is not None and built.iterator() is iterator:
+        built.ended = True
 
 
 def _any_next(live: Live) -> Any:
@@ -150,6 +165,8 @@ def _any_next(live: Live) -> Any:
         built = getattr(self, BUILT, None)
         if built is None or live.elsewhere:
             return draw(self)
+        if self is not built.iterator():
+            built.begin(self, live.loaders, live.built_at[built.place])
         if self._autotune_begun != getattr(loader_of(self), "_autotune_begun", 0):
             built.nested = True
         if not built.trains and live.leader is not None and not live.discovering:
@@ -169,9 +186,11 @@ def _any_next(live: Live) -> Any:
             if waits:
                 ended(now())
                 live.fed.drawing = False
-        live.drawn.append((built, self, batches.count_samples(batch, self._autotune_batch_size)))
+        samples = batches.count_samples(batch, self._autotune_batch_size)
+        live.drawn.append((built, self._autotune_loader, samples))
         if live.discovering:
-            live.batch = live.batches[built.place] = copied(batch)
+            live.batch = copied(batch)
+            live.batches[built.source] = built, live.batch
         return batch
 
     return __next__
@@ -190,7 +209,7 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     finally:
         live.fed.drawing = live.fed.drawing and not waits
     samples = batches.count_samples(batch, iterator._autotune_batch_size)
-    live.stranger = built, iterator, samples
+    live.stranger = built, iterator._autotune_loader, samples
     return batch
 
 
@@ -209,16 +228,20 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     """The batch that is replayed, the next one, that which was copied ahead, or the next
     micro-batch where the Setup splits them.
     """
-    if built.place in live.kept_batches:
-        return _replayed(live, built.place)
+    if kept := _kept_of(live, built):
+        return _replayed(live, kept)
+    if beside := _kept_beside(live, built):
+        batch = draw(iterator)
+        live.kept_batches[built] = beside.of(copied(batch))
+        return batch
     if live.setup.micro_batches == 1:
         ahead = live.setup.prefetch_to_device and built.trains
         return _copied_ahead(live, iterator) if ahead else draw(iterator)
     if live.training_loader is not None and not construction.is_meant(live, built):
         live.share = 1.0  # statistics, a look at the validation data before training
         return draw(iterator)
-    # By place: `next(iter(loader))` has another iterator for every batch.
-    parts = live.parts.setdefault(built.place, deque())
+    # By source: `next(iter(loader))` has another iterator for every batch.
+    parts = live.parts.setdefault(built.source, deque())
     if not parts:
         parts.extend(_parts(live, iterator))
     part, live.share = parts.popleft()
@@ -226,7 +249,26 @@ def _batch(live: Live, built: BuiltLoader, iterator: Any) -> Any:
     return part
 
 
-def _replayed(live: Live, place: Place) -> Any:
+def _kept_of(live: Live, built: BuiltLoader) -> Replayed | None:
+    """What is replayed of a loader: its own batch, or that of the one before it, which is gone, or
+    which nobody but this run has any more.
+    """
+    if built in live.kept_batches:
+        return live.kept_batches[built]
+    before = (each for each in live.kept_batches if each.source == built.source)
+    for each in before:
+        if (loader := each.loader()) is None or loader is live.fed.loader():
+            return live.kept_batches[each]
+    return None
+
+
+def _kept_beside(live: Live, built: BuiltLoader) -> Replayed | None:
+    """What is replayed of another loader that the same line has built."""
+    alike = (kept for each, kept in live.kept_batches.items() if each.place == built.place)
+    return next(alike, None)
+
+
+def _replayed(live: Live, kept: Replayed) -> Any:
     """The batch that is kept, for ever, so that no epoch ends; but a loop that takes no step any
     more, since it counts on an epoch's length, is told that this one is over.
     """
@@ -235,7 +277,7 @@ def _replayed(live: Live, place: Place) -> Any:
     if live.replayed > STUCK_BATCHES + STUCK_TIMES * usual:
         live.replayed = 0
         raise StopIteration
-    return live.kept_batches[place].next()
+    return kept.next()
 
 
 def _copied_ahead(live: Live, iterator: Any) -> Any:

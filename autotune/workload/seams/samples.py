@@ -1,14 +1,17 @@
 """What was drawn, once it is trained on: which loader leads, and how many samples count."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from autotune.workload import batches
+from autotune.workload.built import BuiltLoader
 from autotune.workload.inspect import length_of
-from autotune.workload.live import DISCOVERY_STEPS, BuiltLoader, Live
-from autotune.workload.seams.loader import loader_of
+from autotune.workload.live import DISCOVERY_STEPS, Live
+
+Drawn = tuple[BuiltLoader, Callable[[], Any], int]
 
 
 def note_batch(live: Live) -> None:
@@ -44,15 +47,15 @@ def note_training(live: Live) -> None:
         _note_ahead(live, live.leading_loader)
     if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
         live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
-        if live.leading_loader.place not in live.batches:
+        if all(place != live.leading_loader.place for place, _ in live.batches):
             live.passes.clear()
             live.places.pop("zero_grad", None)
             live.discover_again()
     leading = []
-    for built, iterator, samples in live.drawn:
+    for built, its_loader, samples in live.drawn:
         built.trains = True
         if _leads(live, built):
-            live.fed.lead(iterator)
+            live.fed.lead(built.iterator, its_loader)
             leading.append(samples)
     live.pace.pending_samples += sum(leading)
     live.fed.draw(leading)
@@ -66,9 +69,10 @@ def forget_dropped(live: Live, given: Any) -> None:
     if live.draws or len(live.drawn) < 2 or not live.beginning:
         return
     last = live.drawn[-1]
-    newest = batches.tensors(live.batches.get(last[0].place))
+    _, newest_batch = live.batches.get(last[0].source, (None, None))
+    newest = batches.tensors(newest_batch)
     if any(_is_same(one, other) for one in newest for other in batches.tensors(given)):
-        live.drawn = [each for each in live.drawn if each[0].place != last[0].place] + [last]
+        live.drawn = [each for each in live.drawn if each[0].source != last[0].source] + [last]
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -77,25 +81,23 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.layout == torch.strided and torch.equal(one.cpu(), other.cpu())
 
 
-def _of_last_iterators(
-    drawn: list[tuple[BuiltLoader, Any, int]],
-) -> list[tuple[BuiltLoader, Any, int]]:
+def _of_last_iterators(drawn: list[Drawn]) -> list[Drawn]:
     """What was drawn last of each loader: it may be gone through before it trains, for the
     statistics of its data.
     """
-    last = {id(built): iterator for built, iterator, _ in drawn}
+    last = {id(built): its_loader for built, its_loader, _ in drawn}
     return [each for each in drawn if each[1] is last[id(each[0])]]
 
 
-def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
+def _longest(drawn: list[Drawn]) -> BuiltLoader:
     """The loader with the longest epochs of those that a step draws from, the last of several.
 
     Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
     more.
     """
 
-    def length(each: tuple[BuiltLoader, Any, int]) -> float:
-        count = length_of(loader_of(each[1]))
+    def length(each: Drawn) -> float:
+        count = length_of(each[1]())
         return math.inf if count is None else count
 
     if len({id(built) for built, *_ in drawn}) == 1:
@@ -106,7 +108,7 @@ def _longest(drawn: list[tuple[BuiltLoader, Any, int]]) -> BuiltLoader:
 
 def _leads(live: Live, built: BuiltLoader) -> bool:
     leading = live.leading_loader
-    return leading is not None and (built is leading or built.place == leading.place)
+    return leading is not None and (built is leading or built.source == leading.source)
 
 
 def _note_ahead(live: Live, leading: BuiltLoader) -> None:
@@ -126,12 +128,10 @@ def _note_ahead(live: Live, leading: BuiltLoader) -> None:
 
 
 def _samples_of(leading: BuiltLoader, drawn: list[tuple[BuiltLoader, int]]) -> list[int]:
-    """Of each batch that was drawn from it; or, where it is made anew for each step, at its place,
-    which may have built one for the validation too.
-    """
+    """Of each batch that was drawn from it; or, where it is made anew for each step, from those."""
     own = [samples for built, samples in drawn if built is leading]
     return own or _samples_at(leading, drawn)
 
 
 def _samples_at(leading: BuiltLoader, drawn: list[tuple[BuiltLoader, int]]) -> list[int]:
-    return [samples for built, samples in drawn if built.place == leading.place]
+    return [samples for built, samples in drawn if built.source == leading.source]
