@@ -172,6 +172,7 @@ print(len(loader), len(held_out))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("brief")
 def test_a_larger_batch_is_handed_back_as_another_training(tmp_path: Path) -> None:
     script, out = tmp_path / "train.py", tmp_path / "out"

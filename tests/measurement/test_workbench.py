@@ -86,7 +86,13 @@ def test_a_first_step_is_not_waited_for_longer_than_was_said(tmp_path: Path) -> 
     assert waited == sorted(waited) and waited[0] < 0.5
 
 
-@pytest.mark.parametrize("given", [{"compiles": True}, {"config": {"compile": "default"}}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"compiles": True},
+        pytest.param({"config": {"compile": "default"}}, marks=pytest.mark.slow),
+    ],
+)
 def test_what_compiles_may_take_longer_to_its_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
