@@ -531,6 +531,30 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_where_a_checkpoint_cannot_be_written_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"checkpoints cannot be written: Is a directory"):
+        trainer().save(folder)
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "checkpoint.pt"
+    own = Path.open
+    monkeypatch.setattr(Path, "open", lambda _, mode: own(Path("/dev/full"), mode))
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        trainer().save(path)
+    assert not path.exists()
+
+
+def test_others_may_read_a_checkpoint_as_they_may_any_file(tmp_path: Path) -> None:
+    path, other = tmp_path / "checkpoint.pt", tmp_path / "other"
+    trainer().save(path)
+    other.touch()
+    assert path.stat().st_mode == other.stat().st_mode
+
+
 def test_an_interrupt_waits_for_the_step_and_the_rest_is_not_lost() -> None:
     uninterrupted = resumable().fit(2)
 

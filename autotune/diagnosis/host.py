@@ -51,8 +51,8 @@ def own_python(profile: Profile) -> Finding | None:
     else:
         what = f"Runs other code of its own {percent(share)} of each step"
         evidence = (
-            "Parts of the model that are called by themselves, logging, metrics, schedulers and "
-            "the like: the time outside loading, copies, "
+            "Parts of the model that are called by themselves, logging, metrics, schedulers, what "
+            "its forward pass runs beside torch's operations: the time outside loading, copies, "
         )
     return Finding(
         bottleneck=Bottleneck.HOST,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.durations import parse_duration
+from autotune.knobs import by_name, check
 from autotune.knobs.config import parse_semantics
 from autotune.knobs.knob import Semantics, Value
 from autotune.listener import Listener
@@ -68,6 +69,10 @@ class Options:
         Raises:
             UsageError: one of them cannot be taken.
         """
+        for name, values in others.get("knobs", {}).items():
+            knob = by_name(name)
+            for value in values or ():
+                check(knob, value)
         return cls(
             budget_seconds=parse_duration(budget),
             allow=parse_semantics(allow),

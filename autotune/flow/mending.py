@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from autotune.errors import MeasurementError, ProgramError
-from autotune.measurement.endings import NOT_WATCHED
+from autotune.measurement.endings import NOT_WATCHED, left_with
 from autotune.measurement.measurement import OUR_FAULT, Failure
 from autotune.source import missing_from_recipe
 from autotune.workload.target import SCRIPT, Target
@@ -74,7 +74,7 @@ def cure(reason: str, output: str) -> str:
 def why_nothing(target: Target, failure: Failure) -> MeasurementError | ProgramError:
     """The error that a program ends with which could not be measured, and what to do about it."""
     name = target.path or "the training"
-    if failure.reason.endswith(f"exit code {WRONG_USAGE}"):
+    if failure.reason == left_with(WRONG_USAGE):
         return ProgramError(
             f"{name} did not take its arguments: {failure.reason}",
             f"Arguments for your program go after --: {Path(name).name} -- ARGS",

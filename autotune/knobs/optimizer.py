@@ -79,7 +79,7 @@ class Optimizer(Knob):
         if optimizer.fused:
             return "fused"
         by_torch = optimizer.fused is None and optimizer.foreach is None and optimizer.takes_foreach
-        on_gpu = any(model.device == "cuda" for model in seen.models)
+        on_gpu = seen.device == "cuda"
         return "foreach" if optimizer.foreach or (by_torch and on_gpu) else "forloop"
 
     def apply(self, setup: Setup, value: Value) -> None:

@@ -124,8 +124,7 @@ class Precision(Knob):
             return _FORMATS.get(seen.autocast, "fp32")
         if seen.models and seen.models[0].dtype in _FORMATS:
             return _FORMATS[seen.models[0].dtype]
-        on_gpu = any(model.device == "cuda" for model in seen.models)
-        return "tf32" if on_gpu and seen.matmul_precision != "highest" else "fp32"
+        return "tf32" if seen.device == "cuda" and seen.matmul_precision != "highest" else "fp32"
 
     def apply(self, setup: Setup, value: Value) -> None:
         import torch
@@ -141,8 +140,9 @@ class Precision(Knob):
         if value not in _DTYPES:
             matmul = "high" if value == "tf32" else "highest"
             return (ProcessStatement(code=f'torch.set_float32_matmul_precision("{matmul}")'),)
-        device = seen.models[0].device if seen.models else "cpu"
-        return (Autocast(device_type=device, dtype=_DTYPES[str(value)], scaled=value == "fp16"),)
+        return (
+            Autocast(device_type=seen.device, dtype=_DTYPES[str(value)], scaled=value == "fp16"),
+        )
 
 
 def _offered_by_the_gpu(profile: Profile) -> list[Value]:

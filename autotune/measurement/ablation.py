@@ -17,6 +17,7 @@ from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
 from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
 from autotune.measurement.largest import largest_batch
+from autotune.measurement.lines import busy_lines
 from autotune.measurement.measurement import Failure
 from autotune.measurement.memory import beside_bytes, most
 from autotune.measurement.modes import take_windows
@@ -30,7 +31,6 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import (
     AS_IS,
     DRAIN,
-    LINES,
     REPLAY_DEVICE,
     REPLAY_HOST,
     BusyLine,
@@ -146,21 +146,12 @@ def _look_closer(
     ablation: Ablation, run: ProcessRun, seconds: float, cores: int, memory_limited: bool
 ) -> None:
     """What is looked for once every mode has been timed."""
-    ablation.lines = _busy_lines(run, LINES_SHARE * seconds)
+    windows = ablation.windows[AS_IS]
+    ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
     ablation.one_thread = one_thread(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
     )
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
-
-
-def _busy_lines(run: ProcessRun, seconds: float) -> tuple[BusyLine, ...]:
-    """The program's own functions that a step waits for; none where the program ends meanwhile."""
-    try:
-        found = run.watch(LINES, steps=1, seconds=seconds).found
-    except RunEnded:
-        return ()
-    assert isinstance(found, tuple)
-    return found
 
 
 def _largest(

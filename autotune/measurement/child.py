@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from autotune.knobs import setup_for
 from autotune.measurement.causes import kind_of, likely_cause
+from autotune.measurement.endings import left_with
 from autotune.measurement.jobs import Call, Job
 from autotune.measurement.measurement import OUR_FAULT
 from autotune.measurement.sandbox import Layer, enter
@@ -129,7 +130,7 @@ def _run_program(job: Job) -> int:
 def _crashed(error: BaseException) -> Crashed:
     if isinstance(error, SystemExit):
         if isinstance(error.code, int):
-            return Crashed(kind="crashed", message=f"it left with exit code {error.code}", trace="")
+            return Crashed(kind="crashed", message=left_with(error.code), trace="")
         said = str(error.code)  # Python prints no more
         return Crashed(kind="crashed", message=f"it left saying: {said}", trace=f"{said}\n")
     trace = "".join(traceback.format_exception(error.with_traceback(_from_the_program(error))))

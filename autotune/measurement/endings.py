@@ -20,6 +20,11 @@ _QUOTED = 160
 _DEVICE_ERROR, _LAST_WORDS = "CUDA error: ", 4000
 
 
+def left_with(code: int) -> str:
+    """What is said of a program that exits with a code of its own."""
+    return f"it left with exit code {code}"
+
+
 def has_children(pid: int) -> bool:
     """Whether the process has started others that still live."""
     with suppress(OSError):

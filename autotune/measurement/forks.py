@@ -77,7 +77,7 @@ class Zygote:
         self._log.close()
 
     def start(self, job: Any, *, limit_seconds: float) -> ProcessRun:
-        """Fork a run of `job` (a `child.Job`); its first step must be done within
+        """Fork a run of `job` (a `jobs.Job`); its first step must be done within
         `limit_seconds`.
         """
         return self._fork(job, limit_seconds)

@@ -14,6 +14,7 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import (
     AS_IS,
     DRAIN,
+    INSIDE,
     PHASES,
     Allocator,
     BusyLine,
@@ -83,21 +84,31 @@ def build_profile(
 
 def with_lines(profile: Profile, lines: tuple[BusyLine, ...]) -> Profile:
     """`profile` with its busy lines; on a CPU, what runs in methods of its modules beside their
-    forward is forward too. There is no more of that than no phase accounts for: the looks may have
-    fallen on what the program does between its epochs.
+    forward is forward too, and what is no operation of torch's in their forward is code of the
+    program's own. There is no more of either than the phase has that it is taken from: the looks
+    may have fallen on what the program does between its epochs.
     """
+    profile = replace(profile, lines=lines)
+    if profile.machine.device != CPU or "other" not in profile.phases:
+        return profile
+    beside = _moved(profile, "forward", "other", "forward")
+    return _moved(beside, INSIDE, "forward", "other")
+
+
+def _moved(profile: Profile, kind: str, giving: str, taking: str) -> Profile:
+    """`profile` with its lines of a `kind` counted as another phase's."""
+    seen = sum(line.share for line in profile.lines if line.phase == kind)
+    if not seen:
+        return profile
     phases = dict(profile.phases)
-    beside = sum(line.share for line in lines if line.phase == "forward")
-    if profile.machine.device != CPU or "other" not in phases or not beside:
-        return replace(profile, lines=lines)
-    moved = min(beside, phases["other"])
-    phases["forward"] = phases.get("forward", 0.0) + moved
-    phases["other"] -= moved
-    bounded = tuple(
-        replace(line, share=line.share * moved / beside) if line.phase == "forward" else line
-        for line in lines
+    moved = min(seen, phases.get(giving, 0.0))
+    phases[giving] = phases.get(giving, 0.0) - moved
+    phases[taking] = phases.get(taking, 0.0) + moved
+    lines = tuple(
+        replace(line, phase=taking, share=line.share * moved / seen) if line.phase == kind else line
+        for line in profile.lines
     )
-    return replace(profile, lines=bounded, phases=phases)
+    return replace(profile, lines=lines, phases=phases)
 
 
 def with_gpu(

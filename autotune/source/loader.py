@@ -121,6 +121,8 @@ def _only_asked(script: Script, loader: ast.expr) -> bool:
 
 def _beside_workers(at: Building, edit: LoaderArgument) -> str:
     """The code for `edit` in a call whose number of workers is an option, and may be 0."""
+    if edit.code in ("None", "False"):  # as good without workers
+        return edit.code
     workers = given_value(at.call, "num_workers", at.signature)
     by_hand = f"DataLoader(..., {edit.name}={edit.code})"
     if edit.name in WITHOUT_WORKERS and workers is None and may_hide(at.call, "num_workers"):

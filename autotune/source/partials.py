@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, is_bound
 from autotune.source.script import Function, Script, last_name
 
 
@@ -129,7 +129,7 @@ def _taken_in(script: Script) -> Iterator[tuple[str, list[str]]]:
             placed = [each.arg for each in (*at.args.posonlyargs, *at.args.args)]
             named, name = [each.arg for each in at.args.kwonlyargs], at.name
             if isinstance(holder, ast.ClassDef):
-                placed = placed[1:]
+                placed = placed[is_bound(script, at) :]
                 name = holder.name if name == "__init__" else name
             yield name, [*placed, *named]
         elif isinstance(at, ast.ClassDef):  # a dataclass

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,19 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
         UsageError: it cannot be written there.
     """
     state = {"format": FORMAT, "version": VERSION, **state}
+    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with part.open("wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def read_checkpoint(path: Path, *, trusted: bool) -> dict[str, Any]:

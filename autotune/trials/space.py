@@ -5,7 +5,6 @@ left out.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune.errors import UsageError
 from autotune.knobs import KNOBS, check, read_all
 from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Doubt, Profile
@@ -150,15 +149,8 @@ def build_space(
         profile: of the program on this machine.
         allow: the most that a knob may change about the training.
         given: values for a knob instead of its own domain's; None leaves the knob out.
-
-    Raises:
-        UsageError: `given` names a knob or a value that there is not.
     """
     given = given or {}
-    unknown = sorted(set(given) - {knob.name for knob in KNOBS})
-    if unknown:
-        names = ", ".join(knob.name for knob in KNOBS)
-        raise UsageError(f"there is no knob called {unknown[0]}", f"the knobs are {names}")
     choices: dict[str, tuple[Value, ...]] = {}
     own: dict[str, Value] = {}
     skipped: list[SkippedKnob] = []

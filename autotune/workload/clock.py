@@ -35,6 +35,9 @@ class Clock(Protocol):
     def take_back(self, phase: str, /, count: int = 1, *, but: int = 0) -> None:
         """The last `count` spans of `phase`, but for the last ones of all, were of none."""
 
+    def is_open(self, phase: str, /) -> bool:
+        """Whether a span of `phase` has begun and not ended; may be asked from any thread."""
+
     def follow(self, device: "torch.device") -> None:
         """The training is known to go on there."""
 
@@ -60,6 +63,9 @@ class Untimed:
 
     def take_back(self, _: str, count: int = 1, *, but: int = 0) -> None:
         """There is none."""
+
+    def is_open(self, _: str) -> bool:
+        return False
 
     def follow(self, device: "torch.device") -> None:
         self._device = device
@@ -102,6 +108,9 @@ class _Spans:
         for log in (self._began[phase], self._ended[phase]):
             end = len(log) - but
             del log[max(0, end - count) : end]
+
+    def is_open(self, phase: str) -> bool:
+        return self._open.count(phase) + len(self._began[phase]) > len(self._ended[phase])
 
     def take(self) -> list[tuple[Any, bool, str]]:
         """All that was noted, in order: moment, whether a span ends there, and its phase."""
@@ -155,7 +164,7 @@ class HostClock:
     def __init__(self) -> None:
         self._spans = _Spans(lambda: array("d"), lambda since, moment: moment - since)
         self.span, self.take_back = self._spans.span, self._spans.take_back
-        self.now = time.perf_counter
+        self.is_open, self.now = self._spans.is_open, time.perf_counter
 
     def follow(self, device: "torch.device") -> None:
         """It is the host."""
@@ -221,6 +230,7 @@ class CudaClock:
     def __init__(self) -> None:
         self._spans = _Spans(list, _elapsed)
         self.span, self.take_back = self._spans.span, self._spans.take_back
+        self.is_open = self._spans.is_open
         self._events: _Events | None = None  # an event is for one device
         self._edge: torch.cuda.Event | None = None  # from which the open span is counted on
 

@@ -24,8 +24,7 @@ class SeenLoader:
     """The training DataLoader, as the program built it: one that a framework has made from it has
     the same batches. `length` is in batches, None where it has none.
 
-    `ordinal` counts the loaders built at the same place, from 0. `augmented_in_place` is not known
-    here.
+    `ordinal` counts the loaders built at the same place, from 0.
     """
 
     dataset: str

@@ -12,11 +12,15 @@ from typing import Any
 
 from autotune.errors import UsageError
 from autotune.source import imports_package, missing_from_recipe
+from autotune.workload.framework import is_installed
 from autotune.workload.recipe import standalone_program
 from autotune.workload.script import Program, import_root
 
 # A recipe's program is measured, not trained: its runs end when there is enough to see.
 _MANY_EPOCHS = 1_000_000
+
+# What lies at the top of a project: of a repository, or of what builds a package.
+MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
@@ -59,13 +63,10 @@ class Target:
 
     @property
     def root(self) -> str:
-        """The project's directory: the one under version control, else the file's own."""
+        """The project's directory."""
         if not self.path:
             return self.directory
-        own = Path(import_root(self.path, self.module))
-        return str(
-            next((folder for folder in (own, *own.parents) if (folder / ".git").exists()), own)
-        )
+        return str(project_root(Path(import_root(self.path, self.module))))
 
     def program(self, sources: dict[str, str] | None = None) -> Program:
         """The program to run, with the text of `sources` (by path) in place of its files' own."""
@@ -85,10 +86,28 @@ class Target:
         """The program's own text, and that of those of `paths` that lie in the project."""
         texts = {self.path: self.program_source}
         for path in paths:
-            inside = path.startswith(self.root + os.sep) and "site-packages" not in path
+            inside = path.startswith(self.root + os.sep) and not is_installed(path)
             if inside and path not in texts and os.path.isfile(path):
                 texts[path] = read_source(Path(path))
         return texts
+
+
+def project_root(folder: Path) -> Path:
+    """The project's directory that `folder` is in: the one under version control, else the nearest
+    that builds a package, else itself.
+    """
+    above = (folder, *folder.parents)
+    marked = (at for mark in (MARKS[:1], MARKS[1:]) for at in above if _is_marked(at, mark))
+    return next(marked, folder)
+
+
+def is_project(folder: Path) -> bool:
+    """Whether `folder` is the top of a project."""
+    return _is_marked(folder, MARKS)
+
+
+def _is_marked(folder: Path, marks: Iterable[str]) -> bool:
+    return any((folder / mark).exists() for mark in marks)
 
 
 def _check_types(path: object, arguments: Any) -> None:

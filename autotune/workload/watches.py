@@ -1,17 +1,15 @@
 """What can be found out of a few steps that are not timed: each of these slows them down."""
 
-import tempfile
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload.between import LookingBetween, packed
 from autotune.workload.counting import Counting
 from autotune.workload.gradients import Losing
 from autotune.workload.idle import seconds_until_idle
@@ -20,7 +18,7 @@ from autotune.workload.live import Live
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.quiet import quietly
 from autotune.workload.saving import Saving
-from autotune.workload.window import FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
+from autotune.workload.window import BETWEEN, FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
 
 
 class Watch(Protocol):
@@ -45,6 +43,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
     made: dict[str, Callable[[], Watch]] = {
         SAVED: lambda: Saving(live),
         LINES: lambda: Sampling(live),
+        BETWEEN: lambda: LookingBetween(live),
         TRACE: lambda: Tracing(live.device()),
         SYNCS: Synchronising,
         FLOPS: Counting,
@@ -89,10 +88,7 @@ class Tracing:
     def end(self) -> bytes:
         """See `Watch`."""
         self._profiler.stop()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "trace.json")
-            self._profiler.export_chrome_trace(str(path))
-            return zlib.compress(path.read_bytes(), 1)
+        return packed(self._profiler)
 
 
 class Synchronising:

@@ -19,10 +19,10 @@ LARGEST = "largest"
 
 # What is looked for in a few steps that are not timed, since looking slows them down: the device's
 # time line, the lines that wait for the device, floating point operations, what is kept for the
-# backward pass, the program's own functions that a step waits for, and weights that go without a
-# gradient.
+# backward pass, the program's own functions that a step waits for, what of those inside its model
+# runs between torch's operations, and weights that go without a gradient.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
-GRADIENTS = "gradients"
+BETWEEN, GRADIENTS = "between", "gradients"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.
@@ -48,7 +48,7 @@ class Allocator:
     out_of_memories: int | None = None
 
 
-BESIDE = "beside"
+BESIDE, INSIDE = "beside", "inside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ class BusyLine:
 
     `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
     for, "forward" for methods of modules among that (parts of a model that are called by
-    themselves), and `BESIDE` for a thread of the program's own that computes meanwhile: its share
+    themselves), `INSIDE` for what a forward pass runs while it is not in torch's own Python, and
+    `BESIDE` for a thread of the program's own that computes meanwhile: its share
     is of processor time. `lines` are those of the function's lines that have a notable share, the
     one that was seen most first.
     """
@@ -206,6 +207,36 @@ class SavedBlock:
     name: str
     freed_bytes: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """At one moment of the host's clock, in seconds: the innermost function of the program's own,
+    and its line.
+    """
+
+    moment: float
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """Looks at forward passes, and torch's time line of the operations meanwhile.
+
+    `trace` is the profiler's JSON, compressed by zlib; in it the last event called `MARK` begins at
+    the moment `marked` of the host's clock. `looks` is how many there were in all, `inside` are
+    those that found it in a forward pass and not in torch's own Python.
+    """
+
+    trace: bytes
+    marked: float
+    looks: int
+    inside: tuple[Look, ...]
+
+
+MARK = "autotune: it is now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,10 @@ import pytest
 
 from autotune.flow import Options, judging
 from autotune.flow.context import Context
-from autotune.flow.next_best import next_best
+from autotune.flow.next_best import PARTING, next_best
 from autotune.flow.trying import Found
+from autotune.knobs import KNOBS
+from autotune.knobs.knob import Semantics
 from autotune.measurement.ratios import Ratio
 from autotune.trials.trial import NOTHING, Ending, Trial
 from autotune.verdict import Verdict
@@ -127,3 +129,9 @@ def test_what_was_not_tried_is_not_judged_where_memory_is_limited(
     verdict, _ = judging.judge(context, builders.profile(), SPACE, found(AS_IT_IS, BEST))
     assert judged == [BEST.config, *[{"optimizer": "fused"}] * (not limited)]
     assert verdict.suspect == ("precision" if limited else "")
+
+
+def test_whatever_may_change_a_training_is_suspected_of_it() -> None:
+    assert set(PARTING) == {
+        knob.name for knob in KNOBS if knob.semantics is not Semantics.IDENTICAL
+    }

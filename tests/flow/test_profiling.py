@@ -105,6 +105,14 @@ def test_a_program_that_refuses_its_arguments_says_where_they_go(
     assert error.value.output == "usage: train.py"
 
 
+def test_an_error_that_speaks_of_an_exit_code_is_none_of_its_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failed = Failure(kind="crashed", reason="RuntimeError: nvcc failed with exit code 2")
+    with pytest.raises(ProgramError, match="failed: RuntimeError: nvcc failed"):
+        profiled(monkeypatch, failed)
+
+
 @pytest.mark.parametrize("kind", ["ended", "hung"])
 def test_a_program_that_trains_in_processes_of_its_own_is_told_what_can_be_measured(
     monkeypatch: pytest.MonkeyPatch, kind: str

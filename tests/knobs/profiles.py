@@ -90,7 +90,7 @@ def on_a_gpu(**changes: Any) -> Profile:
         "memory": memory(0.4, capacity_bytes=40 * GIB),
         "processors_used": 1.1,
         "probes": {},
-        "seen": seen(copies_to_device=2),
+        "seen": seen(device="cuda", copies_to_device=2),
     }
     whole = on_a_cpu(**given | changes)
     return with_model(whole, device="cuda")

@@ -2,10 +2,11 @@
 
 import pytest
 
+from autotune.diagnosis import Bottleneck, diagnose
 from autotune.knobs import by_name
 from autotune.knobs.knob import Skip
 from autotune.profiling.build import with_lines
-from autotune.workload.window import BusyLine
+from autotune.workload.window import INSIDE, BusyLine
 from tests import builders
 
 
@@ -45,3 +46,15 @@ def test_looks_that_fell_between_the_epochs_do_not_say_where_the_model_computes(
     found = with_lines(profile, (line,))
     assert found.phases["forward"] == pytest.approx(0.6)
     assert not isinstance(by_name("precision").domain(found), Skip)
+
+
+def test_python_inside_a_forward_pass_is_code_of_the_program_s_own() -> None:
+    assert in_parts(0.06, phase=INSIDE) == pytest.approx(
+        {"forward": 0.04, "backward": 0.4, "other": 0.56}
+    )
+    assert in_parts(0.3, phase=INSIDE)["forward"] == 0.0
+    line = BusyLine(phase=INSIDE, path="/m.py", line=7, function="match", share=0.45)
+    profile = builders.profile(phases={"forward": 0.6, "backward": 0.4, "other": 0.0})
+    first = diagnose(with_lines(profile, (line,)))[0]
+    assert first.bottleneck is Bottleneck.HOST
+    assert "45 % in match (m.py:7)" in first.headline

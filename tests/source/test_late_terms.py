@@ -8,11 +8,7 @@ from autotune.source.edits import Accumulate
 from tests.source.programs import rewritten, source
 
 TWO = Accumulate(steps=2)
-IN_ONE_FILE = """
-import torch
-
-loader = DataLoader(data, batch_size=8, shuffle=True)
-for epoch in range(9):
+STEPS = """\
     for x, y in loader:
         optimizer.zero_grad()
         out = model(x)
@@ -21,18 +17,17 @@ for epoch in range(9):
         loss.backward()
         optimizer.step()
 """
-IN_A_FUNCTION = """
+IN_ONE_FILE = f"""
+import torch
+
+loader = DataLoader(data, batch_size=8, shuffle=True)
+for epoch in range(9):
+{STEPS}"""
+IN_A_FUNCTION = f"""
 import torch
 
 def train(model, loader, optimizer, epoch, args):
-    for x, y in loader:
-        optimizer.zero_grad()
-        out = model(x)
-        loss = criterion(out, y)
-{lines}
-        loss.backward()
-        optimizer.step()
-
+{STEPS}
 def main(args):
     args.cuda = not args.no_cuda
     loader = DataLoader(data, batch_size=8, shuffle=True)

@@ -29,6 +29,12 @@ def test_what_needs_workers_asks_for_them_where_their_number_is_an_option(
     assert rewritten(done.text, argument).statuses == ["already"]
 
 
+def test_workers_that_are_not_to_live_on_need_not_be_asked_for() -> None:
+    text = source("loader = DataLoader(data, num_workers=args.workers, persistent_workers=True)")
+    done = rewritten(text, LoaderArgument(name="persistent_workers", code="False"))
+    assert done.text == text.replace("persistent_workers=True", "persistent_workers=False")
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

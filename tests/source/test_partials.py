@@ -67,6 +67,14 @@ ALONE = {
         config = Config(partial(DataLoader, batch_size=8))
         loader = config.make(data)  # here
         """,
+    "a static method's parameter": """
+        class Loaders:
+            @staticmethod
+            def build(make, data, others=partial(DataLoader, batch_size=4)):
+                return make(data)  # here
+
+        Loaders.build(partial(DataLoader, batch_size=8), data)
+        """,
     "by the name of a loader": """
         Loader = partial(DataLoader, batch_size=8)
         loader = Loader(data)  # here

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from autotune.workload import idle
+from autotune.workload.clock import Untimed
 from autotune.workload.conversation import RunWindow, Tell, Unsupported, Watched
 from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
@@ -111,7 +112,9 @@ def test_no_line_is_named_for_waiting_for_the_device(name: str, seen: bool) -> N
     code = f"def {name}(note):\n    note(sys._getframe())"
     called: dict[str, Any] = {"sys": sys}
     exec(compile(code, torch.cuda.__file__, "exec"), called)
-    watch = Sampling(Live(setup=Setup()))
+    live = Live(setup=Setup())
+    live.clock = Untimed()
+    watch = Sampling(live)
     called[name](watch._note)
     assert bool(watch._seen) is seen
 

@@ -18,6 +18,7 @@ from autotune.measurement.sandbox.named import (
 )
 from autotune.measurement.sandbox.namespace import mount_points
 from autotune.measurement.sandbox.territory import SYSTEM, is_in
+from autotune.workload.target import is_project, project_root
 
 # How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
 # own millions of files are not walked.
@@ -26,7 +27,6 @@ LINK_ENTRIES = 300
 TOP_ENTRIES = 1000
 MOST_LOOKED_AT, MOST_OWN = 2000, 50
 OWN_LEVELS = 3  # below a disk's top, where an ordinary user's own directories are looked for
-MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "tmpfs")
 
 
@@ -40,7 +40,7 @@ def protected_directories(
     -> /mnt/big`).
     """
     given = [nearest_directory(path) for path in _places(arguments) if os.path.exists(path)]
-    found = (_project_root(program.resolve()), Path.cwd(), Path.home(), *given, *extra)
+    found = (project_root(program.resolve().parent), Path.cwd(), Path.home(), *given, *extra)
     return _with_links(each for each in found if each != Path("/"))
 
 
@@ -50,7 +50,7 @@ def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[
     repository (its paths go by `dirname(dirname(__file__))`), and the nearest directories of what
     arguments name and is not there yet.
     """
-    root = _project_root(program.resolve())
+    root = project_root(program.resolve().parent)
     new = [nearest_directory(path) for path in _places(arguments) if not os.path.exists(path)]
     named = named_directories(root, [program, *map(Path, _values(arguments))])
     found = (*_above(root), *new, *named)
@@ -131,16 +131,8 @@ def _linked(directory: Path, depth: int = LINK_DEPTH) -> list[Path]:
     return found
 
 
-def _project_root(program: Path) -> Path:
-    folders = list(program.parents)
-    return next(
-        (folder for folder in folders if any((folder / mark).exists() for mark in MARKS)),
-        folders[0],
-    )
-
-
 def _above(root: Path) -> tuple[Path, ...]:
     above = root.parent
-    lone = not any((root / mark).exists() for mark in MARKS)
+    lone = not is_project(root)
     shared = str(above) in SHARED or above.parent == Path("/")
     return (above,) if lone and not shared else ()

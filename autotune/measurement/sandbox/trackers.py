@@ -218,4 +218,4 @@ def _unsent(names_a_repo: bool, *args: Any, run_as_future: bool = False, **kwarg
 
 
 def _ignored(*_args: Any, **_kwargs: Any) -> None:
-    """Another address is not taken."""
+    """A call that does nothing."""
