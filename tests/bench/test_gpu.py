@@ -199,6 +199,7 @@ class TestGoes:
         others = (unit.seconds for unit in gpu.UNITS if unit.part != "rivals")
         assert sum(others) <= 8 * 60
 
+    @pytest.mark.slow
     def test_a_rehearsal_is_held_to_no_bar(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
