@@ -14,8 +14,8 @@ from autotune.listener import Listener
 from autotune.result import Result
 from autotune.trainer import Trainer
 from autotune.trainer.step import make_endless
-from autotune.workload.asked import files_of
-from autotune.workload.target import OBJECTS, Target
+from autotune.workload.program.target import OBJECTS, Target
+from autotune.workload.samples.asked import files_of
 
 if TYPE_CHECKING:
     import torch

@@ -16,8 +16,8 @@ from autotune.outputs import wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.document import read_document
 from autotune.result import Result
-from autotune.workload.script import import_root
-from autotune.workload.target import OBJECTS, RECIPE, Target, load_target
+from autotune.workload.program.script import import_root
+from autotune.workload.program.target import OBJECTS, RECIPE, Target, load_target
 
 CHANGED = "{} has changed since it was searched: search again for settings that are its own"
 _SEARCH_AGAIN = "`autotune search` finds settings for the program as it is now"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from autotune.measurement.forks import Zygote
-    from autotune.measurement.process import ProcessRun
+    from autotune.measurement.processes.forks import Zygote
+    from autotune.measurement.processes.process import ProcessRun
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GONE_WITHIN_SECONDS = 10.0
@@ -40,7 +40,7 @@ def has_cuda() -> bool:
 @pytest.fixture(scope="session")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Zygote"]:
     """The warm process: it takes as long to get warm as ten short runs, and serves all tests."""
-    from autotune.measurement.forks import Zygote
+    from autotune.measurement.processes.forks import Zygote
     from autotune.measurement.sandbox import environment, quiet_environment
 
     scratch = tmp_path_factory.mktemp("caches")

@@ -9,7 +9,7 @@ import pytest
 
 from autotune.durations import parse_duration
 from autotune.errors import UsageError
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 
 NOTEBOOK = """
 import sys

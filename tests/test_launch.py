@@ -14,7 +14,7 @@ from autotune.launch import CHANGED, Launch, prepare
 from autotune.outputs.document import read_document, write_document
 from autotune.source import unified_patch
 from autotune.source.edits import EditOutcome, LoaderArgument
-from autotune.workload.target import OBJECTS
+from autotune.workload.program.target import OBJECTS
 from tests.injection.programs import LOADER_LINE, PLAIN, TUNED, searched
 
 

@@ -102,7 +102,8 @@ TRACE = json.dumps(
 
 
 def test_what_a_device_says_is_kept_as_it_came() -> None:
-    from autotune.measurement import telemetry, watching
+    from autotune.measurement.readings import telemetry
+    from autotune.measurement.untimed import watching
 
     said = [Reading(seconds=float(at), slowed_by=("heat",), power_watts=90.0) for at in range(3)]
     asked: dict[str, Any] = {"pcie_limit": (5, 16), "other_processes": 0}

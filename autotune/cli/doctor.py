@@ -10,7 +10,7 @@ from autotune.cli.options import Device, Json
 if TYPE_CHECKING:
     from autotune.cli.console import Console
     from autotune.machine import Ability, Machine
-    from autotune.measurement.calibration import Calibration
+    from autotune.measurement.interleaved.calibration import Calibration
 
 
 def doctor(
@@ -70,7 +70,7 @@ def _calibrated(
     import time
     from contextlib import nullcontext
 
-    from autotune.measurement.calibration import calibrate
+    from autotune.measurement.interleaved.calibration import calibrate
 
     began = time.monotonic()
     rounds = 0

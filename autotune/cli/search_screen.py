@@ -14,7 +14,7 @@ from autotune.outputs.untried import no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.trials.trial import BUDGET
-from autotune.verdict import ENDED, Parity, Ratio, Verdict
+from autotune.verdict import Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
 # A budget that cut the trials off after fewer than these may have cut off a gain.
@@ -229,7 +229,7 @@ def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path)
             command = typed("apply", shown_path(folder))
     elif verdict.outcome == "failed":
         what = "try again when the machine is quieter; the search goes on where it stopped"
-        if _was_busy(result, verdict) and not verdict.reason.startswith(ENDED):
+        if _was_busy(result, verdict) and not verdict.too_short:
             command = retyped(result.command)
     elif verdict.trains_otherwise and verdict.suspect:
         allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed

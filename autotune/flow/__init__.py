@@ -30,9 +30,9 @@ from autotune.flow.vetting import vet
 from autotune.flow.writable import unwritable
 from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
-from autotune.measurement.device_lock import DeviceLock
 from autotune.measurement.measurement import Measurement
-from autotune.measurement.storage import told_of_memory
+from autotune.measurement.processes.device_lock import DeviceLock
+from autotune.measurement.readings.storage import told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
 from autotune.outputs.patch import Emission
@@ -43,7 +43,7 @@ from autotune.trials.front import front
 from autotune.trials.keeping import is_shared, without_password
 from autotune.trials.space import Space, build_space
 from autotune.verdict import Verdict
-from autotune.workload.target import Target, load_target
+from autotune.workload.program.target import Target, load_target
 
 __all__ = ["Options", "profile", "search", "search_target"]
 

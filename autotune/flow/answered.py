@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from autotune.errors import UsageError
 from autotune.flow.context import Context
 from autotune.flow.sameness import program_key, search_key
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.outputs.document import read_document
 from autotune.result import Result
 from autotune.trials.trial import FINAL, PASSING
+from autotune.workload.program.target import OBJECTS
 from autotune.workload.seen import Seen
-from autotune.workload.target import OBJECTS
 
 STEPS = 2  # that show a program's data
 

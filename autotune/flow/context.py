@@ -12,11 +12,11 @@ from autotune.knobs.config import parse_semantics
 from autotune.knobs.knob import Semantics, Value
 from autotune.listener import Listener
 from autotune.machine import Machine
-from autotune.measurement.device_lock import DeviceLock
+from autotune.measurement.processes.device_lock import DeviceLock
 from autotune.measurement.workbench import Workbench
 from autotune.sizes import parse_size
 from autotune.trials.keeping import PROFILE, parse_sampler
-from autotune.workload.target import Target
+from autotune.workload.program.target import Target
 
 # How the budget is shared: the profile at most so much, and so much kept back for judging what was
 # found. Each share has a floor and a ceiling in seconds.

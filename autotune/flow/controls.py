@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.flow.context import Context
 from autotune.knobs.knob import Config
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.verdict.chance import NUDGE, Pair, explained_by_seeds, is_another
 from autotune.verdict.courses import first_difference
 from autotune.verdict.parity import Parity

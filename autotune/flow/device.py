@@ -3,7 +3,7 @@
 from autotune.errors import MeasurementError
 from autotune.flow.context import Context
 from autotune.machine import CPU, Machine, detect, with_gpu
-from autotune.measurement.telemetry import trains_on_gpu
+from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.nvml import describe_gpu
 from autotune.workload.seen import Seen
 

@@ -8,7 +8,7 @@ from autotune.flow.context import Context
 from autotune.knobs import by_name, missed, read_all
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.outputs.patch import Emission, emit
 from autotune.workload.seen import Seen
 

@@ -3,7 +3,7 @@
 from autotune.errors import UsageError
 from autotune.flow.context import Options
 from autotune.machine import CPU, Machine
-from autotune.measurement.telemetry import reports_energy
+from autotune.measurement.readings.telemetry import reports_energy
 from autotune.trials.front import ENERGY, MEMORY
 from autotune.workload.seen import Seen
 

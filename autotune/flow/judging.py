@@ -13,10 +13,10 @@ from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.losses import LossSeconds
+from autotune.measurement.interleaved.losses import LossSeconds
+from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
-from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
@@ -34,7 +34,7 @@ from autotune.verdict import (
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
-from autotune.workload.target import OBJECTS
+from autotune.workload.program.target import OBJECTS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
 STEPS_PER_TURN = 2.5

@@ -10,9 +10,9 @@ from autotune.knobs.batch_size import growth
 from autotune.knobs.knob import Config
 from autotune.measurement.benchmark import time_run
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.memory import left_out
+from autotune.measurement.readings.memory import left_out
+from autotune.measurement.readings.storage import reads_notably
 from autotune.measurement.statistics import throughput
-from autotune.measurement.storage import reads_notably
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Profile
 from autotune.trials.planner import PROCESS_SD, Ranked

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 from autotune.errors import MeasurementError, ProgramError
-from autotune.measurement.endings import NOT_WATCHED, left_with
 from autotune.measurement.measurement import OUR_FAULT, Failure
+from autotune.measurement.processes.endings import NOT_WATCHED, left_with
 from autotune.source import missing_from_recipe
-from autotune.workload.target import SCRIPT, Target
+from autotune.workload.program.target import SCRIPT, Target
 
 WRONG_USAGE = 2  # the exit code by which argparse, click and typer refuse a command line
 

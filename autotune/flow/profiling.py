@@ -21,16 +21,16 @@ from autotune.listener import Listener
 from autotune.machine import CPU
 from autotune.measurement.ablation import Ablation, ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
-from autotune.measurement.faults import doubts_of_faults
 from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.measurement.measurement import Measurement
-from autotune.measurement.memory import device_peak, most
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
+from autotune.measurement.readings.faults import doubts_of_faults
+from autotune.measurement.readings.memory import device_peak, most
+from autotune.measurement.readings.storage import doubts_of_storage
+from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.measurement.statistics import throughput
-from autotune.measurement.storage import doubts_of_storage
-from autotune.measurement.telemetry import trains_on_gpu
-from autotune.measurement.watching import look
+from autotune.measurement.untimed.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.course import (
     doubts_of_course,
@@ -43,9 +43,9 @@ from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.source.edits import Place
-from autotune.source.other_training import not_reached
+from autotune.source.loops.other_training import not_reached
+from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.target import Target
 from autotune.workload.window import AS_IS, Window
 
 FIRST_SAID_SECONDS = 10.0

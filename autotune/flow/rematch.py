@@ -5,8 +5,8 @@ import time
 from collections.abc import Sequence
 
 from autotune.flow.context import VERDICT_SHARE, Context
+from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
-from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
 from autotune.profiling.profile import Profile
 from autotune.result import Rematch
 from autotune.trials.planner import Ranked

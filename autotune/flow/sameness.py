@@ -15,9 +15,9 @@ from typing import Any
 
 from autotune.flow.context import Context
 from autotune.knobs import read_all
-from autotune.workload.imported import imported_files, tree_of
+from autotune.workload.program.imported import imported_files, tree_of
+from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.target import Target
 
 # A file that an argument or the program's text names counts by its text, unless it is data rather
 # than settings.

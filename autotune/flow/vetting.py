@@ -4,19 +4,15 @@ import functools
 import time
 
 from autotune.flow.context import Context
-from autotune.measurement.divided import vet_micro_batches
-from autotune.measurement.gradients import vet_freed_gradients
-from autotune.measurement.vetting import Vetted, vet_workers
+from autotune.measurement.untimed.divided import vet_micro_batches
+from autotune.measurement.untimed.gradients import vet_freed_gradients
+from autotune.measurement.untimed.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
-from autotune.source.arrays import TO_NUMPY
-from autotune.source.loader import CHANGED_LATER
-from autotune.source.model import VIEWED_LATER
-from autotune.source.prefetch import ON_THE_HOST
 from autotune.trials.space import Space
+from autotune.workload.program.target import OBJECTS
 from autotune.workload.seen import SeenLoader
-from autotune.workload.target import OBJECTS
 
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
 # done four times.
@@ -26,14 +22,8 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
-# What the source forbids to a run as well, though no trial may come to it: a loop that uses batches
-# on the host after hundreds of steps, a validation, an epoch's end.
-_FORBIDDEN = {
-    "prefetch_to_device": ON_THE_HOST,
-    "precision": TO_NUMPY,
-    "channels_last": VIEWED_LATER,
-    "persistent_workers": CHANGED_LATER,
-}
+# What the source may forbid to a run as well.
+_MAY_BE_FORBIDDEN = ("prefetch_to_device", "precision", "channels_last", "persistent_workers")
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
@@ -51,9 +41,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
-    for name, said in _FORBIDDEN.items():
+    for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
-            space = _narrowed(space, name, _vet_source(context, profiled, space, name, said))
+            space = _narrowed(space, name, _vet_source(context, profiled, space, name))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -88,14 +78,12 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
     return vet_micro_batches(start, precision, parts)
 
 
-def _vet_source(
-    context: Context, profiled: Profile, space: Space, name: str, forbidden: str
-) -> Vetted:
-    """Without the values of which the source says something `forbidden`."""
+def _vet_source(context: Context, profiled: Profile, space: Space, name: str) -> Vetted:
+    """Without the values that the source forbids."""
     values, found = list(space.choices[name]), list[str]()
     for value in (each for each in space.choices[name] if each != space.own[name]):
         refused = emit(context.target, {name: value}, profiled.seen).refused
-        if reasons := [edit.reason for edit in refused if forbidden in edit.reason]:
+        if reasons := [edit.reason for edit in refused if edit.forbidden]:
             values.remove(value)
             found += reasons
     return Vetted(values=tuple(values), reason=next(iter(found), ""))

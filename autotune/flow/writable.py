@@ -8,7 +8,7 @@ from autotune.outputs.patch import emit
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
-from autotune.workload.target import OBJECTS
+from autotune.workload.program.target import OBJECTS
 
 
 def unwritable(context: Context, profiled: Profile, space: Space) -> dict[str, tuple[str, ...]]:

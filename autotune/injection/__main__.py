@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from autotune.workload.script import Program, run_script
-from autotune.workload.target import load_target, read_source
+from autotune.workload.program.script import Program, run_script
+from autotune.workload.program.target import load_target, read_source
 
 
 def _main() -> None:

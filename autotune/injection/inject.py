@@ -13,12 +13,12 @@ from torch.utils.data._utils.worker import _worker_loop
 import autotune
 from autotune.injection.order import Order, given_order
 from autotune.knobs import setup_for, unobserved
-from autotune.workload.attributes import owner_of
-from autotune.workload.beat import Steps
-from autotune.workload.clock import Untimed
 from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.observe import observe
 from autotune.workload.seams import backward, copies, loader, model, optimizer
+from autotune.workload.steps.beat import Steps
+from autotune.workload.steps.clock import Untimed
+from autotune.workload.system.attributes import owner_of
 
 # Steps after which the settings must be in effect; the seams note what they see in the first ones.
 LOOK_AFTER = DISCOVERY_STEPS + 2

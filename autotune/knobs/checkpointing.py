@@ -32,7 +32,7 @@ from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Val
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
-from autotune.workload.blocks import from_an_end, repeated_blocks
+from autotune.workload.parts.blocks import from_an_end, repeated_blocks
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.window import SavedBlock
@@ -45,7 +45,7 @@ _MOST_BLOCKS = 1024
 _ALL_AGAIN = 0.35
 # What does not take a `forward` that is no method, or what others could not load.
 _HINDERED = ("torch.jit.script", "torch.save")
-# `autotune.workload.recomputing.recomputed` for a program's own source.
+# `autotune.workload.parts.recomputing.recomputed` for a program's own source.
 _FUNCTION = """
 def recomputed(forward, /, *args, **kwargs):
     def run(*given):  # by position: torch looks there for devices whose random numbers to keep
@@ -168,7 +168,7 @@ def _fewest(blocks: Sequence[SavedBlock], freed_bytes: float) -> int:
 
 
 def _checkpoint_blocks(model: "nn.Module", *, count: int) -> None:
-    from autotune.workload.recomputing import is_checkpointed, recomputed
+    from autotune.workload.parts.recomputing import is_checkpointed, recomputed
 
     inner = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     for name in from_an_end(repeated_blocks(inner), count):

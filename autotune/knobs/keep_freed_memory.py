@@ -24,9 +24,9 @@ from autotune.knobs.evidence import on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
-from autotune.workload.heap import KEEPING, can_keep_freed_memory, keep_freed_memory
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
+from autotune.workload.system.heap import KEEPING, can_keep_freed_memory, keep_freed_memory
 
 # Wall of a step for each of its faults: 0.2 to 2.1 us in two programs with two precisions
 # (reports/programs/transformer_page_faults.tsv, sincnet_page_faults.tsv).

@@ -29,7 +29,7 @@ from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Val
 from autotune.profiling.memory_model import SCARCE_MEMORY, line_of
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Accumulate, Edit
-from autotune.workload.framework import OWN_LOOPS, framework_of
+from autotune.workload.program.framework import OWN_LOOPS, framework_of
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 

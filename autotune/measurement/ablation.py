@@ -12,18 +12,18 @@ from autotune.measurement.benchmark import (
     pass_first_epoch,
     warm_up,
 )
-from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
 from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
-from autotune.measurement.largest import largest_batch
-from autotune.measurement.lines import busy_lines
 from autotune.measurement.measurement import Failure
-from autotune.measurement.memory import beside_bytes, most
 from autotune.measurement.modes import take_windows
-from autotune.measurement.process import NotPossible, ProcessRun, RunEnded
-from autotune.measurement.telemetry import Sampled, sampled, trains_on_gpu
+from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.readings.bursts import fetched_ahead
+from autotune.measurement.readings.memory import beside_bytes, most
+from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_gpu
 from autotune.measurement.threads import one_thread
+from autotune.measurement.untimed.largest import largest_batch
+from autotune.measurement.untimed.lines import busy_lines
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw

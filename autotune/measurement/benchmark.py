@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 
-from autotune.measurement.bursts import fetched_ahead
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.memory import beside_bytes, whole_peak
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
+from autotune.measurement.readings.bursts import fetched_ahead
+from autotune.measurement.readings.memory import beside_bytes, whole_peak
+from autotune.measurement.readings.telemetry import Sampled, sampled
 from autotune.measurement.statistics import stable, throughput
-from autotune.measurement.telemetry import Sampled, sampled
 from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.profiling.profile import FIRST_EPOCH, Doubt
 from autotune.workload.window import Window
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS
 from autotune.measurement.filling import EPOCHS_THAT_FILL, QUIET_WINDOWS, epochs_of
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.profiling.profile import FILLING, Doubt
 from autotune.workload.window import Window, as_one
 

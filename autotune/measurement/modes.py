@@ -2,8 +2,8 @@
 
 import time
 
-from autotune.measurement.bursts import fetched_ahead
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.readings.bursts import fetched_ahead
 from autotune.workload.seen import Seen
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 

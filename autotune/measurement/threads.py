@@ -4,7 +4,7 @@ from collections.abc import MutableMapping
 
 from autotune.machine import CPU
 from autotune.measurement.doubts import starved
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import rate, timed
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, ONE_THREAD, REPLAY_DEVICE, Window

@@ -16,10 +16,10 @@ from typing import Any
 from autotune.knobs.knob import Config
 from autotune.measurement.filling import Filled, fill
 from autotune.measurement.first_epoch import FirstEpoch, fill_memory
-from autotune.measurement.forks import Zygote
-from autotune.measurement.jobs import Job
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.jobs import Job
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.sandbox import (
     Layer,
     Sandbox,
@@ -29,8 +29,8 @@ from autotune.measurement.sandbox import (
     protected_directories,
     quiet_environment,
 )
+from autotune.workload.program.target import Target
 from autotune.workload.seen import LoaderKey
-from autotune.workload.target import Target
 from autotune.workload.window import Window
 
 # A program may load its data for minutes before its first step; what it took once, times this, is

@@ -11,7 +11,7 @@ from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
 from autotune.outputs.report import write_report
 from autotune.result import Result
-from autotune.workload.target import Target
+from autotune.workload.program.target import Target
 
 
 class NotWrittenError(UsageError):

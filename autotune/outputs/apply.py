@@ -12,7 +12,7 @@ from autotune.errors import PatchError, UsageError
 from autotune.outputs.document import read_document
 from autotune.outputs.writing import write_draft
 from autotune.result import TargetFacts
-from autotune.workload.target import Target, read_source
+from autotune.workload.program.target import Target, read_source
 
 _PATCH = "tuned.patch"
 _APPLIED = "applied.patch"  # the same, kept: the next search may leave none

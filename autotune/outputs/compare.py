@@ -15,7 +15,7 @@ from autotune.outputs.wording import counted, significant
 from autotune.profiling.profile import PROCESSORS_TAKEN, Profile
 from autotune.result import Result, TargetFacts
 from autotune.verdict import Ratio
-from autotune.workload.target import OBJECTS
+from autotune.workload.program.target import OBJECTS
 from autotune.workload.window import PHASES
 
 _TUNED = "_tuned"  # what a search adds to the name of the program that it hands back

@@ -15,7 +15,7 @@ from autotune.source.edits import (
     OptimizerArgument,
     Places,
 )
-from autotune.workload.framework import (
+from autotune.workload.program.framework import (
     ACCELERATE,
     FABRIC,
     IGNITE,

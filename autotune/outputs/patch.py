@@ -12,9 +12,9 @@ from autotune.outputs.framework import in_its_framework
 from autotune.outputs.writing import declared_encoding, write_whole
 from autotune.source import by_hand, rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place, Places
-from autotune.workload.imported import imported_files
+from autotune.workload.program.imported import imported_files
+from autotune.workload.program.target import RECIPE, Target
 from autotune.workload.seen import Seen
-from autotune.workload.target import RECIPE, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

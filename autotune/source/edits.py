@@ -170,7 +170,8 @@ class EditOutcome:
     `status` is "done", where `reason` says what of the program's own has no effect any more,
     "already" (the source says so already), or "refused" with a `reason`; a refused edit that a
     person could make has `hand_step`: file, line and the exact code. `line` is the same of one that
-    is made, where that changes one line or puts statements before it.
+    is made, where that changes one line or puts statements before it. `forbidden` is a refusal that
+    holds for the setting itself, at run time too.
     """
 
     knob: str
@@ -179,3 +180,4 @@ class EditOutcome:
     reason: str = ""
     hand_step: str = ""
     line: str = ""
+    forbidden: bool = False

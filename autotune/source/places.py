@@ -43,14 +43,16 @@ class Call:
         """The innermost statement that holds the call."""
         return self.script.statement(self.node)
 
-    def refusal(self, reason: str, hand_step: str) -> Refusal:
+    def refusal(self, reason: str, hand_step: str, kind: type[Refusal] = Refusal) -> Refusal:
         """A refusal with `hand_step` placed at this call."""
-        return refusal(self.script, self.node.lineno, reason, hand_step)
+        return refusal(self.script, self.node.lineno, reason, hand_step, kind)
 
 
-def refusal(script: Script, line: int, reason: str, hand_step: str) -> Refusal:
+def refusal(
+    script: Script, line: int, reason: str, hand_step: str, kind: type[Refusal] = Refusal
+) -> Refusal:
     """A refusal whose hand step says where the code belongs."""
-    return Refusal(reason, f"{script.path}:{line}: {hand_step}" if hand_step else "")
+    return kind(reason, f"{script.path}:{line}: {hand_step}" if hand_step else "")
 
 
 def loader_call(

@@ -19,6 +19,12 @@ class Refusal(Exception):
         self.hand_step = hand_step
 
 
+class Forbidden(Refusal):
+    """A refusal that holds for the setting itself, at run time too: what it would break lies where
+    no trial may come, after hundreds of steps, in a validation, at an epoch's end.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """`text` instead of what lies from offset `start` to `end` of a file; changes never overlap."""

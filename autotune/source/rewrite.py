@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.source.accumulate import accumulate
-from autotune.source.autocast import autocast
-from autotune.source.building import NEEDS_WORKERS
+from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.edits import (
     Accumulate,
     Autocast,
@@ -20,13 +18,15 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.loader import loader_argument, overridden
-from autotune.source.loop_calls import non_blocking_copies, zero_grad_to_none
-from autotune.source.model import model_statement, statements_by_hand
-from autotune.source.optimizer import optimizer_argument
-from autotune.source.prefetch import prefetch_to_device
-from autotune.source.process import process_statement
-from autotune.source.program import Program, Refusal
+from autotune.source.program import Forbidden, Program, Refusal
+from autotune.source.rewrites.accumulate import accumulate
+from autotune.source.rewrites.autocast import autocast
+from autotune.source.rewrites.loader import loader_argument, overridden
+from autotune.source.rewrites.loop_calls import non_blocking_copies, zero_grad_to_none
+from autotune.source.rewrites.model import model_statement, statements_by_hand
+from autotune.source.rewrites.optimizer import optimizer_argument
+from autotune.source.rewrites.prefetch import prefetch_to_device
+from autotune.source.rewrites.process import process_statement
 from autotune.source.script import Script
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -62,29 +62,56 @@ def rewrite(
     original = program = _parsed(sources, places, main or next(iter(sources), ""))
     outcomes: list[EditOutcome] = []
     for knob, edit in requests:
-        line = ""
         try:
             _check_workers(edit, outcomes, places)
             changed = _edited(program, edit)
         except Refusal as refusal:
-            status, reason, hand_step = "refused", *_shown(original, edit, refusal)
+            outcomes.append(_refused(original, knob, edit, refusal))
         else:
-            same = _texts(changed) == _texts(program)
-            status, reason = ("already", "the source says so already")
-            if not same:
-                status, reason = "done", _what_goes(program, edit)
-                line = _changed_line(original, edit)
-            program, hand_step = changed, ""
-        outcomes.append(
-            EditOutcome(
-                knob=knob, edit=edit, status=status, reason=reason, hand_step=hand_step, line=line
-            )
-        )
+            outcomes.append(_made(original, program, changed, knob, edit))
+            program = changed
     texts = {
         path: _BYTE_ORDER_MARK + text if path in marked else text
         for path, text in _texts(program).items()
     }
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
+
+
+def _made(
+    original: Program, program: Program, changed: Program, knob: str, edit: Edit
+) -> EditOutcome:
+    """What became of `edit`, which makes `changed` of `program`."""
+    if _texts(changed) == _texts(program):
+        return EditOutcome(
+            knob=knob, edit=edit, status="already", reason="the source says so already"
+        )
+    return EditOutcome(
+        knob=knob,
+        edit=edit,
+        status="done",
+        reason=_what_goes(program, edit),
+        line=_changed_line(original, edit),
+    )
+
+
+def _refused(original: Program, knob: str, edit: Edit, refusal: Refusal) -> EditOutcome:
+    """The same where it met with `refusal`: its reason and its hand step in lines of the
+    `original`.
+    """
+    try:
+        _edited(original, edit)
+    except Refusal as alone:
+        refusal, hand_step = alone, alone.hand_step
+    else:
+        hand_step = refusal.hand_step if isinstance(refusal, _NoWorkers) else ""
+    return EditOutcome(
+        knob=knob,
+        edit=edit,
+        status="refused",
+        reason=refusal.reason,
+        hand_step=hand_step or by_hand(edit, original.places, original.main),
+        forbidden=isinstance(refusal, Forbidden),
+    )
 
 
 def _changed_line(original: Program, edit: Edit) -> str:
@@ -122,19 +149,6 @@ def by_hand(edit: Edit, places: Places, main: str) -> str:
     except Refusal as refusal:
         return refusal.hand_step
     return ""
-
-
-def _shown(original: Program, edit: Edit, refusal: Refusal) -> tuple[str, str]:
-    """The reason and the hand step, in lines of the `original` program, where `edit` meets with
-    `refusal` in the changed one.
-    """
-    try:
-        _edited(original, edit)
-    except Refusal as alone:
-        refusal, hand_step = alone, alone.hand_step
-    else:
-        hand_step = refusal.hand_step if isinstance(refusal, _NoWorkers) else ""
-    return refusal.reason, hand_step or by_hand(edit, original.places, original.main)
 
 
 class _NoWorkers(Refusal):

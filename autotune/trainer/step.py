@@ -13,10 +13,10 @@ from autotune.errors import UsageError
 from autotune.trainer.feed import to_device
 from autotune.trainer.history import Epoch
 from autotune.trainer.switches import switched
-from autotune.workload.ahead import CopiedAhead
-from autotune.workload.batches import count_samples
-from autotune.workload.optimizer import set_implementation
-from autotune.workload.outputs import in_float32
+from autotune.workload.loading.ahead import CopiedAhead
+from autotune.workload.loading.batches import count_samples
+from autotune.workload.parts.optimizer import set_implementation
+from autotune.workload.parts.outputs import in_float32
 from autotune.workload.setup import Setup
 
 TrainingStep = Callable[[nn.Module, Any], torch.Tensor]

@@ -36,8 +36,8 @@ from autotune.trainer.step import (
     prepare_model,
     step_scheduler,
 )
+from autotune.workload.program.training_program import training_step as default_training_step
 from autotune.workload.setup import Setup
-from autotune.workload.training_program import training_step as default_training_step
 
 
 class Trainer:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.knobs.knob import Config
-from autotune.measurement.faults import scatter_of
+from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
+from autotune.measurement.readings.faults import scatter_of
 from autotune.measurement.statistics import Timed, rate
-from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome
 from autotune.verdict.answer import Delivered, Verdict
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
@@ -19,7 +19,6 @@ from autotune.workload.seen import Seen
 __all__ = [
     "BASELINE",
     "DELIVERED",
-    "ENDED",
     "TUNED",
     "Delivered",
     "Parity",
@@ -32,7 +31,6 @@ __all__ = [
 # With more of the turns spoilt than this, those that are left were picked by the neighbours.
 MOST_LEFT_OUT = 0.5
 FEWEST_TURNS = 3
-ENDED = "The program ended"
 
 Round = Mapping[str, Sequence[Timed]]
 
@@ -94,6 +92,7 @@ def decide(
         rounds=tuple(len(each[BASELINE]) for each in rounds),
         left_out=left_out,
         scatter=_scatter(turns, TUNED),
+        too_short=speedup is None and not left_out and bool(turns.ended),
     )
 
 
@@ -200,7 +199,7 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
         return "The time was over before enough turns could be taken: allow more."
     if not left_out:
         return (
-            f"{ENDED} before enough turns could be taken: let it train longer, "
+            "The program ended before enough turns could be taken: let it train longer, "
             "with more epochs or more data, or allow more time."
         )
     spoilt = f"{left_out} turn" if left_out == 1 else f"{left_out} turns"

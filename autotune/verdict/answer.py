@@ -35,6 +35,7 @@ class Verdict:
     another program had the processors. `scatter` is what the log-ratio of two processes was
     expected to scatter by. `passed_over` says what was faster still, but another training;
     `suspect` is the setting that is likeliest to make that, or what was judged, another.
+    `too_short` says that the program came to its end before enough turns could be taken.
     """
 
     outcome: str
@@ -51,6 +52,7 @@ class Verdict:
     scatter: float = PAIR_SCATTER
     passed_over: str = ""
     suspect: str = ""
+    too_short: bool = False
 
     @property
     def is_open(self) -> bool:

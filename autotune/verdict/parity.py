@@ -2,16 +2,25 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import takewhile
 
 from autotune.knobs.knob import Semantics
-from autotune.measurement.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
 from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 
-_PART, _STEP = "The losses part", "Step "
 _NOT_FINITE = "Its loss became infinite or not a number."
+
+
+class Difference(StrEnum):
+    """By what two trainings are told apart."""
+
+    NOT_FINITE = "not finite"  # a loss that is no number
+    STEP = "step"  # one loss is another, where the settings promise the same numbers
+    COURSE = "course"  # the smoothed losses part by more than their noise explains
+    SCATTER = "scatter"  # losses scatter more from step to step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +32,8 @@ class Parity:
     the band most. `same_training` is None where it cannot be said, and `reason` says why; it also
     says what differs. `skipped_steps` are those that a GradScaler left out of the tuned training,
     as far as it was compared. `is_another` says that the settings make another training of it, as
-    was allowed: no losses are compared then, nor kept.
+    was allowed: no losses are compared then, nor kept. `difference` is by what they were told
+    apart, whatever controls then said of it.
     """
 
     same_training: bool | None
@@ -35,11 +45,12 @@ class Parity:
     reason: str = ""
     skipped_steps: int = 0
     is_another: bool = False
+    difference: Difference | None = None
 
     @property
     def parted_by(self) -> float:
         """How many times their band the losses part by, infinite where it is not that."""
-        parted = self.same_training is False and self.reason.startswith(_PART)
+        parted = may_be_the_seeds(self)
         if not (parted and self.band and self.max_relative_loss_difference):
             return math.inf
         return self.max_relative_loss_difference / self.band
@@ -70,35 +81,51 @@ def parity(
             own: by up to as many its course may lag.
     """
     steps = min(len(baseline), len(tuned), LOSSES_WANTED)
-    first, second = tuple(baseline[:steps]), tuple(tuned[:steps])
-
-    def found(
-        same: bool | None, reason: str, largest: float | None = None, band: float | None = None
-    ) -> Parity:
-        return Parity(
-            same_training=same,
-            max_relative_loss_difference=largest,
-            band=band,
-            steps=steps,
-            baseline_losses=first,
-            tuned_losses=second,
-            reason=reason,
-        )
-
+    undecided = Parity(
+        same_training=None,
+        max_relative_loss_difference=None,
+        band=None,
+        steps=steps,
+        baseline_losses=tuple(baseline[:steps]),
+        tuned_losses=tuple(tuned[:steps]),
+    )
     own_finite, finite = (all(map(math.isfinite, each)) for each in (baseline, tuned))
     if semantics is Semantics.DIFFERENT:
         return _another(broken=own_finite and not finite)
     if not own_finite:
-        return found(None, "The program's own losses were not all seen as finite numbers.")
+        reason = "The program's own losses were not all seen as finite numbers."
+        return replace(undecided, reason=reason)
     if not finite:
-        return found(False, _NOT_FINITE)
+        broken = Difference.NOT_FINITE
+        return replace(undecided, same_training=False, reason=_NOT_FINITE, difference=broken)
     if steps < FEWEST_STEPS:
-        return found(None, f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed.")
+        reason = f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed."
+        return replace(undecided, reason=reason)
+    return _compared(undecided, semantics, controls, pairs, late)
+
+
+def _compared(
+    undecided: Parity,
+    semantics: Semantics,
+    controls: Sequence[Sequence[float]],
+    pairs: Sequence[Pair],
+    late: int,
+) -> Parity:
+    """`undecided`, decided by its losses, which are finite numbers and enough of them."""
+    first, second = undecided.baseline_losses, undecided.tuned_losses
     largest, band = furthest(first, second, late)
-    ran = [tuple(takewhile(math.isfinite, control[:steps])) for control in controls]
-    same, reason = _judge(first, second, _kept(semantics, first, second, ran), largest, band)
-    said = _of_controls(reason, first, second, ran, pairs, late) if ran else (same, "")
-    return found(said[0], f"{reason} {said[1]}".rstrip(), largest, band)
+    ran = [tuple(takewhile(math.isfinite, each[: undecided.steps])) for each in controls]
+    kept = _kept(semantics, first, second, ran)
+    difference, reason = _told_apart(first, second, kept, largest, band)
+    same, said = _of_controls(difference, first, second, ran, pairs, late)
+    return replace(
+        undecided,
+        same_training=same,
+        max_relative_loss_difference=largest,
+        band=band,
+        reason=f"{reason} {said}".strip(),
+        difference=difference,
+    )
 
 
 def _another(*, broken: bool) -> Parity:
@@ -110,17 +137,19 @@ def _another(*, broken: bool) -> Parity:
         steps=0,
         reason=_NOT_FINITE if broken else "It is another training, as was allowed.",
         is_another=True,
+        difference=Difference.NOT_FINITE if broken else None,
     )
 
 
 def may_be_chance(found: Parity) -> bool:
     """Whether controls could say more than that it is another training."""
-    return found.same_training is False and found.reason.startswith((_PART, _STEP))
+    told = (Difference.COURSE, Difference.STEP)
+    return found.same_training is False and found.difference in told
 
 
 def may_be_the_seeds(found: Parity) -> bool:
     """Whether runs with other seeds could."""
-    return found.same_training is False and found.reason.startswith(_PART)
+    return found.same_training is False and found.difference is Difference.COURSE
 
 
 def _kept(
@@ -137,31 +166,33 @@ def _kept(
     return Semantics.EQUIVALENT if other and semantics is Semantics.IDENTICAL else semantics
 
 
-def _judge(
+def _told_apart(
     first: Sequence[float],
     second: Sequence[float],
     semantics: Semantics,
     largest: float,
     band: float,
-) -> tuple[bool, str]:
+) -> tuple[Difference | None, str]:
+    """By what two courses of losses are told apart, None where they are not; and in words."""
     if semantics is Semantics.IDENTICAL and (step := first_difference(first, second)) is not None:
         return (
-            False,
-            f"{_STEP}{step} has another loss, where the settings promise the same numbers.",
+            Difference.STEP,
+            f"Step {step} has another loss, where the settings promise the same numbers.",
         )
     if largest > band:
         parted, explained = f"{100 * largest:.1f} %", f"{100 * band:.1f} %"
-        return False, f"{_PART} by {parted}, where noise explains {explained}."
+        said = f"The losses part by {parted}, where noise explains {explained}."
+        return Difference.COURSE, said
     if (times := scatter_ratio(first, second)) is not None:
         return (
-            False,
+            Difference.SCATTER,
             f"The loss scatters {times:.2f} times as much from step to step: another batch size?",
         )
-    return True, ""
+    return None, ""
 
 
 def _of_controls(
-    reason: str,
+    difference: Difference | None,
     first: Sequence[float],
     second: Sequence[float],
     controls: Sequence[Sequence[float]],
@@ -169,8 +200,10 @@ def _of_controls(
     late: int,
 ) -> tuple[bool | None, str]:
     """Whether it is the same training by what controls say as well, and what that is."""
-    if reason.startswith(_PART):
+    if not controls:
+        return difference is None, ""
+    if difference is Difference.COURSE:
         return of_course(first, second, controls, pairs, late)
     step = first_difference(first, second) or 0
-    unseen = reason.startswith(_STEP) and all(len(control) < step for control in controls)
-    return not reason, UNSEEN if unseen else ""
+    unseen = difference is Difference.STEP and all(len(each) < step for each in controls)
+    return difference is None, UNSEEN if unseen else ""

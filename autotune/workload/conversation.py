@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from autotune.workload.delivery import Delivery
+from autotune.workload.samples.delivery import Delivery
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Sizes, Window
 

@@ -16,11 +16,11 @@ from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset
 
-from autotune.workload.blocks import from_an_end, repeated_blocks
-from autotune.workload.recomputing import is_checkpointed
-from autotune.workload.seeding import seeds_alike
+from autotune.workload.parts.blocks import from_an_end, repeated_blocks
+from autotune.workload.parts.recomputing import is_checkpointed
+from autotune.workload.randomness.seeding import seeds_alike
+from autotune.workload.randomness.streams import kept_random_state
 from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
-from autotune.workload.streams import kept_random_state
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
 # it, and how many datasets inside one another are looked at.

@@ -6,18 +6,19 @@ from contextlib import contextmanager
 
 import torch
 
-from autotune.workload import feeding, reseeding, restreaming
-from autotune.workload.clock import CudaClock, HostClock, Untimed
 from autotune.workload.conversation import Conversation, Fault, Survey
-from autotune.workload.drawing import deliver
-from autotune.workload.largest import survey
 from autotune.workload.live import Live
+from autotune.workload.loading.largest import survey
+from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
-from autotune.workload.pace import Pace
+from autotune.workload.randomness import reseeding, restreaming
+from autotune.workload.samples.drawing import deliver
 from autotune.workload.seams import backward, copies, loader, model, optimizer
 from autotune.workload.seen import LoaderKey, Seen
 from autotune.workload.setup import Setup
-from autotune.workload.watches import watch_for
+from autotune.workload.steps import feeding
+from autotune.workload.steps.clock import CudaClock, HostClock, Untimed
+from autotune.workload.steps.pace import Pace
 
 
 @contextmanager

@@ -14,23 +14,23 @@ import torch
 from torch import nn
 
 from autotune.source.edits import Place
-from autotune.workload.attributes import ABSENT, held, owner_of, put, put_back
-from autotune.workload.beat import Beat
-from autotune.workload.built import BuiltLoader, Source
-from autotune.workload.clock import Clock
-from autotune.workload.copied import Copied
-from autotune.workload.fed import Fed
-from autotune.workload.models import Models
-from autotune.workload.outputs import Outputs
-from autotune.workload.passes import Passes
+from autotune.workload.loading.built import BuiltLoader, Source
+from autotune.workload.loading.copied import Copied
+from autotune.workload.parts.models import Models
+from autotune.workload.parts.outputs import Outputs
 from autotune.workload.places import calling_place
-from autotune.workload.replayed import Replayed
 from autotune.workload.seen import LoaderKey
 from autotune.workload.setup import Setup
+from autotune.workload.steps.beat import Beat
+from autotune.workload.steps.clock import Clock
+from autotune.workload.steps.fed import Fed
+from autotune.workload.steps.passes import Passes
+from autotune.workload.steps.replayed import Replayed
+from autotune.workload.system.attributes import ABSENT, held, owner_of, put, put_back
 
 if TYPE_CHECKING:
-    from autotune.workload.rehearsal import Rehearsal
     from autotune.workload.seams.scaling import Scaler
+    from autotune.workload.steps.rehearsal import Rehearsal
 
 # Steps in which new modules are looked for and call sites noted, by hooks that are gone afterwards.
 DISCOVERY_STEPS = 2

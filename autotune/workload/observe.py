@@ -9,10 +9,6 @@ import torch
 
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
-from autotune.workload import batches
-from autotune.workload.built import BuiltLoader
-from autotune.workload.compiling import compiling_seconds
-from autotune.workload.heap import keeps_freed_memory
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
@@ -20,8 +16,12 @@ from autotune.workload.inspect import (
     gpus_of,
 )
 from autotune.workload.live import Live
-from autotune.workload.quiet import quietly
+from autotune.workload.loading import batches
+from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.system.compiling import compiling_seconds
+from autotune.workload.system.heap import keeps_freed_memory
+from autotune.workload.system.quiet import quietly
 from autotune.workload.trackers import trackers
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 import torch
 
 from autotune.source.edits import Place
-from autotune.workload.framework import is_installed
+from autotune.workload.program.framework import is_installed
 
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _OF_TORCH = os.path.dirname(torch.__file__)

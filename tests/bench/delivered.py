@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.machine import detect
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests.bench import rival
 from tests.bench.contestants import EXAMPLES, Example
 from tests.bench.stopwatch import Timing, mean_and_reach, time_program

@@ -145,7 +145,7 @@ def train(precision: str, seeds: int, given: list[str]) -> list[float]:
     from autotune.knobs import setup_for
     from autotune.workload.conversation import Rehearsed, RunWindow
     from autotune.workload.intercept import intercepted
-    from autotune.workload.script import Program, run_script
+    from autotune.workload.program.script import Program, run_script
 
     path, accuracies = str(PROGRAMS / "learns.py"), []
     for seed in range(seeds):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from autotune.measurement.causes import kind_of
+from autotune.measurement.processes.causes import kind_of
 from autotune.profiling.memory_model import OutOfMemory, find_limit
 from tests.bench.gpu_programs import images
 from tests.bench.gpu_unit import Setting, Unit, apart

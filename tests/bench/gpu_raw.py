@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from autotune.measurement import telemetry, watching
+from autotune.measurement.readings import telemetry
+from autotune.measurement.untimed import watching
 from autotune.nvml import Activity, Reading
 from autotune.profiling.telemetry import Telemetry, sum_up
 from autotune.profiling.trace import Trace, parse_trace

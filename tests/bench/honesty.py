@@ -32,12 +32,12 @@ from typing import Any
 
 from autotune.flow import Options, search
 from autotune.machine import CPU, detect, usable_cores
+from autotune.measurement.interleaved.turns import take_turns
 from autotune.measurement.ratios import LOOKS
-from autotune.measurement.turns import take_turns
 from autotune.measurement.workbench import Workbench
 from autotune.profiling.probes import bf16_speedup
 from autotune.verdict import BASELINE, TUNED, Verdict, decide, is_decided
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests.bench.stopwatch import stolen_seconds
 
 EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"

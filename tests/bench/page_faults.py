@@ -16,7 +16,7 @@ from statistics import median
 
 from autotune.knobs.knob import Config
 from autotune.measurement.workbench import Workbench
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 
 KEPT: Config = {"keep_freed_memory": True}
 PLAIN: tuple[Config, ...] = ({}, {"precision": "bf16"})

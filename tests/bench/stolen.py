@@ -19,9 +19,9 @@ from typing import Any
 
 from autotune.machine import detect, usable_cores
 from autotune.measurement.doubts import processors
-from autotune.measurement.turns import TURN_SECONDS
+from autotune.measurement.interleaved.turns import TURN_SECONDS
 from autotune.measurement.workbench import Workbench
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from autotune.workload.window import Window
 
 WARM_SECONDS = 2.0

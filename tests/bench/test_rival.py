@@ -4,7 +4,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests.bench.contestants import EXAMPLES, Example
 from tests.bench.rival import DEFAULTS, SNIPPET, Answer, adopted, tune
 from tests.measurement.test_process import eventually

@@ -25,7 +25,7 @@ from autotune.durations import parse_duration
 from autotune.flow import Options, search
 from autotune.listener import Listener
 from autotune.machine import detect
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.workbench import Workbench
 
 EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"

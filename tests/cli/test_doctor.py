@@ -3,8 +3,8 @@ import random
 
 import pytest
 
-from autotune.measurement import calibration
-from autotune.measurement.calibration import Calibration, conclude
+from autotune.measurement.interleaved import calibration
+from autotune.measurement.interleaved.calibration import Calibration, conclude
 from tests.bench.simulation import Noise, process_pair
 from tests.cli.conftest import Run
 

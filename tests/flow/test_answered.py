@@ -12,12 +12,12 @@ from autotune.flow.answered import kept_answer
 from autotune.flow.sameness import search_key
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.outputs.document import write_document
 from autotune.result import Result, SearchFacts
 from autotune.trials.trial import BUDGET, PATIENCE, Ending
 from autotune.verdict import Ratio
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests import builders
 from tests.flow.device import Device
 

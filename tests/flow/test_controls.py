@@ -13,7 +13,7 @@ from autotune.flow.controls import controls, pairs_of_seeds
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.verdict.chance import NUDGE
 from autotune.workload.window import AS_IS, Window
 from tests import builders

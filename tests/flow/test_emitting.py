@@ -10,7 +10,7 @@ import pytest
 from autotune.flow import emitting
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.outputs.patch import Emission
 from autotune.source.edits import EditOutcome
 from tests import builders

@@ -11,24 +11,23 @@ from autotune.flow import judging, unanswered
 from autotune.flow.context import Options
 from autotune.flow.trying import Found
 from autotune.knobs.knob import Config
+from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
-from autotune.measurement.turns import Turns
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.source.edits import EditOutcome, ProcessStatement
 from autotune.trials.trial import BUDGET, EXHAUSTED, PATIENCE, REPEATED, Ending, Trial
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Delivered, Verdict
-from autotune.verdict.parity import may_be_chance
+from autotune.verdict.parity import Difference, may_be_chance
 from tests import builders
 from tests.trials.test_study import SPACE
 
 
 def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
-    reason = "The losses part by 28.0 %, where noise explains 24.5 %."
-    parted = builders.parity(same_training=False, steps=90, reason=reason)
-    exact = builders.parity(same_training=False, steps=90, reason="Step 2 has another loss.")
-    scattered = builders.parity(same_training=False, steps=90, reason="The loss scatters 2 times.")
+    parted = builders.parity(same_training=False, steps=90, difference=Difference.COURSE)
+    exact = builders.parity(same_training=False, steps=90, difference=Difference.STEP)
+    scattered = builders.parity(same_training=False, steps=90, difference=Difference.SCATTER)
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
     loss = Ratio(estimate=0.8, low=0.7, high=0.9)
 
@@ -50,7 +49,7 @@ def test_each_whose_losses_part_is_held_against_seeds_of_its_own(
     lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
-    parted = builders.parity(same_training=False, reason="The losses part by 28.0 %, beyond.")
+    parted = builders.parity(same_training=False, difference=Difference.COURSE)
     unknown = builders.parity(same_training=None)
     turns = Turns()
 

@@ -12,7 +12,7 @@ from autotune.flow.profiling import profile_program
 from autotune.listener import Listener
 from autotune.measurement.ablation import Ablation
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.process import NOT_WATCHED, RunEnded
+from autotune.measurement.processes.process import NOT_WATCHED, RunEnded
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
 from autotune.workload.window import AS_IS, DRAIN, Window
 from tests import builders

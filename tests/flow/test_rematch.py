@@ -10,8 +10,8 @@ import pytest
 from autotune.flow import Options, rematch
 from autotune.flow.rematch import settle
 from autotune.listener import Listener
+from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.measurement import Failure
-from autotune.measurement.turns import Turns
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import Trial
 from tests import builders

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.flow import Options
 from autotune.flow.sameness import program_key, search_key, study_key
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests import builders
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from autotune.flow import vetting
-from autotune.measurement.vetting import Vetted
+from autotune.measurement.untimed.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
-from autotune.source.arrays import TO_NUMPY
 from autotune.trials.space import Space
-from autotune.workload.target import OBJECTS, SCRIPT
+from autotune.workload.program.target import OBJECTS, SCRIPT
 from tests import builders
 from tests.flow.device import Device
 
@@ -72,31 +71,29 @@ def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
 
 
 @pytest.mark.parametrize(
-    ("reason", "tried"),
-    [("the loop may use y on the host as well", False), ("the loop itself copies none", True)],
+    ("forbidden", "tried"),
+    [(True, False), (False, True)],
 )
 def test_batches_that_the_loop_uses_on_the_host_are_not_copied_ahead_at_run_time_either(
-    monkeypatch: pytest.MonkeyPatch, device: Device, reason: str, tried: bool
+    monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, tried: bool
 ) -> None:
     values, own = {"prefetch_to_device": (False, True)}, {"prefetch_to_device": False}
-    refused = Emission(edits=(replace(REFUSED, knob="prefetch_to_device", reason=reason),))
+    edit = replace(REFUSED, knob="prefetch_to_device", forbidden=forbidden)
+    refused = Emission(edits=(edit,))
     copied = Space(choices=values, own=own, skipped=())
     space = vetted(monkeypatch, device, SCRIPT, refused, copied)
     assert ("prefetch_to_device" in space.choices) is tried
-    assert tried or space.skipped[-1].reason == reason
+    assert tried or space.skipped[-1].reason == REFUSED.reason
 
 
 @pytest.mark.parametrize(
-    ("reason", "left"),
-    [
-        (f"what a module keeps {TO_NUMPY} at train.py:3", ("fp32", "tf32", "fp16")),
-        ("a step runs more than one backward pass", ("fp32", "tf32", "bf16", "fp16")),
-    ],
+    ("forbidden", "left"),
+    [(True, ("fp32", "tf32", "fp16")), (False, ("fp32", "tf32", "bf16", "fp16"))],
 )
 def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
-    monkeypatch: pytest.MonkeyPatch, device: Device, reason: str, left: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, left: tuple[str, ...]
 ) -> None:
-    refused = Emission(edits=(replace(REFUSED, knob="precision", reason=reason),))
+    refused = Emission(edits=(replace(REFUSED, knob="precision", forbidden=forbidden),))
     values = ("fp32", "tf32", "bf16", "fp16")
     formats = Space(choices={"precision": values}, own={"precision": "fp32"}, skipped=())
 
@@ -105,7 +102,7 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
 
     space = vetted(monkeypatch, device, SCRIPT, emitted, formats)
     assert space.choices["precision"] == left
-    assert len(left) == len(values) or space.skipped[-1].reason.startswith(reason)
+    assert len(left) == len(values) or space.skipped[-1].reason.startswith(REFUSED.reason)
 
 
 def test_one_that_it_can_divide_is_rehearsed(

@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.flow.writable import unwritable
 from autotune.trials.space import Space
-from autotune.workload.target import OBJECTS, load_target
+from autotune.workload.program.target import OBJECTS, load_target
 from tests import builders
 from tests.source.programs import places_of
 

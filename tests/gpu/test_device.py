@@ -11,9 +11,9 @@ import torch
 
 from autotune.knobs import by_name, unobserved
 from autotune.knobs.knob import Value
-from autotune.measurement.largest import largest_batch
-from autotune.measurement.process import ProcessRun, RunEnded
-from autotune.workload.clock import CudaClock
+from autotune.measurement.processes.process import ProcessRun, RunEnded
+from autotune.measurement.untimed.largest import largest_batch
+from autotune.workload.steps.clock import CudaClock
 from tests.gpu.programs import PINNED, TRAINING, failing
 from tests.measurement.conftest import Start
 from tests.measurement.test_largest import text

@@ -9,7 +9,7 @@ from pathlib import Path
 from autotune.knobs.knob import Config
 from autotune.outputs.document import write_document
 from autotune.source.edits import Place, Places
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests import builders
 
 TRAIN = """\

@@ -9,10 +9,10 @@ import pytest
 
 from autotune.knobs import KNOBS, by_name, unobserved
 from autotune.knobs.knob import Config, Knob, Semantics, Value
-from autotune.measurement.forks import Zygote
-from autotune.measurement.jobs import Job
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.jobs import Job
 from autotune.source.rewrite import rewrite
-from autotune.workload.script import Program
+from autotune.workload.program.script import Program
 from autotune.workload.seen import Seen
 from tests.knobs.programs import PROGRAMS
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from autotune.knobs.knob import Config
-from autotune.measurement.forks import Zygote
-from autotune.measurement.jobs import Job
-from autotune.measurement.process import ProcessRun
-from autotune.workload.script import Program
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.jobs import Job
+from autotune.measurement.processes.process import ProcessRun
+from autotune.workload.program.script import Program
 
 Start = Callable[..., ProcessRun]
 

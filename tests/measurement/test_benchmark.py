@@ -11,8 +11,8 @@ import pytest
 from autotune.measurement import benchmark
 from autotune.measurement.benchmark import ATTEMPTS_ON_A_BUSY_MACHINE, time_run
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.process import RunEnded
-from autotune.measurement.telemetry import Sampled
+from autotune.measurement.processes.process import RunEnded
+from autotune.measurement.readings.telemetry import Sampled
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window

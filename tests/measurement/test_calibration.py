@@ -3,7 +3,7 @@ import random
 import pytest
 
 from autotune.errors import MeasurementError
-from autotune.measurement.calibration import conclude
+from autotune.measurement.interleaved.calibration import conclude
 from autotune.measurement.ratios import LOOKS, confidence_per_look, ratio_in_turns
 from tests.bench.simulation import Noise, process_pair
 

@@ -6,8 +6,8 @@ import torch
 from autotune.flow.mending import cure
 from autotune.knobs import blamed
 from autotune.knobs.knob import Config
-from autotune.measurement.causes import kind_of, likely_cause
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.causes import kind_of, likely_cause
+from autotune.measurement.processes.process import RunEnded
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 

@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
-from autotune.measurement.delivered import compare_in_order, compare_shared_out, same_from_each
-from autotune.workload.delivery import Delivery, Digests
+from autotune.measurement.untimed.delivered import (
+    compare_in_order,
+    compare_shared_out,
+    same_from_each,
+)
+from autotune.workload.samples.delivery import Delivery, Digests
 
 
 def batch(*samples: int, noise: int = 0) -> Digests:

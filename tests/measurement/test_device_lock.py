@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.measurement import device_lock
-from autotune.measurement.device_lock import DeviceLock
+from autotune.measurement.processes import device_lock
+from autotune.measurement.processes.device_lock import DeviceLock
 from autotune.measurement.sandbox import quiet_environment
 
 

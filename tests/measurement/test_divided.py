@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autotune.measurement.divided import vet_micro_batches
+from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.workload.window import REHEARSE
 from tests import builders
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.measurement.faults import NOTABLE_FAULTS, doubts_of_faults, scatter_of
 from autotune.measurement.ratios import PAIR_SCATTER
+from autotune.measurement.readings.faults import NOTABLE_FAULTS, doubts_of_faults, scatter_of
 from tests import builders
 from tests.workload.programs import run, steps, window_of
 

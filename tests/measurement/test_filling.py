@@ -12,10 +12,10 @@ from autotune.measurement.filling import (
     doubts_of_cache,
     fill,
 )
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.workbench import Workbench
+from autotune.workload.program.target import load_target
 from autotune.workload.seen import Seen
-from autotune.workload.target import load_target
 from autotune.workload.window import AS_IS, Window
 from tests import builders
 from tests.workload.programs import PLAIN

@@ -14,14 +14,14 @@ from autotune.measurement import first_epoch
 from autotune.measurement.ablation import Ablation, _still_kept, ablate
 from autotune.measurement.benchmark import pass_first_epoch
 from autotune.measurement.first_epoch import FirstEpoch, doubts_of_memory, fill_memory, grown
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.workbench import Workbench
-from autotune.workload import drawing
 from autotune.workload.conversation import Draw
-from autotune.workload.delivery import Delivery
 from autotune.workload.live import Live
+from autotune.workload.program.target import load_target
+from autotune.workload.samples import drawing
+from autotune.workload.samples.delivery import Delivery
 from autotune.workload.seen import Seen
-from autotune.workload.target import load_target
 from autotune.workload.window import AS_IS, Window
 from tests import builders
 from tests.workload.programs import PLAIN

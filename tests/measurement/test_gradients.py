@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from autotune.measurement.gradients import vet_freed_gradients
-from autotune.measurement.vetting import Vetted
+from autotune.measurement.untimed.gradients import vet_freed_gradients
+from autotune.measurement.untimed.vetting import Vetted
 
 
 def looked(found: int | None, *, step_seconds: float) -> tuple[Vetted, list[int]]:

@@ -5,7 +5,7 @@ their own, endings of every kind.
 import psutil
 import pytest
 
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from tests.measurement.conftest import Start
 from tests.measurement.test_process import eventually
 from tests.workload.programs import PLAIN

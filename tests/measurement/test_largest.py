@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from autotune.measurement.ablation import ablate
-from autotune.measurement.largest import largest_batch
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed.largest import largest_batch
 from autotune.profiling.largest import LargestBatch
 from autotune.workload.window import LARGEST, Allocator, Window
 from tests.measurement.conftest import Start

@@ -8,8 +8,8 @@ import pytest
 
 from autotune.measurement.ablation import ablate
 from autotune.profiling.course import doubts_of_threads
-from autotune.workload import threads
-from autotune.workload.threads import ThreadsBeside
+from autotune.workload.looks import threads
+from autotune.workload.looks.threads import ThreadsBeside
 from autotune.workload.window import BESIDE
 from tests.measurement.conftest import Start
 from tests.workload.programs import HEAD

@@ -6,7 +6,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from autotune.measurement.memory import CONTEXT_BYTES, beside_bytes, whole_peak
+from autotune.measurement.readings.memory import CONTEXT_BYTES, beside_bytes, whole_peak
 from autotune.workload.seen import Seen
 from autotune.workload.window import Allocator, Window
 from tests import builders

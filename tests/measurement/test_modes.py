@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from autotune.measurement.modes import WINDOWS_PER_MODE, take_windows
-from autotune.measurement.process import ProcessRun
+from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, Window
 from tests import builders
 

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from autotune.knobs import blamed
-from autotune.measurement.endings import NOT_WATCHED, cause_of, last_line
-from autotune.measurement.forks import Zygote
-from autotune.measurement.process import NotPossible, RunEnded
+from autotune.measurement.processes.endings import NOT_WATCHED, cause_of, last_line
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.workload.window import DRAIN
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
@@ -220,9 +220,9 @@ def test_nothing_survives_a_controller_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(WITH_WORKERS.replace("range(50)", "range(50000)"))
     controller = f"""
 import sys, time
-from autotune.measurement.forks import Zygote
-from autotune.measurement.jobs import Job
-from autotune.workload.script import Program
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.jobs import Job
+from autotune.workload.program.script import Program
 zygote = Zygote()
 program = Program(path={str(tmp_path / "train.py")!r}, directory={str(tmp_path)!r})
 run = zygote.start(Job(program=program), limit_seconds=60)

@@ -12,8 +12,8 @@ import pytest
 from autotune.measurement.sandbox import trackers
 from autotune.measurement.workbench import Workbench
 from autotune.workload import trackers as used
+from autotune.workload.program.target import load_target
 from autotune.workload.seen import SeenTracker
-from autotune.workload.target import load_target
 from tests.workload.programs import PLAIN
 
 # As the libraries are made, as far as a program uses them to name a server.

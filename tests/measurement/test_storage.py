@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import ProcessRun
-from autotune.measurement.storage import doubts_of_storage, reads_notably, told_of_memory
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.readings.storage import doubts_of_storage, reads_notably, told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import wording
 from autotune.profiling.profile import FIRST_READ, FROM_MEMORY, FROM_STORAGE, Profile
-from autotune.workload.processor import Processor
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
+from autotune.workload.system.processor import Processor
 from autotune.workload.window import Window, as_one
 from tests import builders
 

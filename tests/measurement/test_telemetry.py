@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
-from autotune.measurement import telemetry
 from autotune.measurement.doubts import doubts_of_device
-from autotune.measurement.telemetry import count_others, reports_energy, sampled
+from autotune.measurement.readings import telemetry
+from autotune.measurement.readings.telemetry import count_others, reports_energy, sampled
 from autotune.nvml import Activity, Reading
 from autotune.profiling.telemetry import Telemetry
 from tests import builders

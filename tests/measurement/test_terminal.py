@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from autotune.measurement.terminal import open_input, terminal_size
+from autotune.measurement.processes.terminal import open_input, terminal_size
 
 SIZE = os.terminal_size((100, 33))
 

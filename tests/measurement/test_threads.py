@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.threads import one_thread
 from autotune.workload.window import AS_IS, ONE_THREAD, REPLAY_DEVICE, Window
 from tests import builders

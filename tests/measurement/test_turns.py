@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from autotune.measurement import rounds
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
-from autotune.measurement.bursts import LONGEST_TURN_SECONDS, Length, length_of_turns
-from autotune.measurement.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
+from autotune.measurement.interleaved import rounds
+from autotune.measurement.interleaved.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
+from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS
-from autotune.measurement.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.readings.bursts import LONGEST_TURN_SECONDS, Length, length_of_turns
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Allocator, Window
@@ -133,7 +133,7 @@ def test_a_turn_in_which_the_device_was_shared_counts_for_no_one(monkeypatch):
     def sampled(_seen, _pid):
         yield SimpleNamespace(telemetry=next(readings))
 
-    monkeypatch.setattr("autotune.measurement.rounds.sampled", sampled)
+    monkeypatch.setattr("autotune.measurement.interleaved.rounds.sampled", sampled)
 
     turns = taken(FakeRun(), FakeRun(rate=2000))
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.watching import BEFORE, STARTS, STEPS, TRIES, WARM_STEPS, look
+from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.untimed.watching import BEFORE, STARTS, STEPS, TRIES, WARM_STEPS, look
 from autotune.source.edits import Place
 from autotune.workload.conversation import Watched
 from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from autotune.measurement import workbench
-from autotune.measurement.process import RunEnded
+from autotune.measurement.processes.process import RunEnded
 from autotune.measurement.workbench import Workbench
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests.workload.programs import PLAIN
 
 pytestmark = pytest.mark.usefixtures("lent_zygote")

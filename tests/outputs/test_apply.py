@@ -13,7 +13,7 @@ from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
 from autotune.outputs.writing import write_draft
 from autotune.source import unified_patch
-from autotune.workload.target import RECIPE, SCRIPT, Target
+from autotune.workload.program.target import RECIPE, SCRIPT, Target
 from tests import builders
 
 BEFORE = "import torch\n\n\nloader = DataLoader(photos)\n\nfor batch in loader:\n    train(batch)\n"

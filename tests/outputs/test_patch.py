@@ -5,7 +5,7 @@ from pathlib import Path
 
 from autotune.outputs.patch import Emission, emit
 from autotune.source.edits import EditOutcome, LoaderArgument, Place, Places, ProcessStatement
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 from tests import builders
 from tests.source.programs import places_of
 

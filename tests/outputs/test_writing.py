@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autotune.outputs import EARLIER, write_outputs
 from autotune.outputs.patch import Emission
-from autotune.workload.target import Target
+from autotune.workload.program.target import Target
 from tests import builders
 
 

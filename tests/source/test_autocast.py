@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from autotune.source.edits import Autocast, OutputPlace, Place, Places
-from autotune.source.outputs import _FUNCTION
 from autotune.source.rewrite import by_hand
+from autotune.source.rewrites.outputs import _FUNCTION
 from tests.source.programs import PATH, check, places_of, rewritten, source
 
 BF16 = Autocast(device_type="cpu", dtype="bfloat16")

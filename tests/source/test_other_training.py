@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place
-from autotune.source.other_training import not_reached
+from autotune.source.loops.other_training import not_reached
 
 TWO_PHASES = """\
 def teach(net, feed, optimizer):

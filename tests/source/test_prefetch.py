@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autotune.source.edits import Place, PrefetchToDevice
-from autotune.source.prefetch import _CLASS
+from autotune.source.rewrites.prefetch import _CLASS
 from tests.source.programs import PATH, check, places_of, rewritten, source
 from tests.workload.test_ahead import Streams
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from autotune.knobs.knob import Config, Value
-from autotune.measurement.divided import vet_micro_batches
-from autotune.measurement.forks import Zygote
-from autotune.measurement.gradients import vet_freed_gradients
-from autotune.measurement.jobs import Job
-from autotune.measurement.process import ProcessRun
-from autotune.measurement.vetting import Vetted, vet_workers
-from autotune.workload.script import Program
+from autotune.measurement.processes.forks import Zygote
+from autotune.measurement.processes.jobs import Job
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed.divided import vet_micro_batches
+from autotune.measurement.untimed.gradients import vet_freed_gradients
+from autotune.measurement.untimed.vetting import Vetted, vet_workers
+from autotune.workload.program.script import Program
+from autotune.workload.program.target import Target, load_target
 from autotune.workload.seen import LoaderKey, Seen
-from autotune.workload.target import Target, load_target
 
 Vet = Callable[[str, Sequence[Value]], Vetted]
 

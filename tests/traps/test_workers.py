@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.process import NotPossible, RunEnded
-from autotune.measurement.vetting import vet_workers
-from autotune.workload.target import SCRIPT, Target
+from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.untimed.vetting import vet_workers
+from autotune.workload.program.target import SCRIPT, Target
 from tests import builders
 from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
@@ -278,7 +278,7 @@ class TestTables:
     def test_threads_that_workers_do_not_have_hang_and_are_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 2.0)
+        monkeypatch.setattr("autotune.measurement.untimed.vetting.PATIENCE_SECONDS", 2.0)
         prepare = "self.pool = ThreadPoolExecutor(1)\nself.pool.submit(int).result()"
         item = "return self.pool.submit(X.__getitem__, index).result(), Y[index]"
         vetted = workers(table(item, prepare), (0, 1))
@@ -302,7 +302,7 @@ class TestTables:
     def test_a_lock_that_is_held_as_workers_start_is_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("autotune.measurement.vetting.PATIENCE_SECONDS", 2.0)
+        monkeypatch.setattr("autotune.measurement.untimed.vetting.PATIENCE_SECONDS", 2.0)
         prepare = "self.lock = threading.Lock()\nself.main = os.getpid()\nself.lock.acquire()"
         item = "if os.getpid() != self.main:\n    self.lock.acquire()\nreturn X[index], Y[index]"
         vetted = workers(table(item, prepare), (0, 1))

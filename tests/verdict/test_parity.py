@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from autotune.knobs.knob import Semantics
-from autotune.measurement.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.verdict.chance import explained_by_seeds
 from autotune.verdict.courses import smooth
 from autotune.verdict.parity import parity
-from autotune.workload.pace import LOSSES_READ
+from autotune.workload.steps.pace import LOSSES_READ
 
 STEPS = 200
 EQUIVALENT = Semantics.EQUIVALENT

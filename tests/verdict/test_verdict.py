@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import (
     FEWEST_TURNS_PER_PROCESS,
@@ -13,7 +14,6 @@ from autotune.measurement.ratios import (
     Ratio,
     confidence_per_look,
 )
-from autotune.measurement.turns import Turns
 from autotune.source.edits import EditOutcome, LoaderArgument
 from autotune.verdict import decide, is_decided
 from autotune.verdict.clear import is_clear

@@ -13,7 +13,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from autotune.workload.conversation import Command, Halted, Rehearsed, Report, RunWindow, Tell
 from autotune.workload.intercept import intercepted
-from autotune.workload.script import Program, run_script, seed_everything
+from autotune.workload.program.script import Program, run_script, seed_everything
 from autotune.workload.seen import LoaderKey, Seen
 from autotune.workload.setup import Setup
 from autotune.workload.window import Window

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from autotune.workload.ahead import CopiedAhead, _side
 from autotune.workload.conversation import Tell
-from autotune.workload.edges import Edges
 from autotune.workload.live import Live
+from autotune.workload.loading.ahead import CopiedAhead, _side
 from autotune.workload.seams import loader
 from autotune.workload.setup import Setup
+from autotune.workload.steps.edges import Edges
 from tests.workload.programs import PLAIN, run, steps, window_of
 
 

@@ -7,9 +7,10 @@ import random
 from torch import nn
 
 import autotune
-from autotune.workload import asked, places
-from autotune.workload.asked import files_of, of_the_users
-from autotune.workload.delivery import changed
+from autotune.workload import places
+from autotune.workload.samples import asked
+from autotune.workload.samples.asked import files_of, of_the_users
+from autotune.workload.samples.delivery import changed
 
 
 def step(model: nn.Module, batch: object) -> object:
@@ -36,4 +37,4 @@ def test_a_file_beside_ours_is_the_users() -> None:
     folder = os.path.dirname(autotune.__file__)
     for is_users in (asked.is_users, places.is_users):
         assert is_users(f"{folder}_examples/train.py")
-        assert not is_users(f"{folder}/workload/asked.py")
+        assert not is_users(f"{folder}/workload/samples/asked.py")

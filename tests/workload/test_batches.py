@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from autotune.workload import batches, containers
-from autotune.workload.batches import count_samples, digest, split, to_device, without_last
-from autotune.workload.replayed import Replayed
+from autotune.workload.loading import batches, containers
+from autotune.workload.loading.batches import count_samples, digest, split, to_device, without_last
+from autotune.workload.steps.replayed import Replayed
 
 
 @dataclass

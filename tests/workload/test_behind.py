@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from autotune.workload import idle, pace
-from autotune.workload.clock import Untimed
 from autotune.workload.conversation import Ended, Halted, Rehearsed, Report, RunWindow
-from autotune.workload.pace import Pace
+from autotune.workload.steps import pace
+from autotune.workload.steps.clock import Untimed
+from autotune.workload.steps.pace import Pace
+from autotune.workload.system import idle
 from autotune.workload.window import REHEARSE, Window
 from tests import builders
 from tests.workload.programs import steps

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from autotune.workload.blocks import from_an_end, repeated_blocks
+from autotune.workload.parts.blocks import from_an_end, repeated_blocks
 
 
 class Block(nn.Module):

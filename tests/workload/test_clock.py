@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from autotune.workload.clock import Clock, CudaClock, HostClock
+from autotune.workload.steps.clock import Clock, CudaClock, HostClock
 
 GPU = torch.device("cuda", 1)
 

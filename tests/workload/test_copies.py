@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from autotune.workload.beat import Steps
-from autotune.workload.clock import HostClock
-from autotune.workload.copied import Copied
 from autotune.workload.live import Live
+from autotune.workload.loading.copied import Copied
 from autotune.workload.seams import copies
 from autotune.workload.setup import Setup
+from autotune.workload.steps.beat import Steps
+from autotune.workload.steps.clock import HostClock
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from autotune.workload.counting import Counting, _multiplies
+from autotune.workload.looks.counting import Counting, _multiplies
 
 
 def test_operations_of_convolutions_are_told_from_products() -> None:

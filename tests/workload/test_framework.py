@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.workload.framework import (
+from autotune.workload.program.framework import (
     ACCELERATE,
     FABRIC,
     IGNITE,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from autotune.workload.heap import can_keep_freed_memory
+from autotune.workload.system.heap import can_keep_freed_memory
 
 pytestmark = pytest.mark.skipif(not can_keep_freed_memory(), reason="another allocator")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not can_keep_freed_memory(), reason="another all
 # from its heap by itself.
 PROGRAM = """
 import resource
-from autotune.workload.heap import keep_freed_memory, keeps_freed_memory
+from autotune.workload.system.heap import keep_freed_memory, keeps_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import torch
 
-from autotune.workload.delivery import Holding, say
-from autotune.workload.holdings import holdings, position
+from autotune.workload.samples.delivery import Holding, say
+from autotune.workload.samples.holdings import holdings, position
 
 
 def found(dataset: object) -> list[Holding]:

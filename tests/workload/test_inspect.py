@@ -26,7 +26,7 @@ from autotune.workload.inspect import (
     gpus_of,
     length_of,
 )
-from autotune.workload.streams import random_state
+from autotune.workload.randomness.streams import random_state
 
 
 def convnet() -> nn.Sequential:

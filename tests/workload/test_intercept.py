@@ -11,11 +11,11 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.weak import WeakIdKeyDictionary
 
-from autotune.workload.clock import HostClock
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
-from autotune.workload.nudging import nudge
+from autotune.workload.randomness.nudging import nudge
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
+from autotune.workload.steps.clock import HostClock
 from autotune.workload.window import AS_IS, DRAIN, ONE_THREAD, REPLAY_DEVICE, Window
 from tests.workload.programs import HEAD, PLAIN, losses, observe, run, seen_of, steps, window_of
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, default_collate
 
-from autotune.workload.delivery import Left, changed
-from autotune.workload.kept import kept_to_read
-from autotune.workload.leaving import left_behind, noted
+from autotune.workload.samples.delivery import Left, changed
+from autotune.workload.samples.kept import kept_to_read
+from autotune.workload.samples.leaving import left_behind, noted
 
 count = 0
 shares = {"lam": 1.0}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from autotune.errors import UsageError
-from autotune.workload.optimizer import set_implementation
+from autotune.workload.parts.optimizer import set_implementation
 
 OPTIMIZERS = [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad]
 

@@ -8,9 +8,9 @@ import torch
 
 from autotune.workload.conversation import Report, RunWindow, Tell
 from autotune.workload.live import DISCOVERY_STEPS, Live
-from autotune.workload.pace import LOSSES_READ
 from autotune.workload.seams import model
 from autotune.workload.seen import Seen
+from autotune.workload.steps.pace import LOSSES_READ
 from autotune.workload.window import AS_IS, REPLAY_DEVICE, Window
 from tests.workload.programs import HEAD, PLAIN, run, seen_of, steps, window_of
 

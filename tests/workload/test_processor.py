@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from autotune.workload import processor
-from autotune.workload.processor import Processor
+from autotune.workload.system import processor
+from autotune.workload.system.processor import Processor
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.workload.delivery import Left, LeftAttribute, LeftVariable
-from autotune.workload.read_back import read_back
-from autotune.workload.target import OBJECTS, Target, load_target
+from autotune.workload.program.target import OBJECTS, Target, load_target
+from autotune.workload.samples.delivery import Left, LeftAttribute, LeftVariable
+from autotune.workload.samples.read_back import read_back
 
 KNOWN = frozenset({"collate_fn"})
 MIX = "class Mix:\n    def __call__(self, x):\n        return self.lam\n"

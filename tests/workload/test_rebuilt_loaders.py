@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from autotune.measurement.workbench import Workbench
+from autotune.workload.program.target import load_target
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.target import load_target
 from tests.workload.programs import HEAD, observe, run, steps, window_of
 
 # What Accelerate does (its DataLoaderShard), what Hugging Face's Trainer does before that (one line

@@ -25,7 +25,7 @@ from autotune.source.edits import (
     Places,
     ProcessStatement,
 )
-from autotune.workload.recipe import inspect_recipe, standalone_program
+from autotune.workload.program.recipe import inspect_recipe, standalone_program
 
 SMALLEST = '''"""Nine numbers."""
 

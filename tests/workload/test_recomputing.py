@@ -12,7 +12,7 @@ from torch.utils import checkpoint as torchs
 from autotune.knobs import by_name
 from autotune.source.edits import ModelStatement
 from autotune.workload.inspect import describe_model
-from autotune.workload.recomputing import recomputed
+from autotune.workload.parts.recomputing import recomputed
 from tests.knobs.profiles import on_a_gpu
 
 

@@ -5,7 +5,7 @@ from collections import UserDict
 from types import SimpleNamespace
 from typing import Any
 
-from autotune.workload.remembered import remembered
+from autotune.workload.samples.remembered import remembered
 
 losses: dict[int, float] = {}  # what the loop keeps of each sample
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import UsageError
-from autotune.workload.script import run_script
-from autotune.workload.target import load_target
+from autotune.workload.program.script import run_script
+from autotune.workload.program.target import load_target
 
 
 @pytest.fixture(autouse=True)

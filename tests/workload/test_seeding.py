@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import get_worker_info
 
-from autotune.workload.seeding import seeds_alike
+from autotune.workload.randomness.seeding import seeds_alike
 
 
 def by_number(worker: int) -> None:

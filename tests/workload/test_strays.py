@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.workload.clock import HostClock
+from autotune.workload.steps.clock import HostClock
 from tests.workload.programs import HEAD, run, steps, window_of
 
 LOOP = """

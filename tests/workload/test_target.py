@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.workload.target import load_target
+from autotune.workload.program.target import load_target
 
 TOPS = {
     "what is under version control": ((".git", "proj/pyproject.toml"), "."),

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from autotune.workload import idle
-from autotune.workload.clock import Untimed
 from autotune.workload.conversation import RunWindow, Tell, Unsupported, Watched
-from autotune.workload.lines import Sampling
 from autotune.workload.live import Live
-from autotune.workload.saving import _Blocks
+from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.saving import _Blocks
+from autotune.workload.looks.watches import Synchronising
 from autotune.workload.setup import Setup
-from autotune.workload.watches import Synchronising
+from autotune.workload.steps.clock import Untimed
+from autotune.workload.system import idle
 from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
 from tests.workload.programs import PLAIN, run
 

@@ -18,7 +18,7 @@ from autotune.measurement.sandbox.named import (
 )
 from autotune.measurement.sandbox.namespace import mount_points
 from autotune.measurement.sandbox.territory import SYSTEM, is_in
-from autotune.workload.target import is_project, project_root
+from autotune.workload.program.target import is_project, project_root
 
 # How far links are looked for: experiments keep `data` and `checkpoints` near the top; a data set's
 # own millions of files are not walked.

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.loading import batches
 from autotune.workload.setup import Precision
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload import batches
 from autotune.workload.live import Live
+from autotune.workload.loading import batches
 from autotune.workload.seams import autocast, samples
 
 _CALLS = 256  # more distinct ones need no counting

@@ -12,11 +12,11 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from autotune.source.edits import Place
-from autotune.workload.built import BuiltLoader
-from autotune.workload.framework import is_installed
 from autotune.workload.inspect import describe_loader
 from autotune.workload.live import Live
+from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.places import calling_place, users_place
+from autotune.workload.program.framework import is_installed
 from autotune.workload.setup import loader_arguments
 
 BUILT = "_autotune_built"

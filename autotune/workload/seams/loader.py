@@ -11,15 +11,15 @@ from typing import Any
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from autotune.workload import batches
-from autotune.workload.ahead import CopiedAhead
-from autotune.workload.built import BuiltLoader
 from autotune.workload.inspect import CHANGING, TOLD, length_of, plain_state
-from autotune.workload.kept import kept_to_read
 from autotune.workload.live import Live
-from autotune.workload.replayed import Replayed, copied
+from autotune.workload.loading import batches
+from autotune.workload.loading.ahead import CopiedAhead
+from autotune.workload.loading.built import BuiltLoader
+from autotune.workload.samples.kept import kept_to_read
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
+from autotune.workload.steps.replayed import Replayed, copied
 
 _AHEAD = "_autotune_ahead"
 _EPOCHS_LOOKED_AT = 4

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload import batches
 from autotune.workload.live import Live
-from autotune.workload.nudging import nudge
-from autotune.workload.outputs import in_float32
+from autotune.workload.loading import batches
+from autotune.workload.parts.outputs import in_float32
+from autotune.workload.randomness.nudging import nudge
 from autotune.workload.seams import autocast, compiling
 from autotune.workload.seams.calls import note_for_good, note_training
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.workload import leading
-from autotune.workload.framework import is_installed
 from autotune.workload.live import Live
-from autotune.workload.optimizer import set_implementation
+from autotune.workload.parts.optimizer import set_implementation
 from autotune.workload.places import calling_place, users_place
+from autotune.workload.program.framework import is_installed
 from autotune.workload.seams import autocast, model, samples
+from autotune.workload.steps import leading
 
 # Backward passes without any optimizer step before a backward pass itself counts as a step (manual
 # updates).

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from autotune.workload import batches
-from autotune.workload.built import BuiltLoader
 from autotune.workload.inspect import length_of
 from autotune.workload.live import DISCOVERY_STEPS, Live
+from autotune.workload.loading import batches
+from autotune.workload.loading.built import BuiltLoader
 
 Drawn = tuple[BuiltLoader, Callable[[], Any], int]
 

@@ -1,0 +1,1 @@
+"""What is read beside a timed run: device, memory, storage, page faults, bursts."""

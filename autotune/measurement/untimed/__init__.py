@@ -1,0 +1,1 @@
+"""Runs that are not timed: looked into, or held to what a setting promises."""

@@ -1,0 +1,67 @@
+"""What a worker's copy of the dataset does not get from the training, and the training not from
+the copy.
+"""
+
+import time
+from collections.abc import Sequence
+
+from autotune.measurement.processes.process import ProcessRun
+from autotune.workload.conversation import Draw
+from autotune.workload.samples.delivery import Left, changed
+
+OTHER_DATA = "the program would be given other data"
+
+# Steps of a run with workers in which training may be seen to change what they read copies of.
+WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
+# Batches, each drawn by itself, after which it is looked at what making it has changed: what is
+# left to chance is left alone in some.
+LOOKED_BATCHES = 8
+_MOST_NAMED = 2
+
+
+def changed_by_reading(run: ProcessRun, seconds: float) -> set[str]:
+    """What making a batch changes of that which batches are made from, or leaves there, in a run
+    without workers.
+    """
+    found: set[str] = set()
+    began = time.monotonic()
+    for seed in range(LOOKED_BATCHES):
+        found.update(run.draw(Draw(batches=1, seconds=seconds, seed=seed)).read)
+        if time.monotonic() - began > seconds:
+            break
+    return found
+
+
+def left_by_reading(run: ProcessRun, changed: set[str], seconds: float) -> Left:
+    """What of `changed`, by making batches, the rest of the program could read."""
+    asked = Draw(batches=LOOKED_BATCHES, seconds=seconds, left=tuple(sorted(changed)))
+    return run.draw(asked).left
+
+
+def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
+    """What training changes, and reading does not, of that which samples are made from or chosen
+    by: workers are asked ahead, and what makes samples they have copies of.
+    """
+    look = Draw(batches=0, seconds=0.0)
+    before = run.draw(look)
+    began = time.monotonic()
+    for _ in range(WATCHED_STEPS):
+        run.window(0.0)
+        after = run.draw(look)
+        (iteration, given), (was_in, had_given) = after.position, before.position
+        names = [name for name in changed(before.kept, after.kept) if name not in read]
+        if names and iteration == was_in and given > had_given:  # between epochs it reaches them
+            copied = "" if names[0].startswith("sampler") else ", from copies"
+            return (
+                f"{OTHER_DATA}: training changes {names_of(names)}, on which the samples to come "
+                f"depend, and workers read ahead of it{copied}"
+            )
+        if time.monotonic() - began > WATCHED_SECONDS:
+            break
+        before = after
+    return ""
+
+
+def names_of(paths: Sequence[str]) -> str:
+    """The first of `paths` in words."""
+    return " and ".join(f"`{path}`" for path in paths[:_MOST_NAMED])

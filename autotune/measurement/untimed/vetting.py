@@ -1,0 +1,289 @@
+"""Loader workers held to their promise in runs that are not timed: they must deliver what the
+program is given as it is.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autotune.knobs.knob import Config, Value
+from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.untimed.copies import (
+    OTHER_DATA,
+    changed_by_reading,
+    changed_by_training,
+    left_by_reading,
+    names_of,
+)
+from autotune.measurement.untimed.delivered import (
+    NOT_COMPARED,
+    Comparison,
+    begin_alike,
+    compare_in_order,
+    compare_shared_out,
+    more_steps,
+    same_from_each,
+)
+from autotune.profiling.profile import Doubt
+from autotune.workload.conversation import Draw
+from autotune.workload.program.target import Target
+from autotune.workload.samples.delivery import CONNECTION, THREADS, Delivery, Holding, say
+from autotune.workload.samples.read_back import read_back
+from autotune.workload.seen import SeenLoader
+
+# Workers that read over each other, or do not share their samples out, show it at four.
+WORKERS = 4
+MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
+# A run in which workers do not get to the first step in this time, or in so many times the time
+# that the program takes as it is, hangs.
+PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
+# Whatever the deadline, a run that was begun is waited for so long.
+LEAST_SECONDS = 5.0
+
+_NOT_ASKED = (
+    "whether other workers deliver the same could not be compared: what the program is given as it "
+    "is could not be drawn once more"
+)
+
+Start = Callable[[Config], ProcessRun]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vetted:
+    """The values of a knob that keep its promise, why the others do not, and what could not be
+    found out.
+    """
+
+    values: tuple[Value, ...]
+    reason: str = ""
+    doubt: Doubt | None = None
+
+
+def vet_workers(
+    start: Start,
+    target: Target,
+    loader: SeenLoader,
+    values: Sequence[Value],
+    *,
+    seconds: float,
+    deadline: float = math.inf,
+) -> Vetted:
+    """Which of these numbers of workers deliver what the program is given as it is.
+
+    What four workers do well, any number does; what they do not, a single one may still do.
+
+    Args:
+        start: starts the program with settings.
+        target: the program.
+        loader: of the program as it is.
+        values: numbers of workers, the program's own among them.
+        seconds: that drawing batches may take in each run.
+        deadline: `time.monotonic()` after which nothing more is compared, and what was not is
+            refused.
+    """
+    vetting = _Workers(start, target, loader, seconds, deadline)
+    kept, reason = {loader.num_workers}, ""
+    if why := vetting.observe():
+        return Vetted(values=(loader.num_workers,), reason=f"{_NOT_ASKED} ({why})")
+    added = {int(value) for value in values if value not in (0, loader.num_workers)}
+    if added:
+        reason = vetting.refusal(min(max(added), WORKERS))
+        if not reason:
+            kept |= added
+        elif 1 in added and len(added) > 1 and not vetting.refusal(1):
+            kept.add(1)
+    if 0 in values and 0 not in kept:
+        without = vetting.refusal(0)
+        kept |= {0} if not without else set()
+        reason = reason or without
+    return Vetted(
+        values=tuple(value for value in values if value in kept),
+        reason=reason,
+        doubt=vetting.longer if vetting.compared else NOT_COMPARED,
+    )
+
+
+class _Workers:
+    """What the program is given as it is, and the runs that are compared with it."""
+
+    def __init__(
+        self,
+        start: Start,
+        target: Target,
+        loader: SeenLoader,
+        seconds: float,
+        deadline: float,
+    ) -> None:
+        self._start = start
+        self._target = target
+        self._loader = loader
+        self._seconds = seconds
+        self._deadline = deadline
+        self._patience_seconds = PATIENCE_SECONDS
+        self.compared = True
+        self.longer: Doubt | None = None
+
+    def observe(self) -> str:
+        """See what the program is given as it is; why that cannot be seen, "" where it can."""
+        run = self._start({})
+        try:
+            run.await_first_step()
+            self._own = self._draw(run)
+            self._again = self._draw(run, seed=int(self._loader.iterable))
+            self._read_back = self._reads_back(run)
+        except RunEnded as end:
+            hurried = end.failure.kind == "hung" and self._patience() < self._patience_seconds
+            more = "; a larger --budget has more time for it" if hurried else ""
+            return f"{end.failure.reason}{more}"
+        except NotPossible as why:
+            return str(why)
+        finally:
+            run.kill()
+        self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
+        return "" if self._own.batches else "its loader gave no batch"
+
+    def _reads_back(self, run: ProcessRun) -> str:
+        """Where the program reads what making a batch leaves behind; "" where it does not, or has
+        workers as it is.
+        """
+        if self._loader.num_workers:
+            return ""
+        left = {*self._own.read, *self._again.read}
+        if not self._loader.iterable:  # whose batches are drawn with the same random numbers
+            left |= changed_by_reading(run, self._seconds)
+        return read_back(self._target, left_by_reading(run, left, self._seconds)) if left else ""
+
+    def refusal(self, workers: int) -> str:
+        """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in
+        copies what the program reads, or there is no time to see; "" otherwise.
+        """
+        if workers and self._read_back:
+            return (
+                f"the program reads {self._read_back}, which making a batch sets: in a worker it "
+                "is set in a copy"
+            )
+        if time.monotonic() > self._deadline:
+            return (
+                f"what {_workers(workers)} deliver could not be compared in the time that the "
+                "budget has for it: a larger --budget has more"
+            )
+        run = self._start({"num_workers": workers})
+        run.limit(self._patience())
+        try:
+            run.await_first_step()
+            given = self._draw(run)
+            holdings = given.holdings
+            reason = (
+                self._difference(run, given, workers)
+                or _unshareable(given, workers)
+                or (changed_by_training(run, given.read) if workers else "")
+            )
+        except RunEnded as end:
+            ended = end.failure.kind == "ended"  # it is too short to be drawn from, not broken
+            reason, holdings = "" if ended else end.failure.reason, self._own.holdings
+        except NotPossible as why:
+            reason, holdings = str(why), self._own.holdings
+        finally:
+            run.kill()
+        return reason and f"with {_workers(workers)}, {reason}{_likely(holdings, workers, reason)}"
+
+    def _patience(self) -> float:
+        left = max(LEAST_SECONDS, self._deadline - time.monotonic())
+        return min(self._patience_seconds, left)
+
+    def _draw(self, run: ProcessRun, *, seed: int = 0) -> Delivery:
+        run.limit(self._patience())
+        streamed = self._loader.iterable
+        return run.draw(
+            Draw(
+                batches=MOST_STREAMED_BATCHES if streamed else MOST_BATCHES,
+                seconds=self._seconds,
+                seed=seed,
+                still=not streamed,
+            )
+        )
+
+    def _difference(self, run: ProcessRun, given: Delivery, workers: int) -> str:
+        if self._loader.iterable:
+            found = self._difference_of_streams(run, given, workers)
+        else:
+            found = compare_in_order(self._own, self._again, given)
+        if workers and not found.difference and self._begins_anew(run):
+            found = Comparison(difference=self._copied())
+        self.compared = self.compared and found.compared
+        if found.longer:
+            self.longer = more_steps(f"With {_workers(workers)}, {found.longer}.")
+        return found.difference and f"{OTHER_DATA}: {found.difference}"
+
+    def _begins_anew(self, run: ProcessRun) -> bool:
+        """Whether samples that depend on those read before depend on a worker's copy of that."""
+        if self._own.batches == self._again.batches:
+            return False
+        repeat = not self._loader.iterable
+        first, second = (
+            run.draw(Draw(batches=1, seconds=self._seconds, seed=seed, repeat=repeat))
+            for seed in (1, 2)
+        )
+        return begin_alike(self._own, self._again, first, second)
+
+    def _copied(self) -> str:
+        what = names_of(self._own.read) or "something in the dataset"
+        return (
+            f"each reading changes {what} and with it the samples to come, and every worker "
+            "would begin each epoch with the same copy of it"
+        )
+
+    def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
+        if workers > 1:
+            # However slow the stream is: one batch from each is the least that tells.
+            patience = self._patience()
+            draw = Draw(batches=2 * workers, seconds=patience, still=True)
+            drawn = run.draw(draw)
+            if len(drawn.batches) < workers and not drawn.ended:
+                return Comparison(
+                    difference="whether the workers share the samples out could not be seen within "
+                    f"{patience:.0f} s"
+                )
+            if same_from_each(drawn, workers):
+                return Comparison(
+                    difference=f"every sample comes {workers} times, since the dataset does not "
+                    "share its samples out among the workers (torch.utils.data.get_worker_info "
+                    "tells it which one it is in)"
+                )
+        return compare_shared_out(
+            self._own,
+            self._again,
+            given,
+            workers=max(1, workers),
+            dropped=(self._loader.batch_size or 1) if self._loader.drop_last else 0,
+        )
+
+
+def _workers(count: int) -> str:
+    return f"{count or 'no'} worker{'' if count == 1 else 's'}"
+
+
+def _unshareable(given: Delivery, workers: int) -> str:
+    """Why processes would get in each other's way, even where they did not yet."""
+    connections = [each for each in given.holdings if each.kind == CONNECTION]
+    if workers and connections:
+        return f"processes would share {say(connections)}: it is to be opened by each for itself"
+    threads = [each for each in given.holdings if each.kind == THREADS]
+    if workers and threads:
+        return (
+            f"{say(threads)} would stay behind in the program's own process, and what a worker "
+            "gives them to do may never be done: each is to start its own"
+        )
+    if given.moved:
+        return (
+            f"processes share one open file (`{given.moved[0]}`), and each moves where the others "
+            "read on: it is to be opened by each for itself"
+        )
+    return ""
+
+
+def _likely(holdings: Sequence[Holding], workers: int, reason: str) -> str:
+    """The likely cause of a failure: what the dataset holds that processes cannot share."""
+    others = [each for each in holdings if f"`{each.path}`" not in reason]
+    return f" (the dataset holds {say(others)})" if workers and others else ""

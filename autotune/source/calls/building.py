@@ -1,0 +1,168 @@
+"""Which call decides what the training DataLoader is built with."""
+
+import ast
+from dataclasses import dataclass, replace
+
+from autotune.source.calls.keywords import Signature, given_value, operand, spreads_of
+from autotune.source.calls.partials import partials, unfollowed
+from autotune.source.calls.spreads import may_hide
+from autotune.source.places import Call, loader_call
+from autotune.source.program import Program, Refusal
+from autotune.source.script import Function
+
+# As in torch 2.6 to 2.13.
+LOADER = Signature(
+    positions=(
+        "dataset",
+        "batch_size",
+        "shuffle",
+        "sampler",
+        "batch_sampler",
+        "num_workers",
+        "collate_fn",
+        "pin_memory",
+        "drop_last",
+        "timeout",
+        "worker_init_fn",
+        "multiprocessing_context",
+        "generator",
+    ),
+    defaults={
+        "batch_size": "1",
+        "num_workers": "0",
+        "pin_memory": "False",
+        "drop_last": "False",
+        "timeout": "0",
+        "prefetch_factor": "None",
+        "persistent_workers": "False",
+        "multiprocessing_context": "None",
+    },
+)
+_OF_PARTIAL = Signature(positions=("the class", *LOADER.positions), defaults=LOADER.defaults)
+
+# DataLoader refuses these where num_workers is 0.
+NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Building:
+    """The call that decides one argument of the training DataLoader, and what that call takes."""
+
+    call: Call
+    signature: Signature
+
+
+def building(program: Program, name: str, hand_step: str) -> Building:
+    """Where the training DataLoader is given `name`.
+
+    A class of the program's own is given it where an object of it is built, if its `__init__` takes
+    it, and else where that hands on to DataLoader.
+
+    Raises:
+        Refusal: there is not exactly one such call at its place.
+    """
+    if (
+        program.places.loader_class is None
+        or program.places.loader_class.path not in program.scripts
+    ):
+        return _of_torch(program, name, hand_step)
+    within = _within_class(program, hand_step)
+    constructor = within.script.function(within.node)
+    if constructor is not None and _takes(constructor, name, within):
+        try:
+            call = loader_call(program, hand_step, _class_name(within))
+        except Refusal:
+            return Building(call=within, signature=LOADER)
+        return Building(call=call, signature=_signature(constructor))
+    return Building(call=within, signature=LOADER)
+
+
+def _of_torch(program: Program, name: str, hand_step: str) -> Building:
+    """Where DataLoader itself is called, or else a partial of it.
+
+    Raises:
+        Refusal: there is not exactly one such call at its place, or others would change with it.
+    """
+    made = partials(program)
+    by_hand = hand_step.replace("DataLoader(", "functools.partial(DataLoader, ", 1)
+    try:
+        call = loader_call(program, hand_step, "DataLoader", *(each.builds for each in made))
+    except Refusal:
+        if one := unfollowed(program, made):
+            reason = "the loader is built by a partial of DataLoader, under no name to follow"
+            raise one.call.refusal(reason, by_hand) from None
+        raise
+    found = [each for each in made if each.builds(call.node)]
+    if not found:
+        return Building(call=call, signature=LOADER)
+    if len(found) > 1:
+        reason = "which of several partials of DataLoader is called here cannot be told"
+        raise call.refusal(reason, hand_step)
+    (one,) = found
+    signature = _completing(one.call)
+    if not _decides(call, name, signature) and one.is_for(call.node, program):
+        return Building(call=one.call, signature=_OF_PARTIAL)
+    if one.is_all_of(program):
+        return Building(call=call, signature=signature)
+    reason = "other loaders may be built by the same partial of DataLoader"
+    raise one.call.refusal(reason, by_hand)
+
+
+def _decides(call: Call, name: str, signature: Signature) -> bool:
+    """Whether `call` of a partial is given `name`, or what has to do with workers, itself."""
+    names = ("num_workers", *NEEDS_WORKERS, name)
+    given = any(given_value(call, each, signature) is not None for each in names)
+    return given or bool(spreads_of(call))
+
+
+def _completing(partial: Call) -> Signature:
+    """What a call of `partial` may be given; what it is not, `partial` gives."""
+    placed = partial.node.args[1:]
+    given = {at.arg: ast.unparse(at.value) for at in partial.node.keywords if at.arg}
+    given |= zip(LOADER.positions, map(ast.unparse, placed), strict=False)
+    hidden = {
+        name: f'{operand(partial.script, spread)}.get("{name}")'
+        for spread in spreads_of(partial)
+        for name in LOADER.defaults
+        if may_hide(partial, name)
+    }
+    positions = LOADER.positions[len(placed) :]
+    return Signature(positions=positions, defaults={**LOADER.defaults, **hidden, **given})
+
+
+def _within_class(program: Program, hand_step: str) -> Call:
+    """The `super().__init__(...)` that hands on to DataLoader."""
+    places = replace(program.places, loader=program.places.loader_class)
+    return loader_call(replace(program, places=places), hand_step)
+
+
+def _class_name(within: Call) -> str:
+    classes = (at for at in within.script.ancestors(within.node) if isinstance(at, ast.ClassDef))
+    return next((at.name for at in classes), "DataLoader")
+
+
+def _takes(constructor: Function, name: str, within: Call) -> bool:
+    """Whether `constructor` can be given `name` and hands it on."""
+    given = constructor.args
+    named = [at.arg for at in (*given.args, *given.kwonlyargs)]
+    hands_on = given.kwarg is not None and bool(spreads_of(within))
+    return name in named or (hands_on and given_by_name(within, name) is None)
+
+
+def given_by_name(call: Call, name: str) -> ast.expr | None:
+    """The value of the keyword `name` of `call`."""
+    return next((at.value for at in call.node.keywords if at.arg == name), None)
+
+
+def _signature(constructor: Function) -> Signature:
+    """What may be given to the class whose `__init__` this is."""
+    given = constructor.args
+    if given.vararg is not None:
+        return LOADER
+    positions = [at.arg for at in given.args]
+    defaults = dict(zip(reversed(positions), reversed(given.defaults), strict=False))
+    for at, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if value is not None:
+            defaults[at.arg] = value
+    codes = {name: ast.unparse(value) for name, value in defaults.items()}
+    return Signature(positions=tuple(positions[1:]), defaults={**LOADER.defaults, **codes})

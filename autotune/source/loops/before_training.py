@@ -1,0 +1,114 @@
+"""What runs until the program trains: the functions that lead to its loop, and those before it."""
+
+import ast
+import sys
+from typing import TypeGuard
+
+from autotune.source.edits import Place
+from autotune.source.loops.loss import names_in
+from autotune.source.program import Program
+from autotune.source.reach import callers, calls_in
+from autotune.source.script import Function, Script, last_name
+
+
+def first_line_of_training(program: Program, script: Script) -> int:
+    """The first line of `script` at which a run was seen to build, copy or compute something."""
+    places = program.places
+    single = (places.loader, places.optimizer, places.forward, places.backward, places.step)
+    seen = [at for at in (*single, *places.outputs, *places.copies) if isinstance(at, Place)]
+    return min((at.line for at in seen if at.path == script.path), default=sys.maxsize)
+
+
+def training_functions(program: Program) -> set[Function]:
+    """The functions that run before the program trains, or come to do so; all but those of loader
+    workers where its loop was not seen.
+    """
+    functions = [
+        at
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, Function)
+    ]
+    place = program.places.backward
+    known = {at.name for at in functions}
+    if place is not None and place.path in program.scripts:
+        known = _until(program, functions, place)
+    workers = _of_workers(program)
+    return {at for at in functions if at.name in known - workers}
+
+
+def last_line_before_training(program: Program, script: Script, scope: Function | None) -> int:
+    """The last line of `scope`, a function or the top of `script`, after which nothing in it comes
+    to train any more; where it may run several times, that is never.
+    """
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return sys.maxsize
+    loop = program.scripts[place.path]
+    around = [at for at in ast.walk(loop.tree) if _covers(at, place.line)]
+    inner = around[-1] if around else None
+    leading = callers(program, inner.name) if inner else set[str]()
+    if script is loop and scope is inner:
+        leading.add("backward")
+    calls = _calls_by_function(script).get(scope, [])
+    found = [call for call in calls if last_name(call.func) in leading]
+    again = scope is not None and any(
+        last_name(call.func) == scope.name and _loops(each, call)
+        for each in program.scripts.values()
+        for call in calls_in(each.tree)
+    )
+    if again or not found:
+        return sys.maxsize
+    last = [list[ast.expr | ast.stmt]([call, *_loops(script, call)])[-1] for call in found]
+    return max(at.end_lineno or at.lineno for at in last)
+
+
+def _loops(script: Script, node: ast.AST) -> list[ast.For | ast.While]:
+    """The loops round `node` in its function."""
+    return [at for at in script.statements_to(node) if isinstance(at, ast.For | ast.While)]
+
+
+def _until(program: Program, functions: list[Function], place: Place) -> set[str]:
+    """The names of the functions that come to call the one round `place`, and of those that are
+    called before: in these, while objects are built, or at the top of a file.
+    """
+    loop = program.scripts[place.path]
+    around = [at for at in ast.walk(loop.tree) if _covers(at, place.line)]
+    inner = around[-1] if around else None
+    leading = callers(program, inner.name) if inner else set[str]()
+    found, calls = {*leading, "__init__"}, list[ast.Call]()
+    for script in program.scripts.values():
+        for scope, made in _calls_by_function(script).items():
+            if scope is None or scope.name in (*leading, "__init__"):
+                ends = [call.lineno for call in made if last_name(call.func) in leading]
+                if script is loop and scope is inner:
+                    ends.append(place.line)
+                calls += [call for call in made if call.lineno < min(ends, default=sys.maxsize)]
+    while more := {last_name(call.func) for call in calls} - found:
+        found |= more
+        calls = [call for at in functions if at.name in more for call in calls_in(at)]
+    return found
+
+
+def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:
+    return isinstance(node, Function) and node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _calls_by_function(script: Script) -> dict[Function | None, list[ast.Call]]:
+    """The calls of each function of `script`; of None those at its top."""
+    found: dict[Function | None, list[ast.Call]] = {}
+    for call in calls_in(script.tree):
+        found.setdefault(script.function(call), []).append(call)
+    return found
+
+
+def _of_workers(program: Program) -> set[str]:
+    """The names of what loaders are given to run in their workers."""
+    given = (
+        each.value
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        for each in call.keywords
+        if each.arg == "worker_init_fn"
+    )
+    return set[str]().union(*map(names_in, given))

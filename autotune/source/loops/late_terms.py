@@ -1,0 +1,213 @@
+"""Parts of a loss that come only later: those of an `if` that may not have been taken so far."""
+
+import ast
+from collections.abc import Iterator, Sequence, Set
+
+from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.loop import TrainingLoop
+from autotune.source.loops.loss import receiver_of, stored_names
+from autotune.source.program import Program
+from autotune.source.reach import argument_code, calls_in, is_bound
+from autotune.source.script import Function, Script, last_name
+
+# fmt: off
+# Calls that give a loss of several, or of one another size; what others are given is no loss yet.
+_SUMMING = frozenset({
+    "add", "append", "cat", "extend", "mean", "mul", "scale", "squeeze", "stack", "sum", "values",
+})
+# What tells of what kind something is: it is that in each step.
+_OF_KIND = frozenset({
+    "callable", "getattr", "hasattr", "is_available", "is_tensor", "isinstance", "len", "type",
+})
+# Methods, by how their names begin, that are done before anything trains.
+_SETTING_UP = (
+    "build", "configure", "create", "init", "load", "make", "parse", "post_init", "prepare",
+    "set_up", "setup",
+)
+# fmt: on
+_FINITE = frozenset({"isfinite", "isinf", "isnan"})
+_LOOPS = ast.For | ast.While | ast.AsyncFor
+_MOST_CALLERS = 4  # one above the other
+
+
+def late_term(program: Program, loop: TrainingLoop) -> str:
+    """Where, before the backward pass of `loop`, a part of its loss is given a value, or another
+    one, by a condition that may come out otherwise later (an epoch, a switch): file and line, ""
+    where it is not seen to.
+    """
+    body = loop.node.body
+    before = body[: body.index(loop.backward.statement)]
+    losses = _losses(before, receiver_of(loop.backward))
+    for node in (at for statement in before for at in ast.walk(statement)):
+        match node:
+            case ast.If(test=test, body=then, orelse=other):
+                decides = bool(given_code([*then, *other]) & losses)
+            case ast.IfExp(test=test):
+                decides = _is_of_a_loss(loop.script, node, losses)
+            case _:
+                continue
+        if decides and _may_change(program, loop, test):
+            return f"{loop.script.path}:{node.lineno}"
+    return ""
+
+
+def _losses(before: Sequence[ast.stmt], loss: ast.expr) -> set[str]:
+    """The code of what `loss` is put together from, itself included, in the statements `before`."""
+    pairs = [pair for at in before for node in ast.walk(at) for pair in _given(node)]
+    losses = set(_parts(loss))
+    while (
+        more := {part for code, value in pairs if code in losses for part in _parts(value)} - losses
+    ):
+        losses |= more
+    return losses
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """What `node` gives a value, or adds to, each with the value."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            given, values = targets, [value]
+        case ast.AugAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            given, values = [target], [value]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            given, values = [target], [value]
+        case ast.Call(func=ast.Attribute(value=target, attr="append" | "extend"), args=values):
+            given = [target]
+        case _:
+            return
+    for target in given:
+        code = ast.unparse(target.value if isinstance(target, ast.Subscript) else target)
+        yield from ((code, value) for value in values)
+
+
+def _parts(value: ast.AST) -> Iterator[str]:
+    """The code of the variables and attributes that `value` is a sum, a share or a choice of."""
+    if isinstance(value, ast.Call) and last_name(value.func) not in _SUMMING:
+        return
+    if isinstance(value, ast.Name | ast.Attribute):
+        yield ast.unparse(value)
+    for child in ast.iter_child_nodes(value):
+        if not (isinstance(value, ast.IfExp) and child is value.test):
+            yield from _parts(child)
+
+
+def _is_of_a_loss(script: Script, node: ast.AST, losses: Set[str]) -> bool:
+    """Whether the value of `node` is a part of what one of the `losses` is given."""
+    for at in script.ancestors(node):
+        if isinstance(at, ast.Call) and last_name(at.func) not in _SUMMING:
+            return False
+        if any(code in losses for code, _ in _given(at)):
+            return True
+    return False
+
+
+def _may_change(program: Program, loop: TrainingLoop, test: ast.expr) -> bool:
+    """Whether `test`, asked in `loop`, may come out otherwise after some steps."""
+    kinds = [at for at in ast.walk(test) if _asks_for_kind(at)]
+    others = list(_without(test, kinds))
+    if any(isinstance(at, ast.Call) for at in others):
+        return True
+    read = {ast.unparse(at) for at in others if isinstance(at, ast.Name | ast.Attribute)}
+    asked = read.union(*(code_in(at) for at in kinds if isinstance(at, ast.expr)))
+    inner = (at.target for at in ast.walk(loop.node) if isinstance(at, ast.For))
+    passed = set[str]().union(*(stored_names(at) for at in inner if at is not loop.node.target))
+    given = given_code(loop.node.body) | stored_names(loop.node.target)
+    return bool(read & given - passed) or _changes(program, loop.script, loop.node, asked)
+
+
+def _asks_for_kind(node: ast.AST) -> bool:
+    """Whether `node` asks what something is, or has, that is of that kind in each step; or whether
+    something is finite, where a step is left out as a whole.
+    """
+    match node:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+            return True
+        case ast.Compare(left=ast.Constant(), ops=[ast.In() | ast.NotIn()]):
+            return True
+        case ast.Call(func=function):
+            names = {last_name(call.func) for call in calls_in(node)}
+            return last_name(function) in _OF_KIND or bool(names & _FINITE)
+    return False
+
+
+def _without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """What is in `node` and not in one of those `left_out`."""
+    if node not in left_out:
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _without(child, left_out)
+
+
+def _changes(
+    program: Program, script: Script, at: ast.AST, names: Set[str], depth: int = 0
+) -> bool:
+    """Whether one of `names` is given another value from one turn to the next of the loops round
+    `at`, by what a method or function gives to all, or from one call of its function to the next.
+    """
+    attributes = {name.rpartition(".")[2] for name in names if "." in name}
+    if names & _given_around(script, at) | names & _shared(program):
+        return True
+    if attributes & _changed_attributes(program):
+        return True
+    function = script.function(at)
+    if function is None or depth == _MOST_CALLERS:
+        return False
+    given = [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+    own = names & set(given[is_bound(script, function) :])
+    return any(
+        _changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
+        for caller in program.scripts.values()
+        for call in calls_in(caller.tree)
+        if last_name(call.func) == function.name
+        for name in own
+    )
+
+
+def _names_given(call: ast.Call, script: Script, function: Function, name: str) -> set[str]:
+    code = argument_code(call, script, function, name)
+    return code_in(ast.parse(code, mode="eval").body) if code else set()
+
+
+def _given_around(script: Script, at: ast.AST) -> set[str]:
+    """What is given a value in the loops round `at`, in its function, besides in `at` itself."""
+    inner = script.statements_to(at)
+    loops = [index for index, each in enumerate(inner) if isinstance(each, _LOOPS) and index]
+    found: set[str] = set()
+    for index, statement in enumerate(inner[: max(loops, default=0)]):
+        found |= given_code([each for each in script.block(statement) if each is not statement])
+        around = inner[index + 1]
+        if isinstance(around, ast.For | ast.AsyncFor):
+            found |= stored_names(around.target)
+    return found
+
+
+def _shared(program: Program) -> set[str]:
+    """The variables that functions of the program give a value to outside of themselves."""
+    nodes = (node for script in program.scripts.values() for node in ast.walk(script.tree))
+    return {
+        name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+    }
+
+
+def _changed_attributes(program: Program) -> set[str]:
+    """The attributes that are given a value in a loop, or of their own object by a method that does
+    more than to set it up.
+    """
+    return {
+        node.attr
+        for script in program.scripts.values()
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if _is_in_a_loop(script, node) or _is_given_by_a_method(script, node)
+    }
+
+
+def _is_in_a_loop(script: Script, node: ast.AST) -> bool:
+    return any(isinstance(at, _LOOPS) for at in script.statements_to(node))
+
+
+def _is_given_by_a_method(script: Script, node: ast.Attribute) -> bool:
+    function = script.function(node)
+    if function is None or not is_bound(script, function):
+        return False
+    return last_name(node.value) == "self" and not function.name.strip("_").startswith(_SETTING_UP)

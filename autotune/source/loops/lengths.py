@@ -1,0 +1,158 @@
+"""Where a program reckons with how many batches its loader has: smaller ones are more of them."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autotune.source.loops.counters import SAYING
+from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.loops.loop import TrainingLoop
+from autotune.source.loops.loss import names_in
+from autotune.source.loops.other_loaders import names_of
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.reach import calls_in, is_bound
+from autotune.source.script import Function, Script, last_name
+
+# What the names of other things than loaders begin and end in.
+_DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
+_EVALUATING = ("val", "test", "eval", "pretrain", "x_", "y_")
+_TEXTS = ("format", "repr", "str")
+# Words in the names of loaders; "train" alone may be one, "train_rows" is none.
+_LOADING = re.compile(r"load|batches|iter|dls?$|^train(ing)?$")
+
+
+def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
+    """The file and line outside `loop` at which the program reckons with `len()` of the loader that
+    `call` builds, "" where it does not; a mean over the batches, and what is only said, is none.
+    """
+    inside = set(ast.walk(loop.node))
+    known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
+    for script in program.scripts.values():
+        for length in calls_in(script.tree):
+            taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
+            if not taken or _is_in_mean(script, length) or _is_said(program, script, length):
+                continue
+            if _may_be_the_loader(length.args[0], known):
+                return f"{script.path}:{length.lineno}"
+    return ""
+
+
+def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:
+    """Whether `value` goes by one of the `known` names, or by one that a loader may have in another
+    function.
+    """
+    if ast.unparse(value) in known or last_name(value) in known:
+        return True
+    names = [name.lower() for name in _telling(value)]
+    if any(name.endswith(_DATA) or name.startswith(_EVALUATING) for name in names):
+        return False
+    return any(_LOADING.search(name) for name in names)
+
+
+def _telling(value: ast.expr) -> list[str]:
+    """The names that tell what `value` is: of `loaders["train"]` both, of a call the function's."""
+    match value:
+        case ast.Subscript(value=whole, slice=ast.Constant(value=str(key))):
+            return [key, *_telling(whole)]
+        case ast.Subscript(value=whole, slice=place) if not isinstance(place, ast.Slice):
+            return _telling(whole)
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[whole]):
+            return _telling(whole)
+        case ast.Call(func=function):
+            return [last_name(function)]
+    return [last_name(value)]
+
+
+def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2) -> bool:
+    """Whether `value` becomes part of a text, or of a bar, and nothing else; in functions of the
+    program that it is given to too, and in those that they give it to.
+    """
+    if _only_says(script, value):
+        return True
+    above = next(iter(script.ancestors(value)))
+    match above:
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.FloorDiv(), right=ast.Constant()):
+            return _is_said(program, script, above, further)
+    call = next(iter(script.ancestors(above))) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call) or call.func is value:
+        return False
+    taken = list(_taken_by(program, call, value)) if further else []
+    return last_name(call.func) in _TEXTS or (
+        bool(taken)
+        and all(
+            name != ""
+            and all(_is_said(program, each, at, further - 1) for at in _uses(inside, name))
+            for each, inside, name in taken
+        )
+    )
+
+
+def _taken_by(
+    program: Program, call: ast.Call, value: ast.expr
+) -> Iterator[tuple[Script, Function, str]]:
+    """The functions of the program that `call` may be of, with the parameter by which each takes
+    `value`, "" where that cannot be told.
+    """
+    for script in program.scripts.values():
+        for function in (at for at in ast.walk(script.tree) if isinstance(at, Function)):
+            holder, name = next(script.ancestors(function), None), function.name
+            if isinstance(holder, ast.ClassDef) and name == "__init__":
+                name = holder.name
+            if name == last_name(call.func):
+                yield script, function, _parameter(script, function, call, value)
+
+
+def _parameter(script: Script, function: Function, call: ast.Call, value: ast.expr) -> str:
+    if value not in call.args:
+        return next((str(at.arg) for at in call.keywords if at.value is value and at.arg), "")
+    bound = is_bound(script, function)
+    owner = last_name(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    by_class = bound and owner[:1].isupper() and function.name != "__init__"
+    if by_class or any(isinstance(at, ast.Starred) for at in call.args):
+        return ""
+    placed = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
+    return next(iter(placed[call.args.index(value) + bound :]), "")
+
+
+def _uses(function: Function, name: str) -> list[ast.Name]:
+    return [at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == name]
+
+
+def _only_says(script: Script, length: ast.expr) -> bool:
+    """Whether `length` is part of a text, or given as it is to what prints or draws a bar."""
+    above = next(iter(script.ancestors(length)))
+    if isinstance(above, ast.keyword):
+        above = next(iter(script.ancestors(above)))
+    said = isinstance(above, ast.Call) and last_name(above.func) in (*SAYING, *WRAPPERS)
+    return said or isinstance(above, ast.FormattedValue)
+
+
+def _is_in_mean(script: Script, length: ast.expr) -> bool:
+    """Whether `length`, by itself or under a name, divides what the file adds up."""
+    match next(iter(script.ancestors(length))):
+        case ast.BinOp(op=ast.Div(), left=total, right=divisor):
+            pass
+        case ast.AugAssign(op=ast.Div(), target=total, value=divisor):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            scope = script.function(length) or script.tree
+            read = (at for at in ast.walk(scope) if isinstance(at, ast.Name) and at.id == name)
+            uses = [at for at in read if isinstance(at.ctx, ast.Load)]
+            return all(_only_says(script, at) or _is_in_mean(script, at) for at in uses)
+        case _:
+            return False
+    added = [
+        at.target
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.AugAssign) and isinstance(at.op, ast.Add)
+    ]
+    summed = any(last_name(call.func) == "sum" for call in calls_in(total))
+    sums = set[str]().union(*map(_names, added))
+    return divisor is length and (summed or bool(_names(total) & sums))
+
+
+def _names(value: ast.AST) -> set[str]:
+    """The variables and attributes in `value`, but for `self`."""
+    read = {at.attr for at in ast.walk(value) if isinstance(at, ast.Attribute)}
+    return (names_in(value) | read) - {"self"}

@@ -1,0 +1,98 @@
+"""Other loaders than the one whose batches are divided: built by its line, or trained on too."""
+
+import ast
+import itertools
+
+from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.loops.loop import TrainingLoop
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.reach import argument_code, calls_in
+from autotune.source.script import Function, Script, last_name
+
+_COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
+
+
+def builds_several(program: Program, call: Call) -> bool:
+    """Whether `call` seems to build several loaders: in a comprehension, or in a function that is
+    called in several places.
+    """
+    script = call.script
+    inside = itertools.takewhile(lambda at: at is not call.statement, script.ancestors(call.node))
+    if any(isinstance(at, _COMPREHENSIONS) for at in inside):
+        return True
+    function = script.function(call.node)
+    return function is not None and _times_called(program, function) > 1
+
+
+def _times_called(program: Program, function: Function) -> int:
+    """How often the program calls `function`; what an object has a method of that name for, as
+    `model.train()` beside a function `train`, does not count.
+    """
+    return sum(
+        last_name(each.func) == function.name and _is_own(script, each.func)
+        for script in program.scripts.values()
+        for each in calls_in(script.tree)
+    )
+
+
+def _is_own(script: Script, called: ast.expr) -> bool:
+    """Whether `called` is a name, or an attribute of a module or of `self`."""
+    if isinstance(called, ast.Attribute):
+        owner = called.value
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        own = isinstance(called.value, ast.Name) and called.value.id in ("self", "cls")
+        return own or (isinstance(owner, ast.Name) and owner.id in script.imports)
+    return True
+
+
+def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
+    """How the loop may come to go over another loader, whose batches stay whole; "" if it cannot
+    be seen to.
+    """
+    name, function = last_name(loop.loader), loop.script.function(loop.node)
+    within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
+    if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
+        return f"the loop goes over a progress bar that is called {name}, as its loader was"
+    beside = (_bound_beside(call, own) for own in names_of(call))
+    if any(len(each) > 1 for each in (within, *beside)):
+        return "several loaders go by the name of the one that the loop goes over"
+    parameters = (
+        [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
+    )
+    if function is None or name not in parameters:
+        return ""
+    given = {
+        argument_code(at, loop.script, function, name)
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.Call) and last_name(at.func) == function.name
+    }
+    return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
+
+
+def _bound_beside(call: Call, name: str) -> list[ast.expr]:
+    """All values of `name` in the function of `call`."""
+    script = call.script
+    function = script.function(call.node)
+    return [at for at in script.binds(name) if script.function(at) is function]
+
+
+def wrapper_of(loop: TrainingLoop, call: Call) -> ast.Call | None:
+    """The call that is given the DataLoader and makes what the loop goes over, None without one."""
+    names = names_of(call)
+    for value in loop.script.binds(last_name(loop.loader)):
+        if isinstance(value, ast.Call):
+            given = [*value.args, *(at.value for at in value.keywords)]
+            if any(at is call.node or last_name(at) in names for at in given):
+                return value
+    return None
+
+
+def names_of(call: Call) -> set[str]:
+    """The variables that the value of `call` is given to."""
+    match call.statement:
+        case ast.Assign(targets=targets, value=value) if value is call.node:
+            return {last_name(target) for target in targets} - {""}
+    return set()

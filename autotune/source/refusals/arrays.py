@@ -1,0 +1,203 @@
+"""Where NumPy, or what goes by its arrays, is given what modules keep of their forward pass."""
+
+import ast
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+
+from autotune.source.loops.loss import GATHERING, names_in, stored_names
+from autotune.source.program import Program
+from autotune.source.reach import argument_code, calls_in
+from autotune.source.refusals.kept_inside import (
+    FORWARD,
+    OTHER_FORMAT,
+    forward_methods,
+    is_widening,
+    kept_attributes,
+)
+from autotune.source.script import Function, Script, last_name
+
+# fmt: off
+# Packages that make arrays of what they are given, and methods that do.
+_OF_ARRAYS = frozenset({"matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn"})
+_TO_ARRAYS = frozenset({"imshow", "matshow", "numpy"})
+# Functions that give what they are given, together with more, or in another order.
+_HOLDING = frozenset({
+    "cat", "concat", "dict", "enumerate", "list", "reversed", "sorted", "stack", "tuple", "zip",
+})
+_HOLDERS = (
+    ast.Attribute, ast.Await, ast.BinOp, ast.BoolOp, ast.Dict, ast.DictComp, ast.GeneratorExp,
+    ast.keyword, ast.List, ast.ListComp, ast.NamedExpr, ast.Set, ast.SetComp, ast.Starred,
+    ast.Tuple, ast.UnaryOp,
+)
+# fmt: on
+_OF_TENSORS = frozenset({"T", "data", "mT"})  # attributes that are tensors of the same format
+_MODELS = frozenset({FORWARD, "self"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An expression that has what was kept, and its file."""
+
+    script: Script
+    node: ast.expr
+
+
+def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
+    """Where the program gives NumPy what its modules keep of a forward pass in the number format
+    that autocast has left it in: file and line, "" where it is not seen to. What a model has
+    computed anew before, when it evaluates, is in no such format.
+    """
+    waiting = [
+        value
+        for name in sorted(kept_attributes(program, on_a_gpu=on_a_gpu))
+        for value in _attributes(program, name)
+    ]
+    known: set[ast.AST] = set()
+    while waiting:
+        value = waiting.pop(0)
+        if value.node in known or _is_anew(program, value):
+            continue
+        known.add(value.node)
+        child, above = _end(value)
+        if isinstance(above, ast.Call) and _makes_array(value.script, above):
+            return f"{value.script.path}:{above.lineno}"
+        waiting += _goes_on(program, value.script, child, above)
+    return ""
+
+
+def _end(value: _Value) -> tuple[ast.AST, ast.AST]:
+    """The largest expression that is `value`, or holds it as it is, and what that stands in."""
+    child: ast.AST = value.node
+    for above in value.script.ancestors(value.node):
+        if not _holds(value.script, child, above):
+            return child, above
+        child = above
+    raise AssertionError("an expression lies in a statement")
+
+
+def _holds(script: Script, child: ast.AST, above: ast.AST) -> bool:
+    """Whether `above` is what `child` is, or holds it."""
+    match above:
+        case ast.Call(func=function):
+            holds = function is child or last_name(function) in _HOLDING
+            return holds and not _makes_array(script, above)
+        case ast.Attribute():
+            return _is_same(script, above)
+        case ast.Subscript(value=whole):
+            return whole is child
+        case ast.IfExp(test=test):
+            return test is not child
+    return isinstance(above, _HOLDERS)
+
+
+def _is_same(script: Script, attribute: ast.Attribute) -> bool:
+    """Whether `attribute`, or the method that it is, gives a tensor of its owner's format."""
+    called = next(script.ancestors(attribute))
+    if isinstance(called, ast.Call) and called.func is attribute:
+        other = attribute.attr in OTHER_FORMAT or is_widening(called)
+        return not other and attribute.attr not in GATHERING
+    return attribute.attr in _OF_TENSORS
+
+
+def _makes_array(script: Script, call: ast.Call) -> bool:
+    package = script.qualified(call.func).partition(".")[0]
+    return last_name(call.func) in _TO_ARRAYS or package in _OF_ARRAYS
+
+
+def _goes_on(program: Program, script: Script, child: ast.AST, above: ast.AST) -> Iterator[_Value]:
+    """Where else the program has what `child` is, by what `above` does with it."""
+    match above:
+        case ast.comprehension(target=target):
+            yield from _loads(script, next(script.ancestors(above)), stored_names(target))
+        case ast.For(target=target):
+            yield from _loads(script, above, stored_names(target))
+        case ast.Assign(targets=targets):
+            for target in targets:
+                yield from _stored(program, script, target)
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            yield from _stored(program, script, target)
+        case ast.Return() | ast.Yield():
+            yield from _returned(program, script.function(above))
+        case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in GATHERING:
+            yield from _stored(program, script, owner)
+        case ast.Call() if isinstance(child, ast.expr):
+            yield from _parameters(program, above, child)
+
+
+def _stored(program: Program, script: Script, target: ast.expr) -> Iterator[_Value]:
+    """Where there is what `target` is given, or what is put into it."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    if isinstance(target, ast.Attribute):
+        yield from _attributes(program, target.attr)
+    else:
+        within = script.function(target) or script.tree
+        yield from _loads(script, within, stored_names(target) or {last_name(target)})
+
+
+def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
+    """The calls of `function`, or where its object has it as a property."""
+    if function is None or function.name == FORWARD:
+        return
+    if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
+        yield from _attributes(program, function.name)
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            if last_name(call.func) == function.name:
+                yield _Value(script, call)
+
+
+def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_Value]:
+    """Where the functions of the program that `call` may call have what they are `given`."""
+    for script in program.scripts.values():
+        for function in (at for at in ast.walk(script.tree) if isinstance(at, Function)):
+            if function.name == last_name(call.func):
+                names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+                code = ast.unparse(given)
+                yield from _loads(
+                    script,
+                    function,
+                    {name for name in names if argument_code(call, script, function, name) == code},
+                )
+
+
+def _loads(script: Script, within: ast.AST, names: Set[str]) -> Iterator[_Value]:
+    for node in ast.walk(within):
+        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
+            yield _Value(script, node)
+
+
+def _attributes(program: Program, name: str) -> Iterator[_Value]:
+    """Where the program reads the attribute `name`, besides in a forward pass; methods of that name
+    are another thing.
+    """
+    for script in program.scripts.values():
+        inside = {node for method in forward_methods(script) for node in ast.walk(method)}
+        for node in ast.walk(script.tree):
+            if isinstance(node, ast.Attribute) and node.attr == name and node not in inside:
+                above = next(script.ancestors(node))
+                called = isinstance(above, ast.Call) and above.func is node
+                if isinstance(node.ctx, ast.Load) and not called:
+                    yield _Value(script, node)
+
+
+def _is_anew(program: Program, value: _Value) -> bool:
+    """Whether the last call of a model before `value`, in its function, or of what has `value`, is
+    none that trains.
+    """
+    script = value.script
+    places = program.places.outputs
+    names = _MODELS.union(names_in(value.node))
+    names |= {each.callee.rpartition(".")[2] for each in places}
+    function = script.function(value.node)
+    calls = [
+        call
+        for call in calls_in(function or script.tree)
+        if last_name(call.func) in names
+        if script.function(call) is function and script.start(call) < script.start(value.node)
+    ]
+    last = max(calls, key=script.start, default=None)
+    lines = [each.line for each in places if each.path == script.path]
+    return last is not None and not any(
+        last.lineno <= line <= (last.end_lineno or last.lineno) for line in lines
+    )

@@ -1,0 +1,53 @@
+"""Where a program changes its dataset between epochs: workers that live on would not see it."""
+
+import ast
+
+from autotune.source.calls.building import Building
+from autotune.source.calls.keywords import given_value
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.program import Program
+from autotune.source.script import Script, last_name
+
+_DATASET = "dataset"
+
+
+def changed_later(program: Program, at: Building) -> str:
+    """Where what runs in the loop over epochs calls a method of the dataset that the loader which
+    is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
+    """
+    _, loops = loops_of_training(program)
+    given = given_value(at.call, _DATASET, at.signature)
+    name = last_name(given) if given is not None else ""
+    ran = running(program, loops)
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree):
+            if not isinstance(node, ast.stmt) or node not in ran:
+                continue
+            if any(_is_dataset(script, each, name) for each in _changed(node)):
+                return f"{script.path}:{node.lineno}"
+    return ""
+
+
+def _changed(node: ast.stmt) -> list[ast.expr]:
+    """What the statement `node` calls a method of for its own sake, or sets attributes of."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
+            return [changed]
+        case ast.Assign(targets=targets):
+            pass
+        case ast.AugAssign(target=target):
+            targets = [target]
+        case _:
+            return []
+    inside = (each.value if isinstance(each, ast.Subscript) else each for each in targets)
+    return [each.value for each in inside if isinstance(each, ast.Attribute)]
+
+
+def _is_dataset(script: Script, changed: ast.expr, name: str) -> bool:
+    if isinstance(changed, ast.Attribute) and changed.attr == _DATASET:
+        return True
+    if not name or last_name(changed) != name:
+        return False
+    loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
+    drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
+    return not (isinstance(changed, ast.Name) and name in drawn)

@@ -1,0 +1,153 @@
+"""Where an optimizer is given a checkpoint's state, and which optimizer that can be."""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.source.loops.kinds import classes_of, kin
+from autotune.source.loops.loss import receiver_of
+from autotune.source.places import OPTIMIZERS, Call, step_call
+from autotune.source.program import Program, Refusal
+from autotune.source.reach import calls_in, reached
+from autotune.source.script import Function, Script, is_method, last_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """A name or attribute that is given a value in its file, None where that cannot be seen."""
+
+    script: Script
+    place: ast.expr
+    value: ast.expr | None
+
+
+def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
+    """The calls that give a checkpoint's state to what may be one of these optimizers, `built` so
+    in `program`; by the names that they go by, but for others that are seen to have such a name.
+    """
+    names = _names(program, built)
+    own = _with_own_loading(program)
+    calls = [
+        Call(script=script, node=call, what="load_state_dict")
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if is_method(call, "load_state_dict") and call.args
+    ]
+    return [
+        call
+        for call in calls
+        if last_name(receiver_of(call)) in names
+        and not _is_of(call, receiver_of(call), own)
+        and not _is_another(program, call, built)
+    ]
+
+
+def _names(program: Program, built: Sequence[Call]) -> set[str]:
+    """What the optimizers are called where they are built, and where one steps."""
+    names: set[str] = set()
+    for call in built:
+        statement = call.statement
+        if isinstance(statement, ast.Assign) and statement.value is call.node:
+            names |= set(map(last_name, statement.targets))
+    try:
+        step = step_call(program, "")
+    except Refusal:
+        return names - {""}
+    return {*names, last_name((step.node.args or [receiver_of(step)])[0])} - {""}
+
+
+def _with_own_loading(program: Program) -> set[str]:
+    """The names of the program's classes that take a checkpoint's state in a way of their own."""
+    return {
+        kind.name
+        for script in program.scripts.values()
+        for kind in ast.walk(script.tree)
+        if isinstance(kind, ast.ClassDef)
+        and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
+    }
+
+
+def _is_of(load: Call, receiver: ast.expr, classes: set[str]) -> bool:
+    """Whether `receiver` is given an object of one of these `classes` in its file."""
+    return any(
+        isinstance(at, ast.Assign)
+        and isinstance(at.value, ast.Call)
+        and last_name(at.value.func) in classes
+        and ast.unparse(receiver) in map(ast.unparse, at.targets)
+        for at in ast.walk(load.script.tree)
+    )
+
+
+def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
+    """Whether `load` is seen to be of no optimizer of `built`: whatever its receiver is given, in
+    its function or file, or in the classes whose objects it belongs to, builds another one.
+    """
+    given = [at for at in _givings(program, load) if not _is_none(at.value)]
+    return bool(given) and all(_builds_another(program, at, built) for at in given)
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _builds_another(program: Program, given: _Given, built: Sequence[Call]) -> bool:
+    """Whether what is `given` comes from building an optimizer, and none of `built`."""
+    if not isinstance(given.value, ast.Call | ast.IfExp | ast.Tuple):
+        return False
+    calls = [call for at in reached(program, [given.value]) for call in calls_in(at)]
+    return {call.node for call in built}.isdisjoint(calls) and any(map(_builds, calls))
+
+
+def _builds(call: ast.Call) -> bool:
+    """Whether `call` builds an optimizer, by its name or by being given parameters."""
+    return last_name(call.func) in OPTIMIZERS or any(
+        is_method(at, "parameters") for at in call.args
+    )
+
+
+def _givings(program: Program, load: Call) -> list[_Given]:
+    """What the receiver of `load` may be given, wherever that is; of an attribute of `self` what
+    other classes give their own does not count.
+    """
+    receiver, script = receiver_of(load), load.script
+    if isinstance(receiver, ast.Name):
+        return _of_variable(script, receiver)
+    holder = next((at for at in script.ancestors(load.node) if isinstance(at, ast.ClassDef)), None)
+    own = kin(classes_of(program), holder) if holder and _is_of_self(receiver) else set()
+    given = (at for each in program.scripts.values() for at in _given_in(each, each.tree))
+    return [
+        at
+        for at in given
+        if isinstance(at.place, ast.Attribute) and at.place.attr == last_name(receiver)
+        if not (own and _is_of_self(at.place) and own.isdisjoint(at.script.ancestors(at.place)))
+    ]
+
+
+def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
+    """What the variable `receiver` is given in its function, or else in the file."""
+    function = script.function(receiver)
+    if function is not None:
+        taken = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        if receiver.id in taken:
+            return [_Given(script=script, place=receiver, value=None)]
+    for around in (function, script.tree):
+        given = _given_in(script, around) if around is not None else []
+        if found := [at for at in given if ast.unparse(at.place) == receiver.id]:
+            return found
+    return []
+
+
+def _given_in(script: Script, around: ast.AST) -> list[_Given]:
+    """The variables and attributes that are given a value in `around`."""
+    found = []
+    for at in ast.walk(around):
+        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
+            holder = script.statement(at)
+            value = holder.value if isinstance(holder, ast.Assign | ast.AnnAssign) else None
+            found.append(_Given(script=script, place=at, value=value))
+    return found
+
+
+def _is_of_self(place: ast.expr) -> bool:
+    """Whether `place` is `self.name`."""
+    return isinstance(place, ast.Attribute) and last_name(place.value) == "self"

@@ -1,0 +1,97 @@
+"""What a program does with its model besides training it: it exports it, or keeps what it gives."""
+
+import ast
+from collections.abc import Collection
+
+from autotune.source.loops.loss import names_in
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
+from autotune.source.script import Function, Script, last_name
+
+_SAVING = "torch.save"
+_OF_WEIGHTS = ("state_dict", "parameters", "named_parameters")
+
+
+def handed_on(
+    program: Program, optimizer: Call, model: ast.expr, names: Collection[str]
+) -> Call | None:
+    """The call of a function or method of one of these `names` that is given a model once
+    `optimizer` is built; of torch.save, which is mostly given other things, one that is given this
+    `model`.
+    """
+    made = {
+        at.name
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, Function | ast.ClassDef)
+    }
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            given = [*call.args, *(each.value for each in call.keywords)][:1]
+            name = {script.qualified(call.func), last_name(call.func)} & set(names)
+            if not (given and name) or _is_earlier(script, call, optimizer):
+                continue
+            is_model = bool(names_in(given[0]) - made)
+            if _SAVING in name:
+                is_model = _holds(script, given[0], last_name(model))
+            if is_model:
+                return Call(script=script, node=call, what=name.pop())
+    return None
+
+
+def _holds(script: Script, given: ast.expr, model: str) -> bool:
+    """Whether `given` has what goes by the name of `model`, other than for its weights."""
+    for node in ast.walk(given):
+        if isinstance(node, ast.Name | ast.Attribute) and last_name(node) == model != "":
+            asked = ""
+            for at in script.ancestors(node):
+                if not isinstance(at, ast.Attribute):
+                    break
+                asked = at.attr
+            if asked not in _OF_WEIGHTS:
+                return True
+    return False
+
+
+def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
+    """Whether `call` stands before `optimizer` in one function."""
+    beside = script is optimizer.script and script.function(call) is script.function(optimizer.node)
+    return beside and call.lineno < optimizer.node.lineno
+
+
+def merged(program: Program) -> str:
+    """Where, outside the loop that trains, the program views what a model gives with its channels
+    merged into one dimension with others: file and line, "" where it is not seen to.
+    """
+    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    for script in program.scripts.values():
+        calls = [
+            call
+            for call in calls_in(script.tree)
+            if last_name(call.func) in names and not _is_trained(program, script, call)
+        ]
+        if found := merged_outcome(script, calls):
+            return f"{script.path}:{found.lineno}"
+    return ""
+
+
+def _is_trained(program: Program, script: Script, call: ast.Call) -> bool:
+    """Whether a run was seen to make `call`, and what it did with what that gave."""
+    return any(
+        place.path == script.path and call.lineno <= place.line <= (call.end_lineno or call.lineno)
+        for place in program.places.outputs
+    )
+
+
+def kept(program: Program) -> str:
+    """Where the program keeps what a model gives that training calls, as it is: file and line, ""
+    where it is not seen to.
+    """
+    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    for script in program.scripts.values():
+        calls = [call for call in calls_in(script.tree) if last_name(call.func) in names]
+        if found := kept_outcome(script, calls, SAME_MEMORY):
+            return f"{script.path}:{found.lineno}"
+    return ""

@@ -1,0 +1,103 @@
+"""Where a program views tensors as torch only does in the usual order of their dimensions, beyond
+what training runs: with channels last it would fail there.
+"""
+
+import ast
+
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.refusals.gathering import is_merged
+from autotune.source.script import Function, Script, last_name
+
+# What goes over weights, and what hands on the same memory.
+_WEIGHTS = ("parameters", "named_parameters", "state_dict")
+_SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
+
+
+def viewed_later(program: Program) -> str:
+    """Where weights are viewed with their dimensions merged, or a method or a branch of a model's
+    class does that, which training does not run: file and line, "" where neither is seen.
+    """
+    loops, _ = loops_of_training(program)
+    if not loops:
+        return ""
+    ran = running(program, loops)
+    for script in program.scripts.values():
+        weights = _named_weights(script)
+        for call in calls_in(script.tree):
+            if call in ran and not _is_left_out(script, call):
+                continue
+            if _is_of_weights(call, weights) or (
+                is_merged(call) and _is_of_model(script, call, ran)
+            ):
+                return f"{script.path}:{call.lineno}"
+    return ""
+
+
+def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
+    if last_name(call.func) == "parameters_to_vector":
+        return True
+    if not is_merged(call) or not isinstance(call.func, ast.Attribute):
+        return False
+    at = call.func.value
+    while True:
+        match at:
+            case ast.Attribute(value=inner, attr=name) if name in _SAME:
+                at = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _SAME:
+                at = inner
+            case ast.Attribute(attr=name):
+                return name == "weight"
+            case _:
+                return isinstance(at, ast.Name) and at.id in names
+
+
+def _named_weights(script: Script) -> set[str]:
+    """The names that loops over weights give them."""
+    found = set[str]()
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.For | ast.comprehension):
+            continue
+        if any(last_name(call.func) in _WEIGHTS for call in calls_in(node.iter)):
+            found |= {at.id for at in ast.walk(node.target) if isinstance(at, ast.Name)}
+    return found
+
+
+def _is_of_model(script: Script, call: ast.Call, ran: set[ast.AST]) -> bool:
+    """Whether `call` stands in a class whose forward pass is among what `ran`."""
+    around = next((at for at in script.ancestors(call) if isinstance(at, ast.ClassDef)), None)
+    methods = [at for at in around.body if isinstance(at, Function)] if around else []
+    own = script.function(call)
+    return any(at.name == "forward" and at in ran for at in methods) and (
+        own is not None and own.name != "__init__"
+    )
+
+
+def _is_left_out(script: Script, node: ast.expr) -> bool:
+    """Whether `node` stands in a branch that only an evaluation takes."""
+    below: ast.AST = node
+    for at in script.ancestors(node):
+        if isinstance(at, ast.If) and (training := _asks(at.test)) is not None:
+            if below in (at.orelse if training else at.body):
+                return True
+        elif isinstance(at, Function):
+            return any(
+                isinstance(each, ast.If)
+                and _asks(each.test) is True
+                and isinstance(each.body[-1], ast.Return)
+                and script.last_line(each) < node.lineno
+                for each in at.body
+            )
+        below = at
+    return False
+
+
+def _asks(test: ast.expr) -> bool | None:
+    """True where `test` asks whether a module trains, False whether it does not, else None."""
+    match test:
+        case ast.Attribute(attr="training"):
+            return True
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Attribute(attr="training")):
+            return False
+    return None

@@ -1,0 +1,1 @@
+"""The edits themselves, one kind a file."""

@@ -1,0 +1,219 @@
+"""Forward and loss under `torch.autocast`, with a gradient scaler where the numbers need one."""
+
+import ast
+
+from autotune.source.calls.keywords import (
+    Signature,
+    drop_argument,
+    given_value,
+    replaced,
+    set_argument,
+)
+from autotune.source.edits import Autocast
+from autotune.source.insertions import imports_added, snippet, under
+from autotune.source.loops.forward import Span, backwards_in_loop, forward_span, runs_one_backward
+from autotune.source.places import Call, backward_call, refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.arrays import given_to_numpy
+from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
+from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
+from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
+from autotune.source.script import last_name
+
+_DEFAULTS = {"enabled": "True", "cache_enabled": "None"}
+_AUTOCAST = Signature(
+    positions=("device_type", "dtype", "enabled", "cache_enabled"), defaults=_DEFAULTS
+)
+_CUDA_AUTOCAST = Signature(positions=("enabled", "dtype", "cache_enabled"), defaults=_DEFAULTS)
+_OWN_DTYPE = {"cuda": "float16", "cpu": "bfloat16"}  # what autocast uses where it is given none
+
+
+def autocast(program: Program, edit: Autocast) -> Program:
+    """`program` with forward and loss under autocast of `edit.dtype`.
+
+    Raises:
+        Refusal: they do not stand together in one block before backward, or a scaler has no place.
+    """
+    header = f'with torch.autocast(device_type="{edit.device_type}", dtype=torch.{edit.dtype}):'
+    wide = ", .float() behind what models give" if edit.device_type == "cpu" else ""
+    hand_step = f"{header} round forward and loss, up to backward{wide}{_likewise(program)}"
+    if edit.scaled:
+        hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
+    _check_numpy(program, edit, hand_step)
+    _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
+    if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
+        program = outputs_in_float32(program)
+    span = _span(program, hand_step, scaled=edit.scaled)
+    if _existing(span, edit, hand_step) is None:
+        program = program.changed(_wrapped(span, header))
+    else:
+        program = _adapted(program, edit, hand_step)
+    return with_scaler(program, edit.device_type, hand_step) if edit.scaled else program
+
+
+def _check_numpy(program: Program, edit: Autocast, hand_step: str) -> None:
+    """Refuse where NumPy would be given bfloat16 that a module keeps: at an epoch's end, perhaps,
+    where no run that is timed comes.
+    """
+    if edit.dtype == "bfloat16":
+        at = given_to_numpy(program, on_a_gpu=edit.device_type == "cuda")
+        if at:
+            raise Forbidden(
+                f"what a module keeps of its forward pass is given to NumPy at {at} without "
+                ".float(), which has no bfloat16",
+                f"{at}: .float() before that; {hand_step}",
+            )
+
+
+def _likewise(program: Program) -> str:
+    """What a person would do besides: the other backward passes have a forward of their own."""
+    seen = {(at.path, at.line) for at in program.places.backwards}
+    leading = program.places.backward
+    try:
+        backward = backward_call(program, "")
+    except Refusal:
+        own = (leading.path, leading.line) if leading else ("", 0)
+    else:
+        own = (backward.script.path, backward.node.lineno)
+        if not runs_one_backward(backward):
+            seen |= {(own[0], call.lineno) for call in backwards_in_loop(backward)}
+    others = ", ".join(f"{path}:{line}" for path, line in sorted(seen - {own}))
+    return f", and the same for the backward at {others}" if others else ""
+
+
+def _keeps_outputs(program: Program) -> bool:
+    """Whether what a step's models give is kept: NumPy does not know bfloat16."""
+    return any(
+        kept_outcome(script, model_calls(program, script), SAME_FORMAT)
+        for script in program.scripts.values()
+    )
+
+
+def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
+    backward = backward_call(program, hand_step)
+    alone = runs_one_backward(backward)
+    if scaled:  # another would give gradients that are not
+        alone = len(backwards_in_loop(backward)) == 1
+    if not alone or len(program.places.backwards) > 1:
+        raise backward.refusal("a step runs more than one backward pass", hand_step)
+    return forward_span(program, backward, hand_step)
+
+
+def _wrapped(span: Span, header: str) -> list[Change]:
+    given = [f", enabled={span.condition}"] if span.condition else []
+    if span.frozen:  # older torch keeps what it has cast of weights without their gradients
+        given.append(", cache_enabled=False")
+    header = f"{header.removesuffix('):')}{''.join(given)}):"
+    own = snippet(span.script, f"{header} pass")
+    changes = under(
+        span.script, span.statements[0], span.statements[-1], own.code.removesuffix(" pass")
+    )
+    imports = imports_added(span.script, own.imports, until=span.statements[0].lineno)
+    return [*imports, *changes]
+
+
+def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
+    """The autocast that the statements run under, or that they enter; one that is for CUDA only
+    does nothing elsewhere.
+
+    Raises:
+        Refusal: there are several, or one behind a variable.
+    """
+    script = span.script
+    around = script.statements_to(span.statements[0])[1:]
+    inside = [node for at in span.statements for node in ast.walk(at)]
+    opened = [at for at in (*around, *inside) if isinstance(at, ast.With)]
+    found = []
+    for context in (item.context_expr for at in opened for item in at.items):
+        if isinstance(context, ast.Call) and _is_autocast(context):
+            found.append(Call(script=script, node=context, what="autocast"))
+            if not _is_torchs(found[-1]):
+                reason = f"forward runs under {script.code(context)}, which is not torch's own"
+                raise found[-1].refusal(reason, hand_step)
+        elif _is_always_autocast(script.binds(last_name(context))):
+            reason = f"forward runs under {script.code(context)}, which may be an autocast"
+            raise refusal(script, context.lineno, reason, hand_step)
+    elsewhere = edit.device_type != "cuda"
+    found = [
+        call
+        for call in found
+        if not _is_off(call) and not (elsewhere and _signature(call) is _CUDA_AUTOCAST)
+    ]
+    if len(found) > 1:
+        raise found[1].refusal("forward and loss run under more than one autocast", hand_step)
+    return found[0] if found else None
+
+
+def _adapted(program: Program, edit: Autocast, hand_step: str) -> Program:
+    """`program` with the autocast that it has set to what `edit` asks."""
+    for change in (_with_device, _with_dtype, _enabled, _uncached):
+        span = _span(program, hand_step, scaled=edit.scaled)
+        call = _existing(span, edit, hand_step)
+        assert call is not None
+        program = program.changed(change(call, span, edit, hand_step))
+    return program
+
+
+def _with_device(call: Call, _span: Span, edit: Autocast, _: str) -> list[Change]:
+    if _signature(call) is _CUDA_AUTOCAST:
+        return []
+    value = given_value(call, "device_type", _AUTOCAST)
+    literal = isinstance(value, ast.Constant)
+    return replaced(call.script, value, f'"{edit.device_type}"') if value and literal else []
+
+
+def _with_dtype(call: Call, _: Span, edit: Autocast, hand_step: str) -> list[Change]:
+    given = given_value(call, "dtype", _signature(call))
+    if given is None and _OWN_DTYPE.get(edit.device_type) == edit.dtype:
+        return []
+    own = snippet(call.script, f"torch.{edit.dtype}")
+    changes = set_argument(call, "dtype", own.code, _signature(call), hand_step)
+    if not changes:
+        return []
+    return [*imports_added(call.script, own.imports, until=call.node.lineno), *changes]
+
+
+def _enabled(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change]:
+    """Always, or in training alone."""
+    if span.condition:
+        return set_argument(call, "enabled", span.condition, _signature(call), hand_step)
+    given = given_value(call, "enabled", _signature(call))
+    if given is None or (isinstance(given, ast.Constant) and given.value is True):
+        return []
+    return drop_argument(call, "enabled", _signature(call), hand_step)
+
+
+def _uncached(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change]:
+    if not span.frozen:
+        return []
+    return set_argument(call, "cache_enabled", "False", _signature(call), hand_step)
+
+
+def _signature(call: Call) -> Signature:
+    old = call.script.qualified(call.node.func).endswith("cuda.amp.autocast")
+    return _CUDA_AUTOCAST if old else _AUTOCAST
+
+
+def _is_autocast(context: ast.expr) -> bool:
+    return isinstance(context, ast.Call) and last_name(context.func) == "autocast"
+
+
+def _is_torchs(call: Call) -> bool:
+    return call.script.qualified(call.node.func).startswith("torch.")
+
+
+def _is_off(call: Call) -> bool:
+    given = given_value(call, "enabled", _signature(call))
+    return isinstance(given, ast.Constant) and given.value is False
+
+
+def _is_always_autocast(values: list[ast.expr]) -> bool:
+    """Whether a variable of these `values` holds an autocast, and never `nullcontext()` instead.
+
+    Where it can hold either, the run that was seen had the latter: one more autocast round it is
+    in effect, and leaves the program's own the last word where that is chosen.
+    """
+    made = [at for value in values for at in ast.walk(value) if isinstance(at, ast.Call)]
+    return any(map(_is_autocast, made)) and "nullcontext" not in {
+        last_name(call.func) for call in made
+    }

@@ -1,0 +1,135 @@
+"""What the training DataLoader is built with, in the call that decides it."""
+
+import ast
+
+from autotune.source.calls.building import LOADER, NEEDS_WORKERS, Building, building
+from autotune.source.calls.keywords import (
+    drop_argument,
+    expression,
+    given_value,
+    operand,
+    set_argument,
+)
+from autotune.source.calls.spreads import may_hide
+from autotune.source.edits import LoaderArgument
+from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.loops.other_loaders import builds_several
+from autotune.source.program import Change, Forbidden, Program
+from autotune.source.refusals.dataset_changes import changed_later
+from autotune.source.script import Script, last_name
+
+# How two of them are written where that may be.
+WITHOUT_WORKERS = {"prefetch_factor": "{0} if {1} else None", "persistent_workers": "{1} > 0"}
+
+
+def loader_argument(program: Program, edit: LoaderArgument) -> Program:
+    """`program` with the training DataLoader built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what it is built with now cannot be told.
+    """
+    hand_step = f"DataLoader(..., {edit.name}={edit.code})"
+    at = building(program, edit.name, hand_step)
+    if (edit.name, edit.code) == ("persistent_workers", "True"):
+        _refuse_to_keep_workers(program, at, hand_step)
+    if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
+        raise at.call.refusal("this line builds other loaders as well", hand_step)
+    code = _beside_workers(at, edit)
+    program = program.changed(set_argument(at.call, edit.name, code, at.signature, hand_step))
+    if (edit.name, edit.code) == ("num_workers", "0"):
+        for name in NEEDS_WORKERS:
+            program = program.changed(_dropped(building(program, name, hand_step), name, hand_step))
+    return program
+
+
+def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> None:
+    """Raises Refusal where workers that live on would deliver other samples."""
+    if _draws_again(program):
+        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
+        by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
+        raise at.call.refusal(reason, by_hand)
+    if changed := changed_later(program, at):
+        reason = f"workers that live on would not see what is changed of the dataset at {changed}"
+        raise at.call.refusal(reason, hand_step, Forbidden)
+
+
+def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:
+    """What leaves DataLoader at its own default of `name`."""
+    default = LOADER.defaults[name]
+    if at.signature.defaults[name] == default:
+        return drop_argument(at.call, name, at.signature, hand_step)
+    return set_argument(at.call, name, default, at.signature, hand_step)
+
+
+def overridden(program: Program, edit: LoaderArgument) -> str:
+    """The code that gives the training DataLoader its `edit.name`, "" where that is a constant or
+    there is none: once `edit` is made, what it reads (an option, a configuration) is not asked.
+    """
+    at = building(program, edit.name, "")
+    value = given_value(at.call, edit.name, at.signature)
+    code = at.signature.defaults.get(edit.name, "") if value is None else at.call.script.code(value)
+    return code if code and not _is_constant(code) else ""
+
+
+def _is_constant(code: str) -> bool:
+    return isinstance(expression(f"({code})"), ast.Constant)
+
+
+def _draws_again(program: Program) -> bool:
+    """Whether the loop that trains goes over its loader twice, or hands it on while it does."""
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return False
+    script = program.scripts[place.path]
+    loops = [
+        at
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
+    ]
+    if not loops:
+        return False
+    own = list(map(ast.unparse, _gone_over(loops[-1].iter)))
+    inside = (node for at in loops[-1].body for node in ast.walk(at))
+    named = {
+        ast.unparse(at)
+        for at in inside
+        if isinstance(at, ast.Name | ast.Attribute) and not _only_asked(script, at)
+    }
+    return len(set(own)) < len(own) or bool(named & set(own))
+
+
+def _gone_over(source: ast.expr) -> list[ast.expr]:
+    """What `source`, of a loop, draws from: inside enumerate(), zip() and progress bars."""
+    match source:
+        case ast.Call(func=function, args=[first, *others]):
+            name = last_name(function)
+            inside = [first, *others] if name == "zip" else [first] if name in WRAPPERS else []
+            return [each for at in inside for each in _gone_over(at)]
+        case ast.Name() | ast.Attribute():
+            return [source]
+    return []
+
+
+def _only_asked(script: Script, loader: ast.expr) -> bool:
+    """Whether `loader` is only asked for its length or an attribute."""
+    above = next(script.ancestors(loader))
+    return isinstance(above, ast.Attribute) or (
+        isinstance(above, ast.Call) and last_name(above.func) == "len"
+    )
+
+
+def _beside_workers(at: Building, edit: LoaderArgument) -> str:
+    """The code for `edit` in a call whose number of workers is an option, and may be 0."""
+    if edit.code in ("None", "False"):  # as good without workers
+        return edit.code
+    workers = given_value(at.call, "num_workers", at.signature)
+    by_hand = f"DataLoader(..., {edit.name}={edit.code})"
+    if edit.name in WITHOUT_WORKERS and workers is None and may_hide(at.call, "num_workers"):
+        reason = "the number of workers comes with ** arguments, and may be 0"
+        raise at.call.refusal(reason, by_hand)
+    default = at.signature.defaults["num_workers"]
+    if edit.name in WITHOUT_WORKERS and workers is None and not _is_constant(default):
+        raise at.call.refusal(f"the number of workers is {default}, and may be 0", by_hand)
+    if edit.name not in WITHOUT_WORKERS or workers is None or isinstance(workers, ast.Constant):
+        return edit.code
+    return WITHOUT_WORKERS[edit.name].format(edit.code, operand(at.call.script, workers))

@@ -1,0 +1,299 @@
+"""Statements on the model, right before its optimizer is built."""
+
+import ast
+from collections.abc import Collection
+from dataclasses import replace
+
+from autotune.source.calls.called import called_models
+from autotune.source.calls.keywords import operand
+from autotune.source.edits import ModelStatement
+from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
+from autotune.source.loops.parameters import model_of, named_models
+from autotune.source.places import Call, optimizer_call
+from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.reach import calls_in
+from autotune.source.refusals.model_uses import handed_on, kept, merged
+from autotune.source.refusals.views import viewed_later
+from autotune.source.script import Script, last_name, meaning, parse
+
+_SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
+
+
+def model_statement(program: Program, edit: ModelStatement) -> Program:
+    """`program` with `edit.code` run on each model that an optimizer is given the parameters of.
+
+    Raises:
+        Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
+    """
+    for index in _optimizers_of(program, edit):
+        program = _one_model_statement(program, edit, index)
+    return program
+
+
+def statements_by_hand(program: Program, edit: ModelStatement) -> str:
+    """What a person would write for `edit`, and where."""
+    places = (program.places.optimizer, *program.places.more_optimizers)
+    first = places[_optimizers_of(program, edit)[0]]
+    at = f"{first.path}:{first.line}: " if first else ""
+    return f"{at}{_by_hand(program, edit, _optimizers_of(program, edit)[0])}"
+
+
+def _optimizers_of(program: Program, edit: ModelStatement) -> list[int]:
+    """Those whose models `edit` is for."""
+    indices = range(1 + len(program.places.more_optimizers))
+    own = [each for each in indices if not _is_of_another_class(program, edit, each)]
+    return own or list(indices)
+
+
+def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> bool:
+    """Whether the model of this optimizer is seen to be built as one of another class of the
+    program's than that which `edit` is for.
+    """
+    if not (edit.of and program.places.more_optimizers):
+        return False
+    try:
+        call = optimizer_call(program, "", index)
+    except Refusal:
+        return False
+    model = model_of(call, {each.callee for each in program.places.outputs})
+    classes = {
+        at.name
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef)
+    }
+    built = {
+        last_name(inner.func)
+        for at in ast.walk(call.script.tree)
+        if isinstance(at, ast.Assign)
+        and model is not None
+        and ast.unparse(model) in map(ast.unparse, at.targets)
+        for inner in calls_in(at.value)
+    } & classes
+    return bool(built) and edit.of not in built
+
+
+def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
+    hand_step = _by_hand(program, edit, index)
+    call = optimizer_call(program, hand_step, index)
+    model = _model(program, edit, call, hand_step)
+    script, name = call.script, operand(call.script, model)
+    _check_room(call, hand_step)
+    own = snippet(script, edit.code.replace("{model}", name))
+    _check_rebinding(call, name, own.code, hand_step)
+    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
+        return program
+    _check_uses(program, edit, call, model, hand_step)
+    own = replace(own, code=_with_free_names(script, own.code, name))
+    first = script.first_line(call.statement)
+    try:
+        imports = imports_added(script, [*edit.imports, *own.imports], until=first)
+    except Refusal as refusal:
+        raise call.refusal(refusal.reason, hand_step) from None
+    function = _function_added(call, edit.function, hand_step)
+    return program.changed([*imports, *function, before(script, call.statement, own.lines)])
+
+
+def _model(program: Program, edit: ModelStatement, call: Call, hand_step: str) -> ast.expr:
+    """The model that the optimizer is given the parameters of.
+
+    Raises:
+        Refusal: it cannot be named, or is another than the one that `edit` is for.
+    """
+    called = called_models(program, call.script)
+    model = model_of(call, called)
+    if model is None:
+        reason = "the optimizer is not given the parameters of one model that can be named"
+        raise call.refusal(reason, hand_step)
+    if reason := _why_another(program, edit, call, model, called):
+        raise call.refusal(reason, hand_step)
+    return model
+
+
+def _why_another(
+    program: Program, edit: ModelStatement, call: Call, model: ast.expr, called: Collection[str]
+) -> str:
+    """Why `model` is, or may be, another than the one that `edit` is for; "" where it is that."""
+    name = call.script.code(model)
+    if edit.of and name == "self" and not _is_self(program, call, edit.of):
+        return f"the optimizer is built in a module that holds the {edit.of} which is trained"
+    if _may_be_a_part(model, called):
+        part = f"the optimizer is given the parameters of {name}, which may be a part"
+        return f"{part} of what the loop calls"
+    if edit.shared:
+        return f"the loop calls the {edit.of} itself, which is only a part of {name}"
+    return ""
+
+
+def _check_uses(
+    program: Program, edit: ModelStatement, call: Call, model: ast.expr, hand_step: str
+) -> None:
+    """Refuse where the program does with the model what it could not do with the changed one."""
+    name = operand(call.script, model)
+    if hindered := handed_on(program, call, model, edit.hinders):
+        at = f"{hindered.script.path}:{hindered.node.lineno}"
+        undone = edit.undone.replace("{model}", name)
+        reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
+        raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
+    if edit.reordered and (at := merged(program)):
+        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
+    if edit.reordered and (at := viewed_later(program)):
+        viewed = f"beyond the steps that are tried, tensors of the model are viewed at {at}"
+        raise call.refusal(
+            f"{viewed}, as torch only does in the usual order",
+            f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)",
+            Forbidden,
+        )
+    if edit.replayed and (at := kept(program)):
+        reason = f"what the model gives is kept at {at}, and its next call overwrites that"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")
+
+
+def _by_hand(program: Program, edit: ModelStatement, index: int) -> str:
+    """What a person would write before an optimizer is built, and before the others."""
+    imports = edit.imports if edit.function else ()
+    lines = [*imports, edit.function.strip("\n"), _code_by_hand(program, edit, index)]
+    own = "before this statement: " + "\n".join(line for line in lines if line)
+    places = (program.places.optimizer, *program.places.more_optimizers)
+    others = [
+        f"before {place.path}:{place.line}: {_code_by_hand(program, edit, other)}"
+        for other in _optimizers_of(program, edit)
+        if other != index and (place := places[other])
+    ]
+    return "\n".join([own, *others])
+
+
+def _code_by_hand(program: Program, edit: ModelStatement, index: int) -> str:
+    """With the program's own names of the models, where they are known."""
+    try:
+        names = _known_names(program, edit, optimizer_call(program, "", index))
+    except Refusal:
+        names = []
+    if not names:
+        return f"{edit.code.replace('{model}', '…')}, where … is your model"
+    return "\n".join(edit.code.replace("{model}", name) for name in names)
+
+
+def _known_names(program: Program, edit: ModelStatement, call: Call) -> list[str]:
+    called = called_models(program, call.script)
+    model = model_of(call, called)
+    if model is not None:
+        other = _why_another(program, edit, call, model, called)
+        return [] if other else [operand(call.script, model)]
+    names = named_models(call)
+    if edit.function and len(names) > 1:  # it is for the blocks of one of them
+        return []
+    return names if all(name.isidentifier() or name in called for name in names) else []
+
+
+def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
+    """What puts the function `code` behind the imports of the file that does not have it.
+
+    Raises:
+        Refusal: the file uses its name for something else.
+    """
+    script = call.script
+    for wanted in parse(code).body:
+        assert isinstance(wanted, ast.FunctionDef)
+        meant = meaning(wanted, script.imports)
+        if any(script.meaning(at) == meant for at in script.tree.body):
+            return []
+        if wanted.name in {*script.own_names(), *script.imports}:
+            reason = f"the file uses the name {wanted.name} for something else"
+            raise call.refusal(reason, hand_step)
+        first = script.first_line(call.statement)
+        return [defined_after_imports(script, code.strip().splitlines(), until=first)]
+    return []
+
+
+def _is_self(program: Program, call: Call, name: str) -> bool:
+    """Whether the class that `call` stands in is called `name`, or one of that name derives from
+    it.
+    """
+    classes = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
+    inside = classes[0].name if classes else ""
+    heirs = (
+        at
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef) and at.name == name
+    )
+    return inside == name or any(last_name(base) == inside for at in heirs for base in at.bases)
+
+
+def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
+    """Whether `model` is an attribute of a variable (`net.fc`) and nothing that the file calls goes
+    by its name.
+    """
+    if not isinstance(model, ast.Attribute) or not called:
+        return False
+    root: ast.expr = model
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    own = isinstance(root, ast.Name) and root.id == "self"
+    return not own and model.attr not in {each.rpartition(".")[2] for each in called}
+
+
+def _check_room(call: Call, hand_step: str) -> None:
+    """Refuse where no statement can stand right before the one that builds the optimizer."""
+    script, statement = call.script, call.statement
+    for holder in script.ancestors(call.node):
+        if holder is statement:
+            break
+        if isinstance(holder, ast.Lambda | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+            reason = "the optimizer is built inside a lambda or comprehension"
+            raise call.refusal(reason, hand_step)
+    simple = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr)
+    if not simple or not script.owns_its_lines(statement):
+        raise call.refusal("the optimizer is not built by a statement of its own", hand_step)
+
+
+def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
+    """Refuse to give a function's parameter another value: its caller would keep the old model."""
+    function = call.script.function(call.node)
+    if function is None or name not in {
+        at.arg for at in ast.walk(function) if isinstance(at, ast.arg)
+    }:
+        return
+    stored = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == name]
+    if any(isinstance(at.ctx, ast.Store) for at in stored):
+        reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
+        raise call.refusal(reason, hand_step)
+
+
+def _own_variables(code: str, model: str) -> list[str]:
+    """The variables that `code` binds, but for the model itself."""
+    names = (at for at in ast.walk(parse(code)) if isinstance(at, ast.Name))
+    return sorted({at.id for at in names if isinstance(at.ctx, ast.Store)} - {model})
+
+
+def _spellings(code: str, model: str) -> list[str]:
+    """`code` as it may stand in a file that uses the names of its variables, and in one that does
+    not.
+    """
+    own = _own_variables(code, model)
+    return [code, _renamed(code, {name: _SECOND_CHOICE + name for name in own})]
+
+
+def _with_free_names(script: Script, code: str, model: str) -> str:
+    own = _own_variables(code, model)
+    return _renamed(code, {name: script.free_name(name, _SECOND_CHOICE + name) for name in own})
+
+
+def _renamed(code: str, names: dict[str, str]) -> str:
+    inner = Script("", code)
+    found = [at for at in ast.walk(inner.tree) if isinstance(at, ast.Name) and at.id in names]
+    for at in sorted(found, key=inner.start, reverse=True):
+        code = code[: inner.start(at)] + names[at.id] + code[inner.end(at) :]
+    return code
+
+
+def _stands_before(script: Script, statement: ast.stmt, code: str) -> bool:
+    """Whether the file has the statements of `code`, one after the other, before `statement`."""
+    wanted = [meaning(at, script.imports) for at in parse(code).body]
+    siblings = script.block(statement)
+    earlier = [script.meaning(at) for at in siblings[: siblings.index(statement)]]
+    return any(
+        earlier[at : at + len(wanted)] == wanted for at in range(len(earlier) - len(wanted) + 1)
+    )

@@ -1,0 +1,113 @@
+"""How the optimizers are built: one argument of each, which an older checkpoint does not have."""
+
+import ast
+
+from autotune.source.calls.keywords import (
+    Signature,
+    drop_argument,
+    given_value,
+    operand,
+    set_argument,
+)
+from autotune.source.edits import OptimizerArgument
+from autotune.source.insertions import before
+from autotune.source.places import OPTIMIZERS, Call, optimizer_call
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.reach import calls_in
+from autotune.source.refusals.loads import loads_of
+from autotune.source.script import last_name
+
+_OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
+_FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
+_BY_HAND = "{}={} among the arguments of the optimizer"
+
+
+def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
+    """`program` with its optimizers built with `edit.name=edit.code`.
+
+    Raises:
+        Refusal: what one of them is built with now cannot be told, or which class it is.
+    """
+    built = _built(program, edit)
+    if built is program or (edit.name, edit.code) != ("fused", "True"):
+        return built
+    calls = [optimizer_call(program, "", index) for index in range(_count(program))]
+    told = (change for load in loads_of(program, calls) for change in _told(program, load))
+    return _built(program.changed(told), edit)
+
+
+def _built(program: Program, edit: OptimizerArgument) -> Program:
+    for index in range(_count(program)):
+        program = _one_optimizer_argument(program, edit, index)
+    return program
+
+
+def _count(program: Program) -> int:
+    return 1 + len(program.places.more_optimizers)
+
+
+def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: int) -> Program:
+    hand_step = f"{_BY_HAND.format(edit.name, edit.code)}{_likewise(program, index)}"
+    call = optimizer_call(program, hand_step, index)
+    if not _is_of_one_class(call):
+        reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
+        raise call.refusal(reason, f"{hand_step}, if its class takes that")
+    program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
+    rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
+    if rival is not None and edit.code == "True":
+        call = optimizer_call(program, hand_step, index)
+        given = given_value(call, rival, _OPTIMIZER)
+        if not (isinstance(given, ast.Constant) and not given.value):
+            program = program.changed(drop_argument(call, rival, _OPTIMIZER, hand_step))
+    return program
+
+
+def _likewise(program: Program, index: int) -> str:
+    """What a person would do besides: the program has other optimizers of the class."""
+    places = [program.places.optimizer, *program.places.more_optimizers]
+    del places[index]
+    others = ", ".join(f"{place.path}:{place.line}" for place in places if place)
+    return f", and of that at {others}" if others else ""
+
+
+def _is_of_one_class(call: Call) -> bool:
+    """Whether the class that `call` builds is named there: not `getattr(optim, name)(...)`."""
+    script, root = call.script, call.node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return False
+    classes = {at.name for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)}
+    named = last_name(call.node.func) in OPTIMIZERS
+    return named or root.id in script.imports or root.id in classes
+
+
+def _told(program: Program, load: Call) -> list[Change]:
+    """What tells the groups of a checkpoint that they are fused, before `load` takes them over: its
+    counts of steps go to the GPU then.
+
+    Raises:
+        Refusal: there is no room for it.
+    """
+    script, state, statement = load.script, load.node.args[0], load.statement
+    named = isinstance(state, ast.Name | ast.Attribute | ast.Subscript) and not any(calls_in(state))
+    name = script.code(state) if named else script.free_name("state", "optimizer_state")
+    given = [] if named else [f"{name} = {operand(script, state)}"]
+    group = script.free_name("group", "param_group")
+    lines = [*given, f'for {group} in {name}["param_groups"]:', f"    {group}.{_FUSED}"]
+    simple = isinstance(statement, ast.Expr | ast.Assign) and statement.value is load.node
+    if not (simple and script.owns_its_lines(statement)):
+        raise _no_room(program, load, [*lines, *([] if named else [f"load_state_dict({name})"])])
+    start, end = script.start(state), script.end(state)
+    handed = Change(path=script.path, start=start, end=end, text=name)
+    return [before(script, statement, lines), *([] if named else [handed])]
+
+
+def _no_room(program: Program, load: Call, lines: list[str]) -> Refusal:
+    """The refusal to write `lines` before `load`, which has both halves of the hand step."""
+    built = optimizer_call(program, "")
+    code = "\n".join(lines)
+    return built.refusal(
+        "a checkpoint of before says that its optimizer is not fused",
+        f"{_BY_HAND.format('fused', True)}\nbefore {load.script.path}:{load.node.lineno}: {code}",
+    )

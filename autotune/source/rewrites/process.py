@@ -1,0 +1,115 @@
+"""Switches of the whole process: one statement after the imports of the main script."""
+
+import ast
+import itertools
+
+from autotune.source.edits import ProcessStatement
+from autotune.source.insertions import (
+    after_imports,
+    after_line,
+    import_line,
+    imports_added,
+    snippet,
+)
+from autotune.source.loops.before_training import (
+    first_line_of_training,
+    last_line_before_training,
+    training_functions,
+)
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.script import Script, meaning, parse, qualified
+
+
+def process_statement(program: Program, edit: ProcessStatement) -> Program:
+    """`program` with `edit.code` run once, after the imports of its main script.
+
+    Where the program throws the same switch itself before it trains, it throws it the new way there
+    too: what it says later would otherwise win.
+
+    Raises:
+        Refusal: the main script cannot be read.
+    """
+    if program.main not in program.scripts:
+        fault = program.broken.get(program.main, "its text was not given")
+        reason = f"the main script {program.main} cannot be read: {fault}"
+        raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
+    wanted = parse(edit.code).body[0]
+    training = training_functions(program)
+    changes = [
+        change
+        for script in program.scripts.values()
+        for statement in ast.walk(script.tree)
+        if isinstance(statement, ast.stmt)
+        and _same_switch(script, statement, wanted)
+        and not _keeps_deterministic(script, statement)
+        and (script.function(statement) is None or script.function(statement) in training)
+        and _is_early(program, script, statement)
+        for change in _thrown(script, statement, wanted, edit.code)
+    ]
+    program = program.changed(changes)
+    script = program.scripts[program.main]
+    if any(
+        _same_switch(script, statement, wanted) and _is_early(program, script, statement)
+        for statement in script.tree.body
+    ):
+        return program
+    return program.changed(_inserted(program, script, edit))
+
+
+def _is_early(program: Program, script: Script, statement: ast.stmt) -> bool:
+    """Whether the program may still come to train after `statement`."""
+    scope = script.function(statement)
+    return statement.lineno <= last_line_before_training(program, script, scope)
+
+
+def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
+    if type(statement) is not type(wanted):
+        return False
+    if script.meaning(statement) == meaning(wanted, {}):
+        return True
+    switch = _switch(statement, script.imports)
+    return switch != "" and switch == _switch(wanted, {})
+
+
+def _keeps_deterministic(script: Script, statement: ast.stmt) -> bool:
+    """Whether `statement` stands beside one that asks for repeatable results (for a seed, say)."""
+    beside = [at for at in script.block(statement) if at is not statement]
+    names = {_switch(at, script.imports).rpartition(".")[2] for at in beside}
+    return bool(names & {"deterministic", "use_deterministic_algorithms"})
+
+
+def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
+    """What `statement` sets (`torch.backends.cudnn.benchmark`), "" for what is not torch's."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=target)) | ast.Assign(targets=[target]):
+            name = qualified(target, imports)
+            return name if name.startswith("torch.") else ""
+    return ""
+
+
+def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) -> list[Change]:
+    """What makes `statement`, which throws the same switch as `wanted`, throw it the same way."""
+    if script.meaning(statement) == meaning(wanted, {}):
+        return []
+    own = Script("", code)
+    match statement, wanted:
+        case ast.Expr(value=ast.Call() as old), ast.Expr(value=ast.Call() as new):
+            start, end, text = script.end(old.func), script.end(old), code[own.end(new.func) :]
+        case ast.Assign(value=old_value), ast.Assign(value=new_value):
+            start, end = script.start(old_value), script.end(old_value)
+            text = own.code(new_value)
+        case _:
+            return []
+    return [Change(path=script.path, start=start, end=end, text=text)]
+
+
+def _inserted(program: Program, script: Script, edit: ProcessStatement) -> list[Change]:
+    own, until = snippet(script, edit.code), first_line_of_training(program, script)
+    changes = imports_added(script, [*edit.imports, *own.imports], until=until)
+    line = import_line(script, until)
+    switches = [at for at in script.tree.body if _switch(at, script.imports)]
+    following = [at for at in script.tree.body if script.first_line(at) > line]
+    group = list(itertools.takewhile(lambda at: at in switches, following))
+    if group:  # join the switches that stand there
+        return [*changes, after_line(script, script.last_line(group[-1]), own.lines)]
+    return [*changes, after_imports(script, own.lines, until=until)]

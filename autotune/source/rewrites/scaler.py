@@ -1,0 +1,272 @@
+"""A gradient scaler round backward and optimizer step, as float16 needs."""
+
+import ast
+
+from autotune.source.insertions import after, after_imports, before, imports_added, snippet
+from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
+from autotune.source.program import Change, Program, Refusal
+from autotune.source.reach import calls_in
+from autotune.source.refusals.overflow import fatal_check, may_see_gradients
+from autotune.source.script import Function, is_method, last_name
+
+# What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
+_BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
+_SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
+_NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
+# What is handed gradients while backward makes them.
+_HOOKS = frozenset(
+    {
+        "register_hook",
+        "register_backward_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_post_accumulate_grad_hook",
+    }
+)
+
+
+def scaler_by_hand(program: Program, device_type: str) -> str:
+    """What a person would write for `with_scaler`."""
+    if any(_may_be_off(script.tree) for script in program.scripts.values()):
+        return _SWITCH_ON
+    return (
+        f'scaler = torch.amp.GradScaler("{device_type}") before the loop; '
+        "scaler.scale(loss).backward(); before gradients are clipped scaler.unscale_(optimizer); "
+        "scaler.step(optimizer); scaler.update()"
+    )
+
+
+def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
+    """`program` with a `torch.amp.GradScaler` between its backward and its optimizer's step.
+
+    Raises:
+        Refusal: it has a scaler that does other things, or its step is not beside backward.
+    """
+    backward, step = backward_and_step(program, hand_step)
+    scripts = program.scripts.values()
+    if is_scaled(backward) and step.node.args:
+        if any(_may_be_off(script.tree) for script in scripts):
+            raise backward.refusal("the program switches its own GradScaler off", hand_step)
+        return program
+    if any("GradScaler" in script.text for script in scripts):
+        raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
+    _check_step(program, backward, step, hand_step)
+    name = backward.script.free_name("scaler", "grad_scaler")
+    return program.changed(
+        [
+            *_defined(program, backward, name, device_type, hand_step),
+            *_scaled_backward(backward, name),
+            *_unscaled(backward, step, name, hand_step),
+            *_scaled_step(step, name),
+        ]
+    )
+
+
+def _check_step(program: Program, backward: Call, step: Call, hand_step: str) -> None:
+    """Refuse where scaled gradients, or a step that is left out, would mean something else."""
+    if step.node.args or step.node.keywords:
+        raise step.refusal("the optimizer steps with a closure", hand_step)
+    if _steps_elsewhere(program, step):
+        raise step.refusal("the optimizer steps in another place too", hand_step)
+    if other := _other_optimizer(program, backward, step):
+        raise step.refusal(f"{other} may step on the scaled gradients as well", hand_step)
+    script = backward.script
+    if step.script is not script or script.function(step.node) is not script.function(
+        backward.node
+    ):
+        reason = "backward and the optimizer's step are in different functions"
+        raise backward.refusal(reason, hand_step)
+    if hook := _hook(program):
+        reason = "a hook is handed gradients in backward, where they are scaled"
+        raise hook.refusal(reason, f"{hand_step}; divide by scaler.get_scale() in this hook")
+    if fatal := fatal_check(program, backward, step):
+        reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
+        raise refusal(script, fatal.lineno, reason, f"{hand_step}; {_NOT_FATAL}")
+
+
+def _hook(program: Program) -> Call | None:
+    """The first call that has gradients handed to something while backward makes them."""
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            if last_name(call.func) in _HOOKS:
+                return Call(script=script, node=call, what="hook")
+    return None
+
+
+def _steps_elsewhere(program: Program, step: Call) -> bool:
+    """Whether the optimizer, by its name, steps on another line too: there gradients would be
+    scaled.
+    """
+    name = last_name(_stepping(step.node))
+    return any(
+        is_method(node, "step") and node is not step.node and last_name(_stepping(node)) == name
+        for script in program.scripts.values()
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Call)
+    )
+
+
+def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
+    """What else the function of `backward` steps that may be an optimizer, by its name or by being
+    cleared, though it did not step when the program was seen.
+    """
+    script, own = backward.script, last_name(_stepping(step.node))
+    around = script.function(backward.node) or script.tree
+    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
+    cleared = {
+        last_name(_stepping(at))
+        for each in program.scripts.values()
+        for at in ast.walk(each.tree)
+        if isinstance(at, ast.Call) and is_method(at, "zero_grad")
+    }
+    stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
+    others = [at for at in stepped if last_name(at) != own]
+    found = (at for at in others if _is_optimizers(last_name(at)) or last_name(at) in cleared)
+    return next(map(script.code, found), "")
+
+
+def _is_optimizers(name: str) -> bool:
+    return "opt" in name.lower() and "sched" not in name.lower()
+
+
+def _may_be_off(tree: ast.AST) -> bool:
+    """Whether a GradScaler is told by an argument whether it scales at all."""
+    return any(
+        each.arg == "enabled" and not (isinstance(each.value, ast.Constant) and each.value.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and last_name(node.func) == "GradScaler"
+        for each in node.keywords
+    )
+
+
+def is_scaled(backward: Call) -> bool:
+    """Whether `backward` is `scaler.scale(loss).backward()`."""
+    function = backward.node.func
+    return isinstance(function, ast.Attribute) and is_method(function.value, "scale")
+
+
+def _defined(
+    program: Program, backward: Call, name: str, device_type: str, hand_step: str
+) -> list[Change]:
+    """The statement that makes the scaler, where the loop sees it and comes by but once.
+
+    Raises:
+        Refusal: that is while the program imports, which would wake CUDA up too early.
+    """
+    script = backward.script
+    own = snippet(script, f'{name} = torch.amp.GradScaler("{device_type}")')
+    at = _beside_loop(program, backward)
+    until = (at or backward.statement).lineno
+    imports = imports_added(script, own.imports, until=until)
+    if at is None or not script.owns_its_lines(at):
+        texts = [ast.unparse(each.tree) for each in program.scripts.values()]  # no comments
+        if any(word in text for word in _BEFORE_CUDA for text in texts):
+            reason = "it would wake CUDA up before the program chooses its GPUs, or forks"
+            raise backward.refusal(reason, hand_step)
+        return [*imports, after_imports(script, own.lines, until=until)]
+    return [*imports, after(script, at, own.lines)]
+
+
+def _beside_loop(program: Program, backward: Call) -> ast.stmt | None:
+    """What builds the optimizer, or holds what does, before the loop in one block with it."""
+    place = program.places.optimizer
+    if place is None or place.path != backward.script.path:
+        return None
+    script = backward.script
+    try:
+        optimizer = optimizer_call(program, "")
+    except Refusal:
+        return None
+    loop = script.statements_to(backward.node)
+    if script.function(optimizer.node) is script.function(backward.node):
+        for holder in script.statements_to(optimizer.node):
+            block = script.block(holder)
+            if any(at in block and block.index(at) > block.index(holder) for at in loop):
+                return holder
+    return None
+
+
+def _scaled_backward(backward: Call, name: str) -> list[Change]:
+    script, function = backward.script, backward.node.func
+    assert isinstance(function, ast.Attribute)
+    start = script.start(backward.node)
+    dot = script.text.rindex(".", start, script.end(function))
+    text = f"{name}.scale({script.code(function.value)})"
+    return [Change(path=script.path, start=start, end=dot, text=text)]
+
+
+def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
+    """What stands between backward and step has the gradients as they are, not as they are scaled.
+
+    Raises:
+        Refusal: it runs where it cannot be told whether backward has run for the last time.
+    """
+    script = backward.script
+    before_step = _before_step(backward, step)
+    inside = {node for at in before_step for node in ast.walk(at)}
+    begins, ends = script.end(backward.node), script.start(step.node)
+    for node in ast.walk(script.function(step.node) or script.tree):
+        between = isinstance(node, ast.expr) and begins < script.start(node) < ends
+        if between and node not in inside and may_see_gradients(node):
+            reason = "gradients may be looked at between backward and the block of the step"
+            raise step.refusal(reason, hand_step)
+    for number, at in enumerate(before_step):
+        if any(map(may_see_gradients, ast.walk(at))):
+            if not script.owns_its_lines(at):
+                raise step.refusal("a line before the step has more than one statement", hand_step)
+            unscaled = before(script, at, [f"{name}.unscale_({_receiver(step)})"])
+            return [unscaled, *_updated_without_step(step, before_step[number:], name, hand_step)]
+    return []
+
+
+def _updated_without_step(
+    step: Call, before_step: list[ast.stmt], name: str, hand_step: str
+) -> list[Change]:
+    """Where a step is left out after gradients were unscaled, the scaler hears of it all the same:
+    it unscales no others before, and an overflow makes its scale smaller.
+
+    Raises:
+        Refusal: there is no room for it.
+    """
+    script, changes = step.script, []
+    for node in (node for at in before_step for node in ast.walk(at)):
+        if isinstance(node, ast.Continue | ast.Break | ast.Return) and _leaves_out(step, node):
+            if not script.owns_its_lines(node):
+                reason = "a line that leaves the step out has more than one statement"
+                raise step.refusal(reason, hand_step)
+            changes.append(before(script, node, [f"{name}.update()"]))
+    return changes
+
+
+def _leaves_out(step: Call, node: ast.stmt) -> bool:
+    """Whether `node`, on the way to the step, leaves the loop's turn or the function with it."""
+    kinds = Function if isinstance(node, ast.Return) else Function | ast.For | ast.While
+    left = next((at for at in step.script.ancestors(node) if isinstance(at, kinds)), None)
+    return left is None or left in step.script.ancestors(step.node)
+
+
+def _before_step(backward: Call, step: Call) -> list[ast.stmt]:
+    """The statements that lead from what holds backward to the step, in the block of the step."""
+    block = step.script.block(step.statement)
+    holders = step.script.statements_to(backward.node)
+    begins = next((number + 1 for number, at in enumerate(block) if at in holders), 0)
+    return block[begins : block.index(step.statement)]
+
+
+def _scaled_step(step: Call, name: str) -> list[Change]:
+    script = step.script
+    text = f"{name}.step({_receiver(step)})"
+    start, end = script.start(step.node), script.end(step.node)
+    return [
+        Change(path=script.path, start=start, end=end, text=text),
+        after(script, step.statement, [f"{name}.update()"]),
+    ]
+
+
+def _receiver(step: Call) -> str:
+    return step.script.code(_stepping(step.node))
+
+
+def _stepping(step: ast.Call) -> ast.expr:
+    assert isinstance(step.func, ast.Attribute)
+    return step.func.value

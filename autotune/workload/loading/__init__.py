@@ -1,0 +1,1 @@
+"""Training loaders and their batches, and the copies of those to the device."""

@@ -1,0 +1,167 @@
+"""Which of the program's own functions a step waits for, by looking at its stack every so often;
+and which compute beside it.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from autotune.workload import seams
+from autotune.workload.live import Live
+from autotune.workload.looks.threads import ThreadsBeside
+from autotune.workload.places import is_users
+from autotune.workload.program.framework import framework_at
+from autotune.workload.window import INSIDE, BusyLine, Look
+
+EVERY_SECONDS = 0.002
+# Python lets another thread look after this long, or wherever it lets go of its lock by itself (it
+# reads, it unpacks): by its own 5 ms what is seen would mostly be those places.
+SWITCH_SECONDS = 1e-4
+FEWEST_LOOKS = 20  # with fewer, a share of a half is told from one of a fifth by luck
+LEAST_SHARE = 0.02
+_SEAMS = os.path.dirname(seams.__file__)
+_LOADER = os.path.join(_SEAMS, "loader.py")
+_OF_CUDA = os.path.dirname(torch.cuda.__file__)
+_OF_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_STOP_SECONDS = 5.0
+_OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
+
+
+class Sampling:
+    """Looks at the thread that trains from a thread beside it; a `Watch`.
+
+    `looks` is how many there were, `inside` are those at a forward pass.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._over = threading.Event()
+        self.looks, self.inside = 0, list[Look]()
+        self._seen: Counter[tuple[str, CodeType]] = Counter()
+        self._lines: dict[tuple[str, CodeType], Counter[int]] = {}
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._beside: ThreadsBeside | None = None
+        self._switch_seconds = sys.getswitchinterval()
+
+    def begin(self) -> None:
+        """See `Watch`."""
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._thread.start()
+
+    def step(self) -> None:
+        """See `Watch`."""
+
+    def end(self) -> tuple[BusyLine, ...]:
+        """See `Watch`: those that took most first, none where there was too little to see; then
+        threads beside.
+        """
+        self._over.set()
+        self._thread.join(_STOP_SECONDS)
+        sys.setswitchinterval(self._switch_seconds)
+        beside = self._beside.busy() if self._beside else ()
+        if self.looks < FEWEST_LOOKS:
+            return beside
+        waited_for = tuple(
+            self._busy(phase, code, count)
+            for (phase, code), count in self._seen.most_common()
+            if count >= LEAST_SHARE * self.looks
+        )
+        return (*waited_for, *beside)
+
+    def _busy(self, phase: str, code: CodeType, count: int) -> BusyLine:
+        lines = self._lines[phase, code].most_common()
+        return BusyLine(
+            phase=phase,
+            path=os.path.abspath(code.co_filename),
+            line=lines[0][0],
+            function=code.co_name,
+            share=count / self.looks,
+            lines=tuple(
+                (line, looks / self.looks)
+                for line, looks in lines
+                if looks >= LEAST_SHARE * self.looks
+            ),
+        )
+
+    def _look_on(self) -> None:
+        beside = self._beside = ThreadsBeside(self._live.thread)
+        while not self._over.wait(EVERY_SECONDS):
+            frames = sys._current_frames()
+            beside.note(frames)
+            frame = frames.get(self._live.thread)
+            if frame is not None and not self._live.pace.away:
+                self.looks += 1
+                self._note(frame)
+
+    def _note(self, innermost: FrameType) -> None:
+        if _waits_for_device(innermost):
+            return
+        if self._live.clock.is_open("forward"):
+            self._note_inside(innermost)
+            return
+        users: FrameType | None = None
+        for frame in _outwards(innermost):
+            path = frame.f_code.co_filename
+            if path.startswith(_SEAMS):
+                if path == _LOADER and users is not None:
+                    self._count("data", users)
+                return
+            if users is None and framework_at(path):
+                return  # the user's line that is next has a framework train
+            users = users or (frame if is_users(path) else None)
+        if users is not None:
+            self._count("forward" if _is_of_model(users) else "other", users)
+
+    def _note_inside(self, innermost: FrameType) -> None:
+        """In a forward pass: what is in torch's own Python is about to start an operation."""
+        moment = time.perf_counter()
+        if innermost.f_code.co_filename.startswith(_OF_TORCH):
+            return
+        for frame in _outwards(innermost):
+            code = frame.f_code
+            if code.co_filename.startswith(_SEAMS):
+                return
+            if is_users(code.co_filename):
+                self._count(INSIDE, frame)
+                path = os.path.abspath(code.co_filename)
+                look = Look(moment=moment, path=path, line=_line(frame), function=code.co_name)
+                self.inside.append(look)
+                return
+
+    def _count(self, phase: str, frame: Any) -> None:
+        key = phase, frame.f_code
+        self._seen[key] += 1
+        self._lines.setdefault(key, Counter())[_line(frame)] += 1
+
+
+def _waits_for_device(frame: FrameType) -> bool:
+    """Whether it is `torch.cuda.synchronize`, or that of an event or a stream."""
+    code = frame.f_code
+    return code.co_name == "synchronize" and code.co_filename.startswith(_OF_CUDA)
+
+
+def _is_of_model(frame: FrameType) -> bool:
+    """Whether it runs a method of a module that is no training loop."""
+    code = frame.f_code
+    owner = frame.f_globals.get(code.co_qualname.partition(".")[0])
+    is_module = isinstance(owner, type) and issubclass(owner, torch.nn.Module)
+    return is_module and not _OF_A_LOOP & set(code.co_names)
+
+
+def _line(frame: FrameType) -> int:
+    """That it is at; its function's first, where what it is at belongs to no line."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_firstlineno if line is None else line
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,125 @@
+"""What can be found out of a few steps that are not timed: each of these slows them down."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import torch
+
+from autotune.source.edits import Place
+from autotune.workload.live import Live
+from autotune.workload.looks.between import LookingBetween, packed
+from autotune.workload.looks.counting import Counting
+from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.saving import Saving
+from autotune.workload.parts.gradients import Losing
+from autotune.workload.places import calling_place, users_place
+from autotune.workload.system.idle import seconds_until_idle
+from autotune.workload.system.quiet import quietly
+from autotune.workload.window import BETWEEN, FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
+
+
+class Watch(Protocol):
+    """Something that looks on from the end of one step to the end of a later one."""
+
+    def begin(self) -> None:
+        """Begin to look on.
+
+        Raises:
+            RuntimeError: this torch or this device does not offer it.
+        """
+
+    def step(self) -> None:
+        """A step has ended that is not the last."""
+
+    def end(self) -> object:
+        """Stop, and give what was found."""
+
+
+def watch_for(live: Live, mode: str) -> Watch | None:
+    """What looks on in a window of `mode`; None where the window is timed."""
+    made: dict[str, Callable[[], Watch]] = {
+        SAVED: lambda: Saving(live),
+        LINES: lambda: Sampling(live),
+        BETWEEN: lambda: LookingBetween(live),
+        TRACE: lambda: Tracing(live.device()),
+        SYNCS: Synchronising,
+        FLOPS: Counting,
+        GRADIENTS: Losing,
+    }
+    return made[mode]() if mode in made else None
+
+
+class Tracing:
+    """Takes torch's profiler's trace of all steps but the first: JSON, compressed by zlib.
+
+    What makes the trace takes up to some tenths of a second to start on a GPU, a part of it at the
+    first launches: that is the first step's.
+    """
+
+    @quietly()
+    def __init__(self, device: torch.device) -> None:
+        kinds = torch.profiler.ProfilerActivity
+        on_device = [kinds.CUDA] if torch.cuda.is_initialized() else []
+        # What torch is told to be its one step is all of those here.
+        self._profiler = torch.profiler.profile(
+            activities=[kinds.CPU, *on_device],
+            schedule=torch.profiler.schedule(wait=0, warmup=1, active=1),
+        )
+        self._device = device
+        self._is_warm = False
+
+    @quietly()
+    def begin(self) -> None:
+        """See `Watch`."""
+        self._profiler.start()
+
+    @quietly()
+    def step(self) -> None:
+        """See `Watch`."""
+        if not self._is_warm:
+            self._is_warm = True
+            seconds_until_idle(self._device)  # the trace is to hold no work of the step before
+            self._profiler.step()
+
+    @quietly()
+    def end(self) -> bytes:
+        """See `Watch`."""
+        self._profiler.stop()
+        return packed(self._profiler)
+
+
+class Synchronising:
+    """Notes the program's lines at which the host waited for the device, as torch warns of them.
+
+    torch does not warn of `torch.cuda.synchronize()`, nor of events that are waited for.
+    """
+
+    def __init__(self) -> None:
+        self._places: Counter[Place] = Counter()
+        self._stack = ExitStack()
+
+    def begin(self) -> None:
+        """See `Watch`."""
+        before = torch.cuda.get_sync_debug_mode()
+        self._stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("always")
+        warnings.showwarning = self._note
+        torch.cuda.set_sync_debug_mode("warn")
+        self._stack.callback(torch.cuda.set_sync_debug_mode, before)
+
+    def step(self) -> None:
+        """See `Watch`."""
+
+    def end(self) -> tuple[tuple[Place, int], ...]:
+        """See `Watch`."""
+        self._stack.close()
+        return tuple(self._places.most_common())
+
+    def _note(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        if "synchronizing CUDA operation" in str(message):
+            place = users_place() or calling_place()
+            if place is not None:
+                self._places[place] += 1

@@ -1,0 +1,1 @@
+"""A training's models, their blocks, outputs and gradients, and its optimizers."""

@@ -1,0 +1,117 @@
+"""The outermost modules of a run that it trains, as they were found in its first steps."""
+
+import weakref
+from dataclasses import dataclass
+
+from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from autotune.workload.parts.time_first import TimeFirst
+
+# A model that is followed by another one after so many steps is made for a task; one that is called
+# so often in a row is there for good.
+SOON = 20
+# So many times a model is followed by one of its kind, and models are made anew.
+SUCCESSIONS = 2
+_MOST_KNOWN = 50
+
+
+@dataclass(slots=True, kw_only=True)
+class _Called:
+    """A module by its class and the shapes of its weights, with the first and the last of the steps
+    in which it was seen to be called.
+    """
+
+    kind: tuple[type, tuple[tuple[int, ...], ...]]
+    first: int
+    last: int
+    followed: bool = False  # another one came after it
+
+
+class Models:
+    """Modules that were called to train, which this does not keep alive.
+
+    Attributes:
+        trained: those that were set up as the Setup says.
+        nudged: weights that were moved a little, if the Setup says that.
+        inside: what is inside an outermost module that was called, with that one's class.
+        made_anew: the program makes a model for each few steps (a copy for each task of
+            meta-learning), so that no model is there for good.
+        latest: of those the last one, kept so that there is one to look at.
+        time_first: which of them are given time before samples.
+    """
+
+    def __init__(self) -> None:
+        self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self.nudged = WeakIdKeyDictionary()  # weights cannot be compared
+        self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
+        self.made_anew = False
+        self.latest: nn.Module | None = None
+        self.time_first = TimeFirst()
+        self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
+        self._calls: list[_Called] = []  # of those too that are gone
+        self._successions = 0
+        self._is_settled = False  # that they are not made anew
+        self._passing_since = 0
+
+    @property
+    def may_be_made_anew(self) -> bool:
+        """Whether that is to be found out in further steps."""
+        return bool(self._successions) and not (self.made_anew or self._is_settled)
+
+    def note(self, module: nn.Module, step: int) -> None:
+        """Remember that `module` was called to train in this step."""
+        called = self._modules.get(module)
+        if called is None:
+            shapes = tuple(tuple(parameter.shape) for parameter in module.parameters())
+            called = _Called(kind=(type(module), shapes), first=step, last=step)
+            self._modules[module] = called
+            self._calls = [*self._calls[1 - _MOST_KNOWN :], called]
+        called.last = step
+
+    def known(self) -> list[nn.Module]:
+        """Those that were called to train, in the order of their first calls."""
+        known, latest = list(self._modules), self.latest
+        if latest is None or any(each is latest for each in known):
+            return known
+        return [*known, latest]
+
+    def forget(self) -> None:
+        """What was called so far was of another training."""
+        self._modules.clear()
+        self._calls.clear()
+        self._successions = 0
+
+    def unwrap(self, part: nn.Module, kind: type) -> list[nn.Module]:
+        """The models of class `kind` that have `part` inside; they are none any more."""
+        found = [
+            each for each in self._modules if type(each) is kind and part in set(each.modules())
+        ]
+        gone = [self._modules.pop(each) for each in found]
+        self._calls = [each for each in self._calls if not any(each is one for one in gone)]
+        return found
+
+    def end_step(self, step: int) -> None:
+        """See whether a model that is new in this step has followed one of its kind."""
+        self.time_first.let_go()
+        new = {each.kind for each in self._calls if each.first == step}
+        gone = [
+            each
+            for each in self._calls
+            if each.last < step < each.first + SOON and each.kind in new
+        ]
+        for each in gone:
+            each.followed = True
+        self._successions += bool(gone)
+        self.made_anew = self._successions >= SUCCESSIONS and not self._is_settled
+
+    def pass_by(self, module: nn.Module, step: int) -> bool:
+        """`module` is called where models are made anew; whether it is there for good after all:
+        one that had been followed by another, or that stays for many steps.
+        """
+        if self.latest is not module:
+            self.latest, self._passing_since = module, step
+        called = self._modules.get(module)
+        if (called and called.followed) or step - self._passing_since > SOON:
+            self.made_anew, self._is_settled, self.latest = False, True, None
+        return self._is_settled

@@ -1,0 +1,104 @@
+"""Which of the project's files a program may run: its own, and the modules that these import."""
+
+import ast
+import functools
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from autotune.errors import UsageError
+from autotune.source.script import parse
+from autotune.workload.program.framework import is_installed
+from autotune.workload.program.script import import_root
+from autotune.workload.program.target import Target, read_source
+
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
+
+
+def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
+    """The program's file and the modules of the user's that it imports, one by the other, each with
+    its text.
+    """
+    if target.path:
+        yield from files_from([(Path(target.path), target.source)], _folders(target))
+
+
+def files_from(
+    waiting: list[tuple[Path, str]], folders: tuple[Path, ...]
+) -> Iterator[tuple[Path, str]]:
+    """These files, and the modules of the user's that they import, from `folders` or wherever else
+    they are found, each with its text.
+    """
+    known = {file for file, _ in waiting}
+    while waiting:
+        file, text = waiting.pop()
+        yield file, text
+        for module in _imported(file, text, folders):
+            if module not in known:
+                with suppress(UsageError):  # it cannot be read: the program fails with it
+                    waiting.append((module, read_source(module)))
+                    known.add(module)
+
+
+def _folders(target: Target) -> tuple[Path, ...]:
+    """What modules of the project are imported from: the program's folder; those above it, which it
+    may put on the path, up to the project's, and the next two where it does so in its text.
+    """
+    own, root = Path(import_root(target.path, target.module)), Path(target.root)
+    above = [folder for folder in own.parents if folder.is_relative_to(root)]
+    if "sys.path" in target.source:
+        above += [folder for folder in own.parents[:2] if folder not in above]
+    return (own, *above)
+
+
+def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Files that `text` may import: below `folders`, or wherever else the user works on them."""
+    for node in ast.walk(tree_of(text)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names = alias.name.split(".")
+                for folder in (*folders, *_elsewhere(names[0])):
+                    yield from _files(folder, names)
+        elif isinstance(node, ast.ImportFrom):
+            names = node.module.split(".") if node.module else []
+            above = (
+                (file.parents[min(node.level, len(file.parents)) - 1],)
+                if node.level
+                else (*folders, *_elsewhere(names[0]))
+            )
+            for folder in above:
+                for alias in node.names:
+                    yield from _files(folder, [*names, alias.name])
+
+
+@functools.cache
+def _elsewhere(package: str) -> tuple[Path, ...]:
+    """The folder that a package is imported from which is neither installed nor Python's own: from
+    PYTHONPATH, or in development (`pip install -e`).
+    """
+    with suppress(Exception):  # whatever a finder, or the package it stands for, raises
+        spec = importlib.util.find_spec(package)
+        places = list(spec.submodule_search_locations or ()) if spec else []
+        place = places[0] if places else spec.origin if spec else None
+        if place and os.path.isabs(place) and not place.startswith(_STANDARD):
+            return () if is_installed(place) else (Path(place).parent,)
+    return ()
+
+
+def tree_of(text: str) -> ast.Module:
+    """The tree of `text`; an empty one where it is not Python."""
+    try:
+        return parse(text)
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _files(folder: Path, names: list[str]) -> Iterator[Path]:
+    """What importing the dotted name may execute: each package on the way, and the module."""
+    for depth in range(1, len(names) + 1):
+        place = folder.joinpath(*names[:depth])
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                yield file

@@ -1,0 +1,1 @@
+"""Random numbers of a run: held still, or drawn as another seed or worker would."""

@@ -1,0 +1,126 @@
+"""Holding a loader's random numbers still, so that what it delivers in two runs can be compared.
+
+What a worker draws for a sample and what the training process draws for it are different numbers
+of the same distribution. Here every batch is read from the same state of the random streams,
+wherever it is read.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from autotune.workload.program.script import seed_everything
+from autotune.workload.randomness.streams import kept_random_state, random_state, set_random_state
+
+_fetch: Any = _MapDatasetFetcher.fetch
+_END: Any = object()
+
+
+class StillWorker:
+    """A loader's `worker_init_fn` whose worker reads as `still` does; may travel to other
+    processes.
+
+    Args:
+        own: the loader's own function, called first.
+        seed: what the random streams start from.
+    """
+
+    def __init__(self, own: Callable[[int], None] | None, seed: int) -> None:
+        self._own = own
+        self._seed = seed
+
+    def __call__(self, worker: int) -> None:
+        """Set up the worker of this number, in its process."""
+        if self._own is not None:
+            self._own(worker)
+        seed_everything(self._seed)  # what iterable datasets read from
+        _MapDatasetFetcher.fetch = _seeded_fetch(self._seed)  # type: ignore[method-assign]
+
+
+@contextmanager
+def still(loader: "DataLoader[Any]", seed: int) -> Iterator[None]:
+    """Read batches of `loader` from random streams that start from `seed`: each batch of a
+    map-style dataset, and each worker of an iterable one. Iterators have to be made inside.
+    """
+    own = loader.worker_init_fn
+    threads = torch.get_num_threads()
+    loader.worker_init_fn = StillWorker(own, seed)
+    if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
+        _MapDatasetFetcher.fetch = _seeded_fetch(seed)  # type: ignore[method-assign]
+        torch.set_num_threads(1)  # as workers have: another number rounds sums differently
+    try:
+        yield
+    finally:
+        _MapDatasetFetcher.fetch = _fetch  # type: ignore[method-assign]
+        torch.set_num_threads(threads)
+        loader.worker_init_fn = own
+
+
+def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
+    """Let the next iteration of `loader` begin from `seed`, its sampler's own generators
+    included.
+    """
+    seed_everything(seed)
+    batch_sampler = loader.batch_sampler
+    for owner in (loader, loader.sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+        generator = getattr(owner, "generator", None)
+        if isinstance(generator, torch.Generator):
+            generator.manual_seed(seed)
+
+
+@contextmanager
+def ordered(loader: Any, seed: int) -> Iterator[None]:
+    """Let iterations of `loader` choose their samples by random numbers that start from `seed`, and
+    that nothing else draws from.
+    """
+    name = "batch_sampler" if loader._auto_collation else "sampler"
+    own = vars(loader)[name]
+    vars(loader)[name] = _Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
+    try:
+        yield
+    finally:
+        vars(loader)[name] = own
+
+
+class _Order:
+    """What a sampler chooses, the same from each `iter()` on. With workers torch asks twice for an
+    iterator, and the second would go on in the random numbers where the first has left them.
+    """
+
+    def __init__(self, sampler: Any, seed: Callable[[], None]) -> None:
+        self._sampler = sampler
+        self._seed = seed
+
+    def __iter__(self) -> Iterator[Any]:
+        chosen = own = None
+        while True:
+            others = random_state()
+            try:
+                if chosen is None or own is None:
+                    self._seed()
+                    chosen = iter(self._sampler)
+                else:
+                    set_random_state(own)
+                given = next(chosen, _END)
+                own = random_state()
+            finally:
+                set_random_state(others)
+            if given is _END:
+                return
+            yield given
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sampler, name)
+
+
+def _seeded_fetch(seed: int) -> Any:
+    def fetch(self: Any, index: Any) -> Any:
+        with kept_random_state():  # a sampler draws from the same streams
+            seed_everything(seed)
+            return _fetch(self, index)
+
+    return fetch

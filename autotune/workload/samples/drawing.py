@@ -1,0 +1,105 @@
+"""Drawing from the training loader beside the training, to see what it delivers."""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import repeat
+from types import CodeType
+from typing import Any
+
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.utils.data import DataLoader, IterableDataset
+
+from autotune.workload.conversation import Draw, Unsupported
+from autotune.workload.live import Live
+from autotune.workload.loading import batches
+from autotune.workload.randomness.stillness import ordered, seed_order, still
+from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
+from autotune.workload.samples.holdings import holdings, position
+from autotune.workload.samples.kept import kept_by_loader
+from autotune.workload.samples.leaving import left_behind, noted
+from autotune.workload.samples.remembered import remembered
+from autotune.workload.seams.loader import draw
+
+
+def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
+    """What the training loader delivers from the start of an epoch on.
+
+    The program's own iteration goes on where it was; its random streams do not, and a dataset that
+    remembers what it was asked for remembers this too: for runs that are not measured.
+    """
+    loader, iterator = live.fed.loader(), live.fed.iterator()
+    if loader is None:
+        return Unsupported(reason="the program has no DataLoader")
+    if command.only_lengths:
+        lengths = {} if loader.num_workers else remembered(loader.dataset)
+        return Delivery(batches=(), ended=False, remembered=lengths)
+    kept = kept_by_loader(loader)
+    held = holdings(loader.dataset)
+    files = {holding.path: file for holding, file in held if holding.kind == FILE}
+    before = {path: position(file) for path, file in files.items()}
+    makers: set[CodeType] = set()
+    try:
+        with noted(makers) if command.left else nullcontext():
+            drawn, ended = _draw_all(loader, command) if command.batches else ([], False)
+    except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
+        return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
+    moved = [path for path, file in files.items() if position(file) != before[path]]
+    return Delivery(
+        batches=tuple(drawn),
+        ended=ended,
+        holdings=tuple(holding for holding, _ in held),
+        moved=tuple(moved) if loader.num_workers else (),
+        kept=kept,
+        read=changed(kept, kept_by_loader(loader)) if command.batches else (),
+        left=left_behind(loader, command.left, makers),
+        position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
+        lasts=_lasts() if isinstance(loader.dataset, IterableDataset) else None,
+    )
+
+
+def _lasts() -> int | None:
+    """The steps of the program's shortest scheduler that ends in an error."""
+    found = (each for each in gc.get_objects() if issubclass(type(each), OneCycleLR))
+    return min((each.total_steps for each in found), default=None)
+
+
+def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+    with ExitStack() as stack:
+        chosen = _repeated(loader) if command.repeat else ordered(loader, command.seed)
+        stack.enter_context(chosen)
+        seed_order(loader, command.seed)
+        if command.still:
+            stack.enter_context(still(loader, command.seed))
+        return _draw_some(loader, command)
+
+
+@contextmanager
+def _repeated(loader: Any) -> Iterator[None]:
+    """Ask the dataset of `loader` for one batch for ever, the same in every run."""
+    seed_order(loader, 0)
+    first = next(iter(loader._index_sampler))
+    name = "batch_sampler" if loader._auto_collation else "sampler"
+    own = vars(loader)[name]
+    vars(loader)[name] = repeat(first)  # setattr() is refused
+    try:
+        yield
+    finally:
+        vars(loader)[name] = own
+
+
+def _draw_some(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+    iterator: Any = loader._get_iterator()  # iter() would start persistent workers' epoch anew
+    iterator._in_order = True  # two runs can be compared only so, whatever the program has chosen
+    drawn: list[Digests] = []
+    ends = time.perf_counter() + command.seconds
+    try:
+        while len(drawn) < command.batches and (not drawn or time.perf_counter() < ends):
+            drawn.append(batches.digest(draw(iterator)))
+    except StopIteration:
+        return drawn, True
+    finally:
+        if loader.num_workers:
+            iterator._shutdown_workers()
+    return drawn, False

@@ -1,0 +1,95 @@
+"""What a dataset holds that worker processes cannot share with the process they come from."""
+
+import io
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import Any
+
+import torch
+
+from autotune.workload.samples.delivery import CONNECTION, FILE, GPU, LOCK, THREADS, Holding
+
+# How far into a dataset it is looked, and how many objects: enough for wrapped datasets, their
+# transforms and archives; what lies deeper is data.
+_DEPTH = 4
+_MOST_OBJECTS = 2000
+_MOST_ITEMS = 20
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
+
+
+def holdings(dataset: object) -> list[tuple[Holding, Any]]:
+    """What `dataset` and the objects in it hold that processes cannot share, with the object
+    itself.
+    """
+    found: list[tuple[Holding, Any]] = []
+    known: set[int] = set()
+    waiting: list[tuple[str, object, int]] = [("dataset", dataset, 0)]
+    while waiting and len(known) < _MOST_OBJECTS:
+        path, value, depth = waiting.pop(0)
+        if id(value) in known:
+            continue
+        known.add(id(value))
+        if kind := _kind(value):
+            found.append((Holding(kind=kind, path=path), value))
+        elif depth < _DEPTH:
+            waiting += [(path + name, inner, depth + 1) for name, inner in _within(value)]
+    return found
+
+
+def position(file: Any) -> int | None:
+    """Where the next read of an open file begins, as all processes that share it see it."""
+    try:
+        return os.lseek(file.fileno(), 0, os.SEEK_CUR)
+    except (OSError, ValueError):
+        return None
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, torch.Tensor):
+        return GPU if value.is_cuda else ""
+    if isinstance(value, _LOCKS):
+        return LOCK
+    if isinstance(value, (Executor, threading.Thread)):
+        return THREADS if _is_at_work(value) else ""
+    if isinstance(value, io.IOBase):
+        return FILE if _shares_position(value) else ""
+    name = type(value).__name__.lower()
+    if isinstance(value, socket.socket) or name.endswith("connection"):  # as PEP 249 calls them
+        return CONNECTION
+    return ""
+
+
+def _is_at_work(value: Executor | threading.Thread) -> bool:
+    """Whether it has begun: a pool that has not starts threads, or processes, wherever it is used
+    first.
+    """
+    if isinstance(value, threading.Thread):
+        return value.is_alive()
+    return bool(getattr(value, "_threads", None) or getattr(value, "_processes", None))
+
+
+def _shares_position(file: Any) -> bool:
+    try:
+        return (
+            not file.closed and file.readable() and file.seekable() and position(file) is not None
+        )
+    except (OSError, ValueError):
+        return False
+
+
+def _within(value: object) -> Iterator[tuple[str, object]]:
+    """What `value` is made of: the first items of containers, and attributes of other objects."""
+    if isinstance(value, (str, bytes, int, float, type(None), type, torch.Tensor, Executor)):
+        return
+    if isinstance(value, dict):
+        for key in list(value)[:_MOST_ITEMS]:
+            yield f"[{key!r}]", value[key]
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value[:_MOST_ITEMS]):
+            yield f"[{index}]", item
+    else:
+        for name, inner in getattr(value, "__dict__", {}).items():
+            yield f".{name}", inner

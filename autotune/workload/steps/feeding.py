@@ -1,0 +1,108 @@
+"""How a loop is fed in a mode: one batch again and again, or its loader drained alone."""
+
+import time
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from autotune.workload.live import Live
+from autotune.workload.loading import batches
+from autotune.workload.seams.loader import draw
+from autotune.workload.steps.rehearsal import rehearse
+from autotune.workload.steps.replayed import Replayed
+from autotune.workload.system.memory import reset_peak
+from autotune.workload.window import (
+    LARGEST,
+    ONE_THREAD,
+    REHEARSE,
+    REPLAY_DEVICE,
+    REPLAY_HOST,
+)
+
+
+def feed(live: Live, mode: str) -> str:
+    """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
+    _end_drained(live)
+    if mode == REHEARSE:
+        if live.setup.micro_batches == 1:
+            return "batches are not divided"
+        rehearse(live)
+    _compute_with(live, one_thread=mode == ONE_THREAD)
+    live.plain, live.kept_batches = False, {}
+    if mode == LARGEST:
+        return _feed_largest(live)
+    if mode not in (REPLAY_DEVICE, REPLAY_HOST, ONE_THREAD):
+        return ""
+    if live.batch is None or live.fed.loader() is None:
+        no_batch = "the program has no DataLoader whose batch could be replayed"
+        return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
+    device = None if mode == REPLAY_HOST else live.device()
+    kept = live.batches.values()
+    live.kept_batches = {built: Replayed(batch, device) for built, batch in kept}
+    return ""
+
+
+def _compute_with(live: Live, *, one_thread: bool) -> None:
+    """One thread, or as many as the program has set."""
+    own = live.fed.own_threads
+    if one_thread and own is None:
+        live.fed.own_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+    elif not one_thread and own is not None:
+        live.fed.own_threads = None
+        torch.set_num_threads(own)
+
+
+def drain(live: Live, seconds: float) -> tuple[int, int] | str:
+    """Draw batches from the training loader for `seconds` with no model, one at least: (batches,
+    samples), or why it cannot be.
+
+    An epoch that is begun goes on in the next call: where epochs are short, workers would do
+    nothing but start.
+    """
+    if live.leading_loader is None:
+        return "the program has no DataLoader"
+    if live.drawn_in_thread:  # an iterator is for one thread
+        return "a thread of the program's own draws its batches"
+    loader = live.fed.loader()
+    if loader is None:
+        return "the program's DataLoader is gone"
+    # Asked for their truth, they would say how long they are, which not every one can.
+    iterator: Any = live.fed.iterator() if live.drained is None else live.drained
+    if iterator is None:  # the program has left its epoch
+        iterator = live.drained = DataLoader.__iter__(loader)
+    ends = time.perf_counter() + seconds
+    drawn = samples = 0
+    fresh = False
+    while not drawn or time.perf_counter() < ends:
+        try:
+            batch = draw(iterator)
+        except StopIteration:
+            if fresh:
+                return "the loader gave no batch"
+            iterator, fresh = DataLoader.__iter__(loader), True  # the next epoch
+            live.drained = iterator
+            continue
+        fresh = False
+        drawn += 1
+        samples += batches.count_samples(batch, loader.batch_size)
+    return drawn, samples
+
+
+def _feed_largest(live: Live) -> str:
+    """Feed the next of the batches that were found to be large; the peak of memory begins anew."""
+    if not live.fed.largest or live.leading_loader is None:
+        return "no larger batch was found"
+    live.kept_batches = {live.leading_loader: Replayed(live.fed.largest.pop(0))}
+    reset_peak(live.device())
+    return ""
+
+
+def _end_drained(live: Live) -> None:
+    """End the workers of an epoch that was begun to be drained. Left to the collection of garbage,
+    it may take torch five seconds for each of them.
+    """
+    iterator, live.drained = live.drained, None
+    if iterator is not None and iterator._num_workers and not iterator._persistent_workers:
+        iterator._shutdown_workers()

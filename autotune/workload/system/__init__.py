@@ -1,0 +1,1 @@
+"""What a run has of its machine and process: memory, processors, the C library, the GPU."""
