@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autotune.source.edits import Place
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Script, is_method, last_name
+from autotune.source.script import Script, covers, is_method, last_name
 
 # Class names of torch.optim in torch 2.13.
 OPTIMIZERS = frozenset(
@@ -188,9 +188,7 @@ def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) ->
     found = [
         node
         for node in ast.walk(script.tree)
-        if isinstance(node, ast.Call)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-        and accepts(node)
+        if isinstance(node, ast.Call) and covers(node, line) and accepts(node)
     ]
     extents = [(node.end_lineno or node.lineno) - node.lineno for node in found]
     return [at for at, extent in zip(found, extents, strict=True) if extent == min(extents)]

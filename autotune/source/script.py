@@ -59,6 +59,11 @@ def last_name(expression: ast.expr) -> str:
     return ""
 
 
+def covers(node: ast.expr | ast.stmt, line: int) -> bool:
+    """Whether `line` is one of those that `node` stands on."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
 def is_method(call: ast.AST, name: str) -> bool:
     """Whether `call` is `something.name(...)`."""
     return (

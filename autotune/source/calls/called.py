@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from autotune.source.edits import OutputPlace
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 
 def called_models(program: Program, script: Script) -> set[str]:
@@ -30,7 +30,7 @@ def _handed_over(program: Program, script: Script, place: OutputPlace) -> Iterat
         if (
             isinstance(function, Function)
             and other is not None
-            and function.lineno <= place.line <= other.last_line(function)
+            and covers(function, place.line)
             and root in [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
         ):
             for call in calls_in(script.tree):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,7 @@ def unfollowed(program: Program, made: Collection[Partial]) -> Partial | None:
     if place is None or script is None or len(made) != 1:
         return None
     (one,) = made
-    here = [
-        call
-        for call in calls_in(script.tree)
-        if call.lineno <= place.line <= (call.end_lineno or 0)
-    ]
+    here = [call for call in calls_in(script.tree) if covers(call, place.line)]
     return None if any(_is_loader(script, call.func) for call in here) else one
 
 

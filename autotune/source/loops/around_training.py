@@ -4,7 +4,7 @@ import ast
 
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, reached, running_parts
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, covers, last_name
 
 Loop = ast.For | ast.While
 
@@ -43,9 +43,7 @@ def running(program: Program, sources: list[ast.AST]) -> set[ast.AST]:
 
 
 def _covers(node: ast.AST, line: int) -> bool:
-    if not isinstance(node, ast.stmt):
-        return False
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
+    return isinstance(node, ast.stmt) and covers(node, line)
 
 
 def _calls_of(program: Program, name: str) -> list[tuple[Script, ast.Call]]:

@@ -8,7 +8,7 @@ from autotune.source.edits import Place
 from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 
 def first_line_of_training(program: Program, script: Script) -> int:
@@ -91,7 +91,7 @@ def _until(program: Program, functions: list[Function], place: Place) -> set[str
 
 
 def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:
-    return isinstance(node, Function) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    return isinstance(node, Function) and covers(node, line)
 
 
 def _calls_by_function(script: Script) -> dict[Function | None, list[ast.Call]]:

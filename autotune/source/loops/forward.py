@@ -10,7 +10,7 @@ from autotune.source.loops.loss import BACKWARDS, given_names, loss_names, names
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in, reached
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, covers, is_method, last_name
 
 _WITHOUT_GRADIENTS = frozenset({"no_grad", "set_grad_enabled", "inference_mode"})
 _CALLED = ("forward", "__call__")  # what runs of a class whose name is called
@@ -116,8 +116,8 @@ def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> in
     place = program.places.frozen
     if place is None or place.path != script.path:
         return len(block)
-    covers = (at.lineno <= place.line <= script.last_line(at) for at in block)
-    return next((index for index, here in enumerate(covers) if here), len(block))
+    here = (index for index, at in enumerate(block) if covers(at, place.line))
+    return next(here, len(block))
 
 
 def is_zero_grad(statement: ast.stmt) -> bool:
@@ -158,11 +158,7 @@ def _in_two_branches(shared: ast.AST, one: list[ast.AST], other: list[ast.AST]) 
 
 def _innermost(script: Script, line: int) -> ast.stmt | None:
     """The smallest statement that covers `line`."""
-    covering = [
-        at
-        for at in ast.walk(script.tree)
-        if isinstance(at, ast.stmt) and at.lineno <= line <= script.last_line(at)
-    ]
+    covering = [at for at in ast.walk(script.tree) if isinstance(at, ast.stmt) and covers(at, line)]
     return min(covering, key=lambda at: script.last_line(at) - at.lineno, default=None)
 
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from autotune.source.edits import Place
-from autotune.source.script import is_method, parse
+from autotune.source.script import covers, is_method, parse
 
 
 def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple[Place, ...]:
@@ -25,8 +25,7 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
 
 
 def _holds(loop: ast.stmt, path: str, places: Sequence[Place]) -> bool:
-    last = loop.end_lineno or loop.lineno
-    return any(each.path == path and loop.lineno <= each.line <= last for each in places)
+    return any(each.path == path and covers(loop, each.line) for each in places)
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -14,7 +14,7 @@ from autotune.source.refusals.kept_inside import (
     is_widening,
     kept_attributes,
 )
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 # fmt: off
 # Packages that make arrays of what they are given, and methods that do.
@@ -198,6 +198,4 @@ def _is_anew(program: Program, value: _Value) -> bool:
     ]
     last = max(calls, key=script.start, default=None)
     lines = [each.line for each in places if each.path == script.path]
-    return last is not None and not any(
-        last.lineno <= line <= (last.end_lineno or last.lineno) for line in lines
-    )
+    return last is not None and not any(covers(last, line) for line in lines)

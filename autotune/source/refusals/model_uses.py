@@ -8,7 +8,7 @@ from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 _SAVING = "torch.save"
 _OF_WEIGHTS = ("state_dict", "parameters", "named_parameters")
@@ -80,8 +80,7 @@ def merged(program: Program) -> str:
 def _is_trained(program: Program, script: Script, call: ast.Call) -> bool:
     """Whether a run was seen to make `call`, and what it did with what that gave."""
     return any(
-        place.path == script.path and call.lineno <= place.line <= (call.end_lineno or call.lineno)
-        for place in program.places.outputs
+        place.path == script.path and covers(call, place.line) for place in program.places.outputs
     )
 
 

@@ -8,7 +8,7 @@ from autotune.source.edits import Place
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.places import Call, copy_calls, zero_grad_call
 from autotune.source.program import Change, Program, Refusal
-from autotune.source.script import last_name
+from autotune.source.script import covers, last_name
 
 _COPY_BY_HAND = "x.to(device, non_blocking=True)"
 _COPY = Signature(defaults={})
@@ -81,7 +81,7 @@ def _is_in_training_loop(program: Program, call: Call) -> bool:
     script = call.script
     loops = [at for at in script.ancestors(call.node) if isinstance(at, ast.For | ast.While)]
     return any(
-        loop.lineno <= place.line <= script.last_line(loop)
+        covers(loop, place.line)
         for place in (program.places.forward, program.places.backward)
         for loop in loops
         if place is not None and place.path == script.path

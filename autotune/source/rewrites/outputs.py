@@ -4,7 +4,7 @@ import ast
 
 from autotune.source.insertions import Snippet, defined_after_imports, imports_added, snippet
 from autotune.source.program import Change, Program
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, covers, last_name
 
 _NAME, _SECOND_CHOICE = "in_float32", "outputs_in_float32"
 _FUNCTION = """
@@ -36,9 +36,7 @@ def model_calls(program: Program, script: Script) -> list[ast.Call]:
         for call in ast.walk(script.tree)
         if isinstance(call, ast.Call)
         and any(
-            call.lineno <= place.line <= (call.end_lineno or call.lineno)
-            and ast.unparse(call.func) == place.callee
-            for place in seen
+            covers(call, place.line) and ast.unparse(call.func) == place.callee for place in seen
         )
     ]
 
