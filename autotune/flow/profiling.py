@@ -35,6 +35,7 @@ from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.course import (
     doubts_of_course,
     doubts_of_other_loops,
+    doubts_of_the_clock,
     doubts_of_threads,
     doubts_of_trackers,
     doubts_of_validation,
@@ -43,7 +44,9 @@ from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.source.edits import Place
+from autotune.source.loops.by_the_clock import ByTheClock, by_the_clock
 from autotune.source.loops.other_training import not_reached
+from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window
@@ -161,6 +164,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
+        *doubts_of_the_clock(_clocked(target, ablation.seen)),
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
@@ -172,11 +176,23 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
 
 def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
     """Training loops in the program's files that were not reached."""
-    places = seen.places
-    if seen.passed_loops or not target.path or not places.backwards:
+    if seen.passed_loops or not target.path or not seen.places.backwards:
         return ()  # those that were passed are not told apart
+    return not_reached(_texts(target, seen), seen.places.backwards)
+
+
+def _clocked(target: Target, seen: Seen) -> ByTheClock:
+    """What of the training goes by the clock."""
+    if not target.path:
+        return ByTheClock()
+    return by_the_clock(parsed(_texts(target, seen), seen.places, target.path))
+
+
+def _texts(target: Target, seen: Seen) -> dict[str, str]:
+    """The program's files in which it was seen to train."""
+    places = seen.places
     known = (places.loader, places.optimizer, places.forward, *places.backwards)
-    return not_reached(target.texts(each.path for each in known if each), places.backwards)
+    return target.texts(each.path for each in known if each)
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from autotune.profiling.profile import SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
+from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.seen import Seen, SeenTracker
 from autotune.workload.window import BESIDE, BusyLine, Window
 
@@ -88,6 +89,35 @@ def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
             "one) and measure again.",
         ),
     )
+
+
+def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
+    """What must be known of a program that trains by the clock, as its source was `found` to."""
+    doubts = []
+    if found.end:
+        doubts.append(
+            Doubt(
+                name="ends by the clock",
+                evidence=f"A condition on the clock ends the training ({_short(found.end)}): a "
+                "faster program makes more steps in that time, and ends no sooner.",
+                advice="Read a gain as more steps in the same time.",
+            )
+        )
+    if found.rate:
+        doubts.append(
+            Doubt(
+                name="rate by the clock",
+                evidence=f"The learning rate goes by the clock ({_short(found.rate)}): in a faster "
+                "program each step has another one, which is another training.",
+                advice="Compute it from the step, where the training is to be the same at any "
+                "speed.",
+            )
+        )
+    return tuple(doubts)
+
+
+def _short(place: str) -> str:
+    return os.path.basename(place)
 
 
 def doubts_of_trackers(seen: Seen) -> tuple[Doubt, ...]:

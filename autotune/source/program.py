@@ -10,6 +10,9 @@ from autotune.source.script import Script
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
+BYTE_ORDER_MARK = "\ufeff"
+
+
 class Refusal(Exception):
     """An edit that is not made: `reason` in plain words, `hand_step` for a person to make it."""
 
@@ -86,6 +89,18 @@ class Program:
         if place.path not in self.scripts:
             raise Refusal(f"{what} is in {place.path}, outside the project's own files", hand_step)
         return self.scripts[place.path], place.line
+
+
+def parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
+    """The program of `sources` (texts by absolute path), of which `main` is the main script."""
+    scripts: dict[str, Script] = {}
+    broken: dict[str, str] = {}
+    for path, text in sources.items():
+        try:
+            scripts[path] = Script(path, text.removeprefix(BYTE_ORDER_MARK))
+        except SyntaxError as error:
+            broken[path] = f"{error.msg} (line {error.lineno})"
+    return Program(scripts=scripts, main=main, places=places, broken=broken)
 
 
 def minimal_change(path: str, start: int, old: str, new: str) -> list[Change]:

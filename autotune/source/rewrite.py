@@ -18,7 +18,7 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
-from autotune.source.program import Forbidden, Program, Refusal
+from autotune.source.program import BYTE_ORDER_MARK, Forbidden, Program, Refusal, parsed
 from autotune.source.rewrites.accumulate import accumulate
 from autotune.source.rewrites.autocast import autocast
 from autotune.source.rewrites.loader import loader_argument, overridden
@@ -27,9 +27,6 @@ from autotune.source.rewrites.model import model_statement, statements_by_hand
 from autotune.source.rewrites.optimizer import optimizer_argument
 from autotune.source.rewrites.prefetch import prefetch_to_device
 from autotune.source.rewrites.process import process_statement
-from autotune.source.script import Script
-
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +55,8 @@ def rewrite(
         places: where the program was seen to do what the edits change, in lines of `sources`.
         main: path of the main script; the first of `sources` where it is not given.
     """
-    marked = {path for path, text in sources.items() if text.startswith(_BYTE_ORDER_MARK)}
-    original = program = _parsed(sources, places, main or next(iter(sources), ""))
+    marked = {path for path, text in sources.items() if text.startswith(BYTE_ORDER_MARK)}
+    original = program = parsed(sources, places, main or next(iter(sources), ""))
     outcomes: list[EditOutcome] = []
     for knob, edit in requests:
         try:
@@ -71,7 +68,7 @@ def rewrite(
             outcomes.append(_made(original, program, changed, knob, edit))
             program = changed
     texts = {
-        path: _BYTE_ORDER_MARK + text if path in marked else text
+        path: BYTE_ORDER_MARK + text if path in marked else text
         for path, text in _texts(program).items()
     }
     return Rewrite(sources={**sources, **texts}, outcomes=tuple(outcomes))
@@ -164,17 +161,6 @@ def _check_workers(edit: Edit, outcomes: Sequence[EditOutcome], places: Places) 
             )
             if of_workers and outcome.status == "refused":
                 raise _NoWorkers(outcome.reason, f"{by_hand(edit, places, '')}, with the workers")
-
-
-def _parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
-    scripts: dict[str, Script] = {}
-    broken: dict[str, str] = {}
-    for path, text in sources.items():
-        try:
-            scripts[path] = Script(path, text.removeprefix(_BYTE_ORDER_MARK))
-        except SyntaxError as error:
-            broken[path] = f"{error.msg} (line {error.lineno})"
-    return Program(scripts=scripts, main=main, places=places, broken=broken)
 
 
 def _texts(program: Program) -> dict[str, str]:

@@ -1,0 +1,123 @@
+"""Where a training goes by the clock: its length, or its learning rate."""
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from autotune.source.loops.around_training import loops_of_training
+from autotune.source.program import Program
+from autotune.source.script import Script
+
+_CLOCKS = frozenset(
+    {f"time.{name}" for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns")}
+    | {"time.perf_counter_ns", "datetime.datetime.now", "datetime.now"}
+)
+# What gives a time again where it is given one.
+_OF_NUMBERS = frozenset({"min", "max", "float", "int", "round", "abs"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByTheClock:
+    """File and line of a condition on the clock that ends the training, and of a learning rate that
+    is computed from it; "" where there is none.
+    """
+
+    end: str = ""
+    rate: str = ""
+
+
+def by_the_clock(program: Program) -> ByTheClock:
+    """What of the training of `program` goes by the clock, as far as its loops show it."""
+    inner, outer = loops_of_training(program)
+    end = rate = ""
+    for script in program.scripts.values():
+        for loop in (at for at in ast.walk(script.tree) if at in inner or at in outer):
+            times = _times(script, loop)
+            end = end or next(_ends(script, loop, times), "")
+            rate = rate or next(_rates(script, loop, times), "")
+    return ByTheClock(end=end, rate=rate)
+
+
+def _times(script: Script, loop: ast.AST) -> set[str]:
+    """The variables in the function of `loop` that hold a time."""
+    given = list(_given(script.function(loop) or script.tree))
+    times = set[str]()
+    while more := {name for name, value in given if _is_time(script, value, times)} - times:
+        times |= more
+    return times
+
+
+def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
+    """Whether `value` is a time, or computed from one."""
+    match value:
+        case ast.Name(id=name):
+            return name in times
+        case ast.BinOp(left=left, right=right):
+            return any(_is_time(script, each, times) for each in (left, right))
+        case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
+            return _is_time(script, inner, times)
+        case ast.Call(func=ast.Attribute(value=inner, attr="total_seconds")):
+            return _is_time(script, inner, times)
+        case ast.Call(func=function, args=given):
+            name = script.qualified(function)
+            numbers = name in _OF_NUMBERS and any(_is_time(script, at, times) for at in given)
+            return name in _CLOCKS or numbers
+    return False
+
+
+def _ends(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str]:
+    """The conditions on the clock that end `loop`."""
+    if isinstance(loop, ast.While) and _asks(script, loop.test, times):
+        yield f"{script.path}:{loop.lineno}"
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and _asks(script, node.test, times):
+            inside = (at for part in node.body for at in ast.walk(part))
+            if any(_leaves(script, at, loop) for at in inside):
+                yield f"{script.path}:{node.lineno}"
+
+
+def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether `node` ends `loop`."""
+    if isinstance(node, ast.Break):
+        around = (at for at in script.ancestors(node) if isinstance(at, ast.For | ast.While))
+        return next(around, None) is loop
+    return isinstance(node, ast.Return)
+
+
+def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
+    sides = (
+        side
+        for node in ast.walk(test)
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+    )
+    return any(_is_time(script, side, times) for side in sides)
+
+
+def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str]:
+    """Where `loop` sets a learning rate that a time goes into."""
+    for node in ast.walk(loop):
+        match node:
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value="lr"))], value=value):
+                pass
+            case _:
+                continue
+        known, waiting = set[str](), [value]
+        while waiting:  # through the variables that it is computed from
+            parts = list(ast.walk(waiting.pop()))
+            if any(isinstance(at, ast.expr) and _is_time(script, at, times) for at in parts):
+                yield f"{script.path}:{node.lineno}"
+                break
+            names = {at.id for at in parts if isinstance(at, ast.Name)} - known
+            known |= names
+            waiting += [value for name, value in _given(loop) if name in names]
+
+
+def _given(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The variables that are given values in `scope`, with those values."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((at.id, value) for at in targets if isinstance(at, ast.Name))
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                yield name, value

@@ -1,0 +1,106 @@
+"""A training whose length or learning rate goes by the clock is told from one that counts steps."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.loops.by_the_clock import ByTheClock, by_the_clock
+from autotune.source.program import parsed
+
+
+def found(text: str) -> ByTheClock:
+    line = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+    return by_the_clock(
+        parsed({"run.py": text}, Places(backward=Place(path="run.py", line=line)), "run.py")
+    )
+
+
+BUDGET = """\
+import time
+
+def train(model, optimizer, batches, lr_at):
+    start = time.monotonic()
+    while True:
+        elapsed = time.monotonic() - start
+        if {test}:
+            break
+        progress = min(1.0, elapsed / 150)
+        lr = {rate}
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        loss = model(next(batches))
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "rate", "told"),
+    [
+        ("elapsed > 150", "lr_at(step)", ByTheClock(end="run.py:7")),
+        ("time.monotonic() - start >= 150", "lr_at(step)", ByTheClock(end="run.py:7")),
+        ("loss < 0.1", "lr_at(progress)", ByTheClock(rate="run.py:12")),
+        ("step > 150", "0.1 * (1 - elapsed / 150)", ByTheClock(rate="run.py:12")),
+        ("step > 150", "lr_at(step)", ByTheClock()),
+    ],
+)
+def test_a_condition_on_the_clock_and_a_rate_by_it_are_found(
+    test: str, rate: str, told: ByTheClock
+) -> None:
+    assert found(BUDGET.format(test=test, rate=rate)) == told
+
+
+def test_a_step_that_a_loop_by_the_clock_calls_is_trained_by_it() -> None:
+    text = """\
+from time import time
+
+def step(model, batch, optimizer):
+    model(batch).backward()
+    optimizer.step()
+
+def main(model, batches, optimizer):
+    began = time()
+    while time() - began < 60:
+        step(model, next(batches), optimizer)
+"""
+    assert found(text) == ByTheClock(end="run.py:9")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if time.time() - said > 10:\n            print(loss)",
+        "if time.time() - said > 10:\n            for x in held_out:\n                break",
+        (
+            "seconds = time.time() - said\n        print(seconds)\n        if loss < 1:\n            "
+            "break"
+        ),
+    ],
+)
+def test_what_is_only_said_by_the_clock_ends_nothing(body: str) -> None:
+    text = f"""\
+import time
+
+def train(model, optimizer, loader, held_out):
+    said = time.time()
+    for batch in loader:
+        loss = model(batch)
+        loss.backward()
+        optimizer.step()
+        {body}
+"""
+    assert found(text) == ByTheClock()
+
+
+def test_the_clock_may_be_read_in_the_condition_itself() -> None:
+    text = """\
+import time
+
+start = time.monotonic()
+while (spent := time.monotonic() - start) < 150:
+    for group in optimizer.param_groups:
+        group["lr"] = lr_at(spent / 150)
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+"""
+    assert found(text) == ByTheClock(end="run.py:4", rate="run.py:6")
