@@ -10,11 +10,11 @@ from typing import Any
 
 from torch.utils.data._utils.worker import _worker_loop
 
-import autotune
 from autotune.injection.order import Order, given_order
 from autotune.knobs import setup_for, unobserved
 from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.observe import observe
+from autotune.workload.program.framework import OURS
 from autotune.workload.seams import backward, copies, loader, model, optimizer
 from autotune.workload.steps.beat import Steps
 from autotune.workload.steps.clock import Untimed
@@ -25,7 +25,6 @@ LOOK_AFTER = DISCOVERY_STEPS + 2
 # Hooks that pass all on where nothing trains. In a loader's worker they stay: subclasses of Tensor
 # know by the very function which methods keep their class (torchvision's masks and boxes).
 _COPIES = frozenset({"to", "cuda"})
-_OURS = os.path.join(os.path.dirname(autotune.__file__), "")
 
 
 def inject() -> None:
@@ -103,7 +102,7 @@ def _is_ours(owner: object, name: str) -> bool:
     """Whether what `owner` itself has as `name` is a hook that nobody has put another one over."""
     hook = vars(owner).get(name) if owner is not None else None
     code = getattr(getattr(hook, "func", hook), "__code__", None)
-    return code is not None and code.co_filename.startswith(_OURS)
+    return code is not None and code.co_filename.startswith(OURS)
 
 
 def _follow_forks(order: Order, live: Live) -> None:

@@ -13,11 +13,11 @@ from types import FrameType
 import torch
 
 from autotune.source.edits import Place
-from autotune.workload.program.framework import is_installed
+from autotune.workload.program.framework import OURS, is_installed
 
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _OF_TORCH = os.path.dirname(torch.__file__)
-_NOT_THE_USERS = (_OF_TORCH, os.path.join(os.path.dirname(os.path.dirname(__file__)), ""))
+_NOT_THE_USERS = (_OF_TORCH, OURS)
 
 
 def _frames() -> Iterator[FrameType]:

@@ -6,7 +6,6 @@ import sys
 import traceback
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -18,6 +17,7 @@ from autotune.measurement.processes.jobs import Call, Job
 from autotune.measurement.sandbox import Layer, enter
 from autotune.workload.conversation import Answer, Command, Crashed, Fault, Halted, Report
 from autotune.workload.intercept import intercepted
+from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script, seed_everything
 
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
@@ -30,8 +30,6 @@ _NO_INPUT = "the program reads its standard input, which is empty in a run"
 
 # What a slip in a hook raises; what torch's own functions raise by way of a hook is something else.
 _SLIPS = (AttributeError, LookupError, NameError, ReferenceError, AssertionError)
-
-_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 class _ControllerGone(BaseException):
@@ -174,13 +172,13 @@ def _is_full(layer: Layer) -> bool:
 def _is_ours(error: BaseException) -> bool:
     """Whether a hook of ours has failed, and nothing that it called for the program."""
     passed = traceback.extract_tb(error.__traceback__)
-    ours = bool(passed) and passed[-1].filename.startswith(_PACKAGE)
+    ours = bool(passed) and passed[-1].filename.startswith(OURS)
     return ours and isinstance(error, _SLIPS)
 
 
 def _from_the_program(error: BaseException) -> TracebackType | None:
     """The traceback without our own frames, through which the program was called."""
     frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(OURS):
         frame = frame.tb_next
     return frame or error.__traceback__

@@ -17,6 +17,7 @@ from autotune.errors import MeasurementError
 from autotune.measurement.processes.jobs import Call
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.processes.terminal import terminal_size
+from autotune.workload.program.framework import OURS
 
 _WARM_UP_LIMIT_SECONDS = 180.0
 
@@ -31,7 +32,7 @@ class Zygote:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        root = str(Path(__file__).resolve().parents[2])
+        root = str(Path(OURS).resolve().parent)
         start = (
             f"import sys; sys.path.append({root!r}); "
             "from autotune.measurement.processes.zygote import serve; "

@@ -1,8 +1,13 @@
 """Which training framework runs a program's loop, told by the files that it was seen in."""
 
+import os
 import re
 
+import autotune
 from autotune.source.edits import Place, Places
+
+# The folder of autotune itself: by it its own code is told from a program's.
+OURS = os.path.join(os.path.dirname(autotune.__file__), "")
 
 LIGHTNING, FABRIC = "Lightning", "Lightning Fabric"
 TRANSFORMERS, ACCELERATE, IGNITE = "Hugging Face's Trainer", "Accelerate", "Ignite"

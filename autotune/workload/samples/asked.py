@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from autotune.workload.program.framework import is_installed
+from autotune.workload.program.framework import OURS, is_installed
 
 # By which a dataset or a transform is asked for samples.
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
-_OURS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")  # our hooks stand in classes
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _MOST_CODES = 200
 _USES = ("LOAD_", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
@@ -41,7 +40,7 @@ def is_users_class(kind: type) -> bool:
 
 def is_users(path: str) -> bool:
     """Whether code is neither Python's, nor a library's, nor ours."""
-    return not (path.startswith((_OURS, _STANDARD, "<frozen")) or is_installed(path) or not path)
+    return not (path.startswith((OURS, _STANDARD, "<frozen")) or is_installed(path) or not path)
 
 
 def asked(kind: type) -> list[Function]:
