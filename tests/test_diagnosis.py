@@ -7,8 +7,8 @@ import pytest
 from autotune.diagnosis import Bottleneck, diagnose
 from autotune.profiling.ceilings import to_give_back
 from autotune.profiling.profile import Ceiling
+from autotune.workload.found import BusyLine
 from autotune.workload.seen import SeenLoader
-from autotune.workload.window import BusyLine
 from tests import builders
 
 GIB = builders.GIB

@@ -12,7 +12,8 @@ from autotune.profiling.profile import Profile
 from autotune.profiling.telemetry import Telemetry
 from autotune.profiling.trace import Copies, Trace
 from autotune.source.edits import Place, Places
-from autotune.workload.window import Allocator, BusyLine
+from autotune.workload.found import BusyLine
+from autotune.workload.window import Allocator
 from tests import builders
 
 GIB = 1 << 30

@@ -17,7 +17,8 @@ from autotune.diagnosis.finding import (
 from autotune.machine import CPU
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import LAUNCH, OTHER, SYNC
-from autotune.workload.window import AS_IS, SYNCS, BusyLine
+from autotune.workload.found import BusyLine
+from autotune.workload.window import AS_IS, SYNCS
 
 MOSTLY = 0.5  # of the time that no phase accounts for
 MUCH = 0.25  # of a phase, for one function to be named

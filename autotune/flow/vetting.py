@@ -1,9 +1,11 @@
 """Between space and trials: settings that promise the same training are held to it."""
 
 import functools
+import re
 import time
 
 from autotune.flow.context import Context
+from autotune.measurement.untimed.angles import vet_angles
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.vetting import Vetted, vet_workers
@@ -11,6 +13,7 @@ from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
+from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import OBJECTS
 from autotune.workload.seen import SeenLoader
 
@@ -24,13 +27,15 @@ LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
 # What the source may forbid to a run as well.
 _MAY_BE_FORBIDDEN = ("prefetch_to_device", "precision", "channels_last", "persistent_workers")
+_WAVE = re.compile(r"\b(sin|cos)_?\s*\(")
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, without what the source forbids, and without freed gradients where
-    zeros in their place move weights; as it is where there is no time left to try any of them.
+    not add up to the same step, without what the source forbids, without formats that round the
+    angles of sines too far, and without freed gradients where zeros in their place move weights; as
+    it is where there is no time left to try any of them.
     """
     if time.monotonic() > context.deadline:
         return space
@@ -44,6 +49,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))
+    if "precision" in space.choices and _computes_waves(context):
+        with context.device.held():
+            space = _narrowed(space, "precision", _vet_angles(context, space))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -87,6 +95,18 @@ def _vet_source(context: Context, profiled: Profile, space: Space, name: str) ->
             values.remove(value)
             found += reasons
     return Vetted(values=tuple(values), reason=next(iter(found), ""))
+
+
+def _computes_waves(context: Context) -> bool:
+    """Whether the program's own text has a sine or a cosine; libraries look after theirs."""
+    if context.target.kind == OBJECTS:
+        return False
+    return any(_WAVE.search(text) for _, text in imported_files(context.target))
+
+
+def _vet_angles(context: Context, space: Space) -> Vetted:
+    context.listener.stage("looking at the angles of sines in a shorter number format")
+    return vet_angles(context.bench.start, space.choices["precision"])
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:

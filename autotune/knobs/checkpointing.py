@@ -32,10 +32,10 @@ from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Val
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
+from autotune.workload.found import SavedBlock
 from autotune.workload.parts.blocks import from_an_end, repeated_blocks
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.window import SavedBlock
 
 if TYPE_CHECKING:
     from torch import nn

@@ -27,15 +27,9 @@ from autotune.measurement.untimed.lines import busy_lines
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
+from autotune.workload.found import BusyLine
 from autotune.workload.seen import Seen
-from autotune.workload.window import (
-    AS_IS,
-    DRAIN,
-    REPLAY_DEVICE,
-    REPLAY_HOST,
-    BusyLine,
-    Window,
-)
+from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from autotune.profiling.intervals import Interval, gaps, union
-from autotune.workload.window import INSIDE, MARK, Between, BusyLine
+from autotune.workload.found import INSIDE, MARK, Between, BusyLine
 
 # Between operations that lie nearer, Python starts the next one (5 to 20 us, with torch's own
 # modules around it), and another thread has hardly had the time to look (`SWITCH_SECONDS`).

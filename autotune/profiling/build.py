@@ -10,16 +10,9 @@ from autotune.profiling.largest import LargestBatch
 from autotune.profiling.profile import Ceiling, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
+from autotune.workload.found import INSIDE, BusyLine
 from autotune.workload.seen import Seen
-from autotune.workload.window import (
-    AS_IS,
-    DRAIN,
-    INSIDE,
-    PHASES,
-    Allocator,
-    BusyLine,
-    Window,
-)
+from autotune.workload.window import AS_IS, DRAIN, PHASES, Allocator, Window
 
 # What the hooks of one step cost the host where it computes itself: 56 us of a step of 0.79 ms, on
 # cores of 2.5 GHz (tests/bench/overhead.py; reports/bench/overhead_xeon.json).

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from autotune.profiling.profile import SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import ByTheClock
+from autotune.workload.found import BESIDE, BusyLine
 from autotune.workload.seen import Seen, SeenTracker
-from autotune.workload.window import BESIDE, BusyLine, Window
+from autotune.workload.window import Window
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3

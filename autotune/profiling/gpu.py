@@ -9,8 +9,9 @@ from autotune.machine import Machine
 from autotune.profiling.peaks import peak_of, precision_of
 from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.profiling.trace import DATA, Trace
+from autotune.workload.found import SavedBlock
 from autotune.workload.seen import Seen
-from autotune.workload.window import FLOPS, TRACE, Allocator, SavedBlock, Window
+from autotune.workload.window import FLOPS, TRACE, Allocator, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

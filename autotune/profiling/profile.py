@@ -6,14 +6,9 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
+from autotune.workload.found import BusyLine, SavedBlock
 from autotune.workload.seen import Seen
-from autotune.workload.window import (
-    AS_IS,
-    BusyLine,
-    SavedBlock,
-    Window,
-    page_faults_per_second,
-)
+from autotune.workload.window import AS_IS, Window, page_faults_per_second
 
 # The ceiling that no measurement gives, but the device's own limits.
 ROOFLINE = "roofline"

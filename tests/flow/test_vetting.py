@@ -48,7 +48,7 @@ def vetted(
     profiled: Profile | None = None,
 ) -> Space:
     context: Any = SimpleNamespace(
-        target=SimpleNamespace(kind=kind),
+        target=SimpleNamespace(kind=kind, path=""),
         deadline=float("inf"),
         seconds=lambda share, limits: limits[0],
         device=device,
@@ -103,6 +103,24 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     space = vetted(monkeypatch, device, SCRIPT, emitted, formats)
     assert space.choices["precision"] == left
     assert len(left) == len(values) or space.skipped[-1].reason.startswith(REFUSED.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "looked"),
+    [("torch.sin(x)", True), ("phase.cos ()", True), ("x.sin_()", True), ("using(x)", False)],
+)
+def test_angles_are_looked_at_where_the_program_has_sines(
+    monkeypatch: pytest.MonkeyPatch, device: Device, text: str, looked: bool
+) -> None:
+    def vet(start: Any, values: tuple[str, ...]) -> Vetted:
+        assert device.is_held
+        return Vetted(values=values[:1], reason="angles")
+
+    monkeypatch.setattr(vetting, "imported_files", lambda _: [("train.py", text)])
+    monkeypatch.setattr(vetting, "vet_angles", vet)
+    formats = Space(choices={"precision": ("fp32", "bf16")}, own={"precision": "fp32"}, skipped=())
+    space = vetted(monkeypatch, device, SCRIPT, Emission(), formats)
+    assert ("precision" not in space.choices) is looked
 
 
 def test_one_that_it_can_divide_is_rehearsed(

@@ -13,7 +13,7 @@ from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
-from autotune.workload.window import SavedBlock
+from autotune.workload.found import SavedBlock
 from tests.builders import GIB
 from tests.knobs.profiles import (
     ceilings,

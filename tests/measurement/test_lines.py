@@ -8,9 +8,9 @@ import pytest
 
 from autotune.measurement.ablation import ablate
 from autotune.profiling.course import doubts_of_threads
+from autotune.workload.found import BESIDE
 from autotune.workload.looks import threads
 from autotune.workload.looks.threads import ThreadsBeside
-from autotune.workload.window import BESIDE
 from tests.measurement.conftest import Start
 from tests.workload.programs import HEAD
 

@@ -11,7 +11,8 @@ from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.watching import BEFORE, STARTS, STEPS, TRIES, WARM_STEPS, look
 from autotune.source.edits import Place
 from autotune.workload.conversation import Watched
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
+from autotune.workload.found import Counted, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Window
 from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from autotune.profiling.between import own_lines
-from autotune.workload.window import INSIDE, MARK, Between, Look
+from autotune.workload.found import INSIDE, MARK, Between, Look
 
 MARKED = 100.0  # seconds, by the host's clock
 MARKED_AT = 5e6  # microseconds, by the trace's

@@ -17,7 +17,7 @@ from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.memory_model import line_of
 from autotune.profiling.profile import Memory, Profile
-from autotune.workload.window import SavedBlock
+from autotune.workload.found import SavedBlock
 from tests import builders
 from tests.knobs.profiles import on_a_gpu
 

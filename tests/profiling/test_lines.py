@@ -6,7 +6,7 @@ from autotune.diagnosis import Bottleneck, diagnose
 from autotune.knobs import by_name
 from autotune.knobs.knob import Skip
 from autotune.profiling.build import with_lines
-from autotune.workload.window import INSIDE, BusyLine
+from autotune.workload.found import INSIDE, BusyLine
 from tests import builders
 
 

@@ -9,6 +9,7 @@ from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.forks import Zygote
 from autotune.measurement.processes.jobs import Job
 from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed.angles import vet_angles
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.vetting import Vetted, vet_workers
@@ -105,3 +106,9 @@ def freed(bench: Callable[[str], Bench]) -> Vet:
         )
 
     return vet
+
+
+@pytest.fixture
+def rounding(bench: Callable[[str], Bench]) -> Vet:
+    """Vets number formats of a program given as text."""
+    return lambda text, values: vet_angles(bench(text).start, values)

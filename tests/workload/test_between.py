@@ -4,7 +4,8 @@ from pathlib import Path
 
 from autotune.profiling.between import own_lines
 from autotune.workload.conversation import RunWindow, Watched
-from autotune.workload.window import BETWEEN, Between
+from autotune.workload.found import Between
+from autotune.workload.window import BETWEEN
 from tests.workload.programs import run
 
 BOTH = """

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from autotune.workload.conversation import RunWindow, Tell, Unsupported, Watched
+from autotune.workload.found import Counted, Saved
 from autotune.workload.live import Live
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.saving import _Blocks
@@ -18,7 +19,7 @@ from autotune.workload.looks.watches import Synchronising
 from autotune.workload.setup import Setup
 from autotune.workload.steps.clock import Untimed
 from autotune.workload.system import idle
-from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Counted, Saved, Window
+from autotune.workload.window import AS_IS, FLOPS, SAVED, SYNCS, TRACE, Window
 from tests.workload.programs import PLAIN, run
 
 # 32 samples through 8 x 16 and 16 x 2 weights: forward, and backward for the weights and, of the

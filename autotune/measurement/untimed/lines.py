@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.profiling.between import own_lines
+from autotune.workload.found import INSIDE, Between, BusyLine
 from autotune.workload.seen import Seen
-from autotune.workload.window import BETWEEN, INSIDE, LINES, Between, BusyLine, Window
+from autotune.workload.window import BETWEEN, LINES, Window
 
 # Of a step, for what may be Python inside a forward pass to be told from operations, for so long.
 LEAST_INSIDE = 0.1

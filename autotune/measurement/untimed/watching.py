@@ -11,7 +11,8 @@ from autotune.profiling.gpu import Looks, SyncPlace
 from autotune.profiling.lost import IncompleteTrace
 from autotune.profiling.trace import Trace, parse_trace
 from autotune.source.edits import Place
-from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE, Counted, Saved
+from autotune.workload.found import Counted, Saved
+from autotune.workload.window import FLOPS, SAVED, SYNCS, TRACE
 
 # Steps before anything is looked at (cuDNN chooses, the allocator fills its cache), and steps that
 # are: enough for a mean, few enough for a trace of some tens of megabytes. Of steps that have

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
+from autotune.workload.found import MARK, Between
 from autotune.workload.live import Live
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.system.quiet import quietly
-from autotune.workload.window import MARK, Between
 
 
 class LookingBetween:

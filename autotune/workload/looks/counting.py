@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from autotune.workload.window import Counted
+from autotune.workload.found import Counted
 
 # Libraries whose operators multiply no matrices, but for those of such names.
 _BY_NAME = {"aten", "prim", "prims", "profiler", "c10d", "_c10d_functional", "torchvision"}

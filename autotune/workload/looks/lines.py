@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from autotune.workload import seams
+from autotune.workload.found import INSIDE, BusyLine, Look
 from autotune.workload.live import Live
 from autotune.workload.looks.threads import ThreadsBeside
 from autotune.workload.places import is_users
 from autotune.workload.program.framework import framework_at
-from autotune.workload.window import INSIDE, BusyLine, Look
 
 EVERY_SECONDS = 0.002
 # Python lets another thread look after this long, or wherever it lets go of its lock by itself (it

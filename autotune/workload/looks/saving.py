@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from autotune.workload.found import Saved, SavedBlock
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.parts.blocks import repeated_blocks
 from autotune.workload.system.idle import seconds_until_idle
-from autotune.workload.window import Saved, SavedBlock
 
 # What autograd calls a leaf, and what autocast's copy of one and views of that come from.
 _LEAF = "torch::autograd::AccumulateGrad"

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from types import CodeType, FrameType
 
+from autotune.workload.found import BESIDE, BusyLine
 from autotune.workload.places import is_users
 from autotune.workload.system.processor import TICKS_PER_SECOND, read_text
-from autotune.workload.window import BESIDE, BusyLine
 
 # Less of a core than this is bookkeeping: a progress bar, a logger, a thread that mostly waits.
 LEAST_SHARE = 0.25

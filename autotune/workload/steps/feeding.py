@@ -12,13 +12,7 @@ from autotune.workload.seams.loader import draw
 from autotune.workload.steps.rehearsal import rehearse
 from autotune.workload.steps.replayed import Replayed
 from autotune.workload.system.memory import reset_peak
-from autotune.workload.window import (
-    LARGEST,
-    ONE_THREAD,
-    REHEARSE,
-    REPLAY_DEVICE,
-    REPLAY_HOST,
-)
+from autotune.workload.window import LARGEST, ONE_THREAD, REHEARSE, REPLAY_DEVICE, REPLAY_HOST
 
 
 def feed(live: Live, mode: str) -> str:

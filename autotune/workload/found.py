@@ -1,0 +1,107 @@
+"""What looks at steps that are not timed have found: plain data that crosses processes."""
+
+from dataclasses import dataclass
+
+from autotune.source.edits import Place
+
+BESIDE, INSIDE = "beside", "inside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyLine:
+    """A function of the program's own, the line in it that was seen most, and the share of a step
+    in which it was the innermost of them.
+
+    `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
+    for, "forward" for methods of modules among that (parts of a model that are called by
+    themselves), `INSIDE` for what a forward pass runs while it is not in torch's own Python, and
+    `BESIDE` for a thread of the program's own that computes meanwhile: its share
+    is of processor time. `lines` are those of the function's lines that have a notable share, the
+    one that was seen most first.
+    """
+
+    phase: str
+    path: str
+    line: int
+    function: str
+    share: float
+    lines: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedBlock:
+    """What one forward pass of a repeated block keeps for backward, but for what goes in and comes
+    out, and the seconds that it takes: what computing it again would free, and cost.
+    """
+
+    name: str
+    freed_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """At one moment of the host's clock, in seconds: the innermost function of the program's own,
+    and its line.
+    """
+
+    moment: float
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """Looks at forward passes, and torch's time line of the operations meanwhile.
+
+    `trace` is the profiler's JSON, compressed by zlib; in it the last event called `MARK` begins at
+    the moment `marked` of the host's clock. `looks` is how many there were in all, `inside` are
+    those that found it in a forward pass and not in torch's own Python.
+    """
+
+    trace: bytes
+    marked: float
+    looks: int
+    inside: tuple[Look, ...]
+
+
+MARK = "autotune: it is now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedAngle:
+    """An angle that a sine or a cosine was given, and how far apart its number format lets the next
+    ones lie; `place` is the program's line, None where no line of its own was on the stack.
+    """
+
+    place: Place | None
+    radians: float
+    step_radians: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Floating point operations of products and convolutions, and of convolutions alone.
+
+    `recomputed` says that some of them compute activations again in the backward pass (or gradients
+    that are to have gradients), `unknown`
+    are operators that multiply and are not counted, the most frequent first.
+    """
+
+    flops: int
+    convolution_flops: int
+    recomputed: bool = False
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """Bytes that lie between forward and backward at the most, and gradients after a step.
+
+    `blocks` are those of the first model that has any, in its order.
+    """
+
+    activation_bytes: int
+    gradient_bytes: int
+    blocks: tuple[SavedBlock, ...] = ()

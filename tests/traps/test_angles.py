@@ -1,0 +1,59 @@
+"""A shorter number format is left out where sines would be given angles that it rounds too far."""
+
+import pytest
+
+from tests.traps.conftest import Vet
+
+VALUES = ("fp32", "bf16")
+PROGRAM = """
+import torch
+from torch import nn
+
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("frequencies", {scale} * torch.randn(2, 32))
+        self.head = nn.Linear(64, 1)
+
+    def forward(self, where):
+        {angles}
+        return self.head(torch.cat([torch.sin(angles), angles.cos()], dim=-1))
+
+torch.manual_seed(0)
+net = Waves()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+while True:
+    where = torch.rand(64, 2)
+    loss = (net(where) - where.sum(-1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PLAIN = "angles = where @ self.frequencies"
+APART = """with torch.autocast("cpu", enabled=False):
+            angles = where @ self.frequencies"""
+
+
+def program(scale: float, angles: str = PLAIN) -> str:
+    return PROGRAM.format(scale=scale, angles=angles)
+
+
+def test_angles_of_hundreds_of_radians_are_refused_with_their_line(rounding: Vet) -> None:
+    found = rounding(program(200), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("in bf16 a sine or cosine at train.py:1")
+    assert "autocast off" in found.reason
+
+
+@pytest.mark.parametrize(("scale", "angles"), [(1, PLAIN), (200, APART)])
+def test_small_ones_and_those_that_are_computed_in_float32_are_not(
+    rounding: Vet, scale: float, angles: str
+) -> None:
+    found = rounding(program(scale, angles), VALUES)
+    assert found.values == VALUES
+    assert not found.reason
+
+
+def test_a_run_that_cannot_be_looked_at_is_left_to_its_trial(rounding: Vet) -> None:
+    found = rounding("raise SystemExit(3)", VALUES)
+    assert found.values == VALUES
