@@ -361,6 +361,28 @@ def test_threads_that_wait_for_one_another_are_told(faster, said):
     assert ("One thread computes it 1.36× as fast." in found.evidence) is said
 
 
+@pytest.mark.parametrize(
+    ("gain", "severity"), [(2.8, "critical"), (1.15, "warning"), (1.05, None), (0.7, None)]
+)
+def test_threads_of_numpy_that_hold_torch_up_come_first(gain, severity):
+    phases = {"data": 0.27, "forward": 0.45, "backward": 0.28}
+    found = diagnose(
+        profile(
+            phases=phases,
+            seen=builders.seen(blas_threads=2, threads=2),
+            probes={"one_blas_thread": gain},
+        )
+    )
+    named = [each for each in found if each.bottleneck == Bottleneck.THREADS]
+    assert [each.severity for each in named] == ([severity] if severity else [])
+    if severity == "critical":
+        assert found[0] is named[0]
+        assert found[0].headline.endswith(
+            "with one thread for NumPy's linear algebra it ran 2.80× as fast."
+        )
+        assert found[0].max_gain == gain
+
+
 def test_tiny_steps_are_small_operations():
     found = first(phases=HEALTHY, step_seconds=0.00087, seen=tiny(2_410), ceilings=ceilings())
     assert found.bottleneck == Bottleneck.OVERHEAD

@@ -28,6 +28,7 @@ from autotune.diagnosis.finding import (
 )
 from autotune.diagnosis.host import own_python, share_outside
 from autotune.diagnosis.largest import said_of_largest
+from autotune.diagnosis.threads import spinning_share, threads_in_the_way
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
@@ -66,7 +67,16 @@ GIB = 1 << 30
 def diagnose(profile: Profile) -> tuple[Finding, ...]:
     """The bottlenecks of `profile`, the one that holds it back most first; never empty."""
     looks = (
-        *(validation, data, _copy, syncs_of_device, own_python, _optimizer, _overhead),
+        *(
+            validation,
+            threads_in_the_way,
+            data,
+            _copy,
+            syncs_of_device,
+            own_python,
+            _optimizer,
+            _overhead,
+        ),
         *(_memory, allocator_of_device, small_parts_of_device, _compute),
     )
     found = [finding for look in looks if (finding := look(profile)) is not None]
@@ -108,6 +118,8 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         return validation_share(profile)
     if bottleneck is Bottleneck.HOST:
         return share_outside(profile)
+    if bottleneck is Bottleneck.THREADS:
+        return spinning_share(profile)
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),

@@ -49,7 +49,7 @@ from autotune.source.loops.other_training import not_reached
 from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, Window
+from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, Window
 
 FIRST_SAID_SECONDS = 10.0
 # Training loops of a program that are looked at, one after another, while each is soon over.
@@ -201,7 +201,9 @@ def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
         return {}
     probed = {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
     if ablation.one_thread is not None:
-        probed["one_thread"] = ablation.one_thread
+        probed[ONE_THREAD] = ablation.one_thread
+    if ablation.one_blas_thread is not None:
+        probed[ONE_BLAS_THREAD] = ablation.one_blas_thread
     return probed
 
 

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from autotune.errors import UsageError
 from autotune.knobs.batch_size import BatchSize
+from autotune.knobs.blas_threads import BlasThreads
 from autotune.knobs.channels_last import ChannelsLast
 from autotune.knobs.checkpointing import Checkpointing
 from autotune.knobs.compile import Compile
@@ -30,6 +31,7 @@ from autotune.workload.setup import Setup
 # loop, the optimizer.
 KNOBS: tuple[Knob, ...] = (
     Threads(),
+    BlasThreads(),
     CudnnBenchmark(),
     ExpandableSegments(),
     KeepFreedMemory(),

@@ -21,7 +21,7 @@ from autotune.measurement.processes.process import NotPossible, ProcessRun, RunE
 from autotune.measurement.readings.bursts import fetched_ahead
 from autotune.measurement.readings.memory import beside_bytes, most
 from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_gpu
-from autotune.measurement.threads import one_thread
+from autotune.measurement.threads import one_blas_thread, one_thread
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.measurement.untimed.lines import busy_lines
 from autotune.profiling.largest import LargestBatch
@@ -51,7 +51,8 @@ class Ablation:
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `one_thread` how many times as fast one
-    thread computes as all of the program's (None where that was not timed), `filled` the cache that
+    thread computes as all of the program's (None where that was not timed), `one_blas_thread` the
+    same of NumPy's linear algebra and the whole program, `filled` the cache that
     its first epoch made, and `first_epoch` that which it kept in memory; `caches` names what
     its dataset kept of each sample before it was timed, `kept` what it kept ever more of in memory
     while it was, and `beside` what processes that it has
@@ -68,6 +69,7 @@ class Ablation:
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
     one_thread: float | None = None
+    one_blas_thread: float | None = None
     filled: Filled | None = None
     first_epoch: FirstEpoch | None = None
     caches: tuple[str, ...] = ()
@@ -143,6 +145,9 @@ def _look_closer(
     windows = ablation.windows[AS_IS]
     ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
     ablation.one_thread = one_thread(
+        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
+    )
+    ablation.one_blas_thread = one_blas_thread(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
     )
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)

@@ -1,26 +1,26 @@
 """What threads gain that compute one step together: one of them beside all, in turns."""
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
 from autotune.machine import CPU
 from autotune.measurement.doubts import starved
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import rate, timed
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, ONE_THREAD, REPLAY_DEVICE, Window
+from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE, Window
 
 # In turns, since what threads cost one another differs from minute to minute; fewer where steps are
 # long, and none where all of them took longer than this.
 TURNS, LONGEST_SECONDS = 4, 8.0
+# Of a step, what is none of torch's computing: below, NumPy has no part in it worth looking for.
+LEAST_OUTSIDE = 0.05
+_COMPUTING = ("forward", "backward", "optimizer", "copy")
+
+Windows = MutableMapping[str, list[Window]]
 
 
 def one_thread(
-    run: ProcessRun,
-    seen: Seen,
-    windows: MutableMapping[str, list[Window]],
-    *,
-    seconds: float,
-    cores: int,
+    run: ProcessRun, seen: Seen, windows: Windows, *, seconds: float, cores: int
 ) -> float | None:
     """How many times as fast one thread computes a batch that is kept (without a loader: the loop
     as it is) as the program's; None where it has no other, where it cannot be said, or where the
@@ -34,26 +34,69 @@ def one_thread(
         cores: cores that the run may use; where it did not get them nothing is said.
     """
     beside = AS_IS if seen.loader is None else REPLAY_DEVICE
+    compiled = any(model.compiled != "off" for model in seen.models)  # for so many threads
+    if seen.device != CPU or seen.threads < 2 or compiled:
+        return None
+    taken = _in_turns(run, ONE_THREAD, beside, windows, seconds=seconds, cores=cores)
+    if any(each.threads != 1 for each in taken.get(ONE_THREAD, ())):  # set in the loop itself
+        return None
+    return _ratio(windows, taken)
+
+
+def one_blas_thread(
+    run: ProcessRun, seen: Seen, windows: Windows, *, seconds: float, cores: int
+) -> float | None:
+    """How many times as fast the program is with one thread for NumPy's linear algebra; None where
+    that has no other or no part in its steps, or where it cannot be said. What workers compute is
+    not in this process.
+
+    Arguments are those of `one_thread`.
+    """
+    with_workers = seen.loader is not None and seen.loader.num_workers > 0
+    if seen.device != CPU or seen.blas_threads < 2 or with_workers:
+        return None
+    if _share_outside(windows.get(AS_IS, ())) < LEAST_OUTSIDE:
+        return None
+    taken = _in_turns(run, ONE_BLAS_THREAD, AS_IS, windows, seconds=seconds, cores=cores)
+    return _ratio(windows, taken)
+
+
+def _share_outside(windows: Sequence[Window]) -> float:
+    """Of the wall, what is none of torch's computing."""
+    seconds = sum(window.seconds for window in windows)
+    computing = sum(window.phases.get(name, 0.0) for window in windows for name in _COMPUTING)
+    return 1 - computing / seconds if seconds else 0.0
+
+
+def _in_turns(
+    run: ProcessRun, mode: str, beside: str, windows: Windows, *, seconds: float, cores: int
+) -> dict[str, list[Window]]:
+    """Windows of `mode` in turns with some of `beside`, each by its mode; nothing where the
+    processors were taken, or the program has ended.
+    """
     known = windows.get(beside, [])
     steps = sum(window.steps for window in known)
-    compiled = any(model.compiled != "off" for model in seen.models)  # for so many threads
-    if seen.device != CPU or seen.threads < 2 or compiled or not steps:
-        return None
-    step_seconds = sum(window.seconds for window in known) / steps
-    turns = min(TURNS, int(LONGEST_SECONDS / (4 * step_seconds)))
-    taken: dict[str, list[Window]] = {ONE_THREAD: [], beside: []}
+    step_seconds = sum(window.seconds for window in known) / steps if steps else 0.0
+    turns = min(TURNS, int(LONGEST_SECONDS / (4 * step_seconds))) if step_seconds else 0
+    taken: dict[str, list[Window]] = {mode: [], beside: []} if turns else {}
     try:
         for turn in range(turns):
-            for mode in list(taken)[:: -1 if turn % 2 else 1]:
-                run.window(0.0, mode=mode)  # its first step finds cold caches
-                taken[mode].append(run.window(seconds / (2 * turns), mode=mode))
+            for each in list(taken)[:: -1 if turn % 2 else 1]:
+                run.window(0.0, mode=each)  # its first step finds cold caches
+                taken[each].append(run.window(seconds / (2 * turns), mode=each))
     except RunEnded:
+        return {}
+    disturbed = any(starved(each, cores=cores) for of in taken.values() for each in of)
+    return {} if disturbed else taken
+
+
+def _ratio(windows: Windows, taken: dict[str, list[Window]]) -> float | None:
+    """How many times as fast the first mode of `taken` is as the second; all are added to
+    `windows`.
+    """
+    if not taken:
         return None
-    if not turns or any(starved(each, cores=cores) for of in taken.values() for each in of):
-        return None
-    if any(each.threads != 1 for each in taken[ONE_THREAD]):  # the program sets them in its loop
-        return None
-    windows[ONE_THREAD] = taken[ONE_THREAD]
-    known += taken[beside]
-    one, own = (rate([timed(window) for window in of]) for of in taken.values())
+    for mode, found in taken.items():
+        windows.setdefault(mode, []).extend(found)
+    one, own = (rate([timed(window) for window in found]) for found in taken.values())
     return one / own if own else None

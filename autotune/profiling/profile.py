@@ -125,7 +125,8 @@ class Profile:
         windows: the raw windows that all of this is computed from.
         ended_early: the program came to its own end while it was profiled.
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2), and
-            how many times as fast a kept batch is computed with one thread ("one_thread": 1.3).
+            how many times as fast a kept batch is computed with one thread ("one_thread": 1.3), and
+            the program is with one thread for NumPy's linear algebra (`ONE_BLAS_THREAD`).
         doubts: reasons not to trust these figures.
         lines: the program's own functions that a step waits for, those that take most first.
         gpu: what only a GPU's profile has; None on a CPU.

@@ -19,6 +19,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.system.blas import blas_threads
 from autotune.workload.system.compiling import compiling_seconds
 from autotune.workload.system.heap import keeps_freed_memory
 from autotune.workload.system.quiet import quietly
@@ -56,6 +57,7 @@ def observe(live: Live) -> Seen:
         set_to_none=live.set_to_none,
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
+        blas_threads=blas_threads(),
         matmul_precision=_matmul_precision(),
         cudnn_benchmark=torch.backends.cudnn.benchmark,
         cudnn_tf32=_allows_cudnn_tf32(),

@@ -166,6 +166,7 @@ class Seen:
     set_to_none: bool = True
     threads: int = 1
     interop_threads: int = 1
+    blas_threads: int = 0  # of NumPy's OpenBLAS; 0 where there is none
     matmul_precision: str = "highest"
     cudnn_benchmark: bool = False
     cudnn_tf32: bool = True

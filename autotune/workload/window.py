@@ -13,6 +13,8 @@ from autotune.workload.seen import Seen
 # and the last thing that a run is asked for).
 AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_host", "drain"
 ONE_THREAD = "one_thread"
+# Its own way, with one thread for NumPy's linear algebra.
+ONE_BLAS_THREAD = "one_blas_thread"
 REHEARSE = "rehearse"
 # Or the largest batches that were found beforehand, one after another, each for a window.
 LARGEST = "largest"

@@ -559,6 +559,34 @@ class TestKeepFreedMemory:
         assert skip("keep_freed_memory", taking_memory_anew()).impossible
 
 
+class TestBlasThreads:
+    @staticmethod
+    def timed(gain: float | None, **seen: Any) -> Profile:
+        probes = {} if gain is None else {"one_blas_thread": gain}
+        return replace(with_seen(on_a_cpu(), **{"blas_threads": 2} | seen), probes=probes)
+
+    def test_is_for_a_program_that_was_faster_with_one(self) -> None:
+        assert offered("blas_threads", self.timed(2.8)) == (1, 2)
+        assert "1.01 times" in reason("blas_threads", self.timed(1.01))
+        assert "nothing" in reason("blas_threads", self.timed(None))
+
+    def test_is_left_out_where_there_is_nothing_to_turn(self) -> None:
+        assert "already" in reason("blas_threads", self.timed(2.8, blas_threads=1))
+        assert skip("blas_threads", self.timed(2.8, blas_threads=0)).impossible
+
+    @pytest.mark.parametrize(("data", "phase"), [(0.2, "compute"), (0.7, "data")])
+    def test_what_was_timed_of_the_whole_step_is_expected_where_most_of_it_is(
+        self, data: float, phase: str
+    ) -> None:
+        phases = {"data": data, "forward": 0.4 * (1 - data), "backward": 0.6 * (1 - data)}
+        expects, profile = by_name("blas_threads").expects, replace(self.timed(1.5), phases=phases)
+        share, expected = max(data, 1 - data), expects(1, profile)
+        assert expected.phase == phase
+        left = math.exp(expected.log_mean)
+        assert 1 - share + left * share == pytest.approx(1 / 1.5)
+        assert expects(2, profile).log_mean == 0
+
+
 class TestMicroBatches:
     same = with_model(on_a_cpu(), batch_norms=0)
 

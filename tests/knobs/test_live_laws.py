@@ -41,7 +41,7 @@ TRIED: dict[str, tuple[Value, ...]] = {
     "micro_batches": (1, 2, 4),
     "checkpointing": (0, 1, 4, 5, -3),
 }
-TRIED |= {"threads": (1, 2), "compile": ("off", "default")}
+TRIED |= {"threads": (1, 2), "blas_threads": (1, 2), "compile": ("off", "default")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import ProcessRun, RunEnded
-from autotune.measurement.threads import one_thread
-from autotune.workload.window import AS_IS, ONE_THREAD, REPLAY_DEVICE, Window
+from autotune.measurement.threads import one_blas_thread, one_thread
+from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE, Window
 from tests import builders
 
 
@@ -91,3 +91,36 @@ def test_a_program_that_ends_meanwhile_says_nothing_of_one_thread() -> None:
 def test_a_program_that_sets_its_threads_in_its_loop_says_nothing_of_one() -> None:
     run = Stepping({AS_IS: 0.01, REPLAY_DEVICE: 0.01, ONE_THREAD: 0.01}, threads=2)
     assert timed_threads(run)[0] is None
+
+
+def timed_blas(run: Stepping, outside: float = 0.3, **changes: Any) -> float | None:
+    """What is said of one thread for NumPy, by a program that is at torch but for `outside`."""
+    seen = builders.seen(**{"device": "cpu", "blas_threads": 2, "loader": None} | changes)
+    window = Stepping(run.step_seconds).window(1.0)
+    known = replace(window, phases={"forward": (1 - outside) * window.seconds})
+    cast_run = cast("ProcessRun", run)
+    return one_blas_thread(cast_run, seen, {AS_IS: [known]}, seconds=1.0, cores=2)
+
+
+def test_numpy_with_one_thread_is_timed_beside_the_program_as_it_is() -> None:
+    run = Stepping({AS_IS: 0.03, ONE_BLAS_THREAD: 0.01})
+    assert timed_blas(run) == pytest.approx(3.0, rel=0.05)
+    assert set(run.asked) == {AS_IS, ONE_BLAS_THREAD}
+
+
+@pytest.mark.parametrize(
+    ("outside", "changes"),
+    [
+        (0.01, {}),
+        (0.3, {"blas_threads": 1}),
+        (0.3, {"blas_threads": 0}),
+        (0.3, {"device": "cuda"}),
+        (0.3, {"loader": replace(builders.seen().loader, num_workers=2)}),
+    ],
+)
+def test_it_is_not_where_numpy_has_no_part_or_no_other_thread(
+    outside: float, changes: dict[str, Any]
+) -> None:
+    run = Stepping({AS_IS: 0.03, ONE_BLAS_THREAD: 0.01})
+    assert timed_blas(run, outside, **changes) is None
+    assert not run.asked

@@ -16,7 +16,14 @@ from autotune.workload.randomness.nudging import nudge
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.steps.clock import HostClock
-from autotune.workload.window import AS_IS, DRAIN, ONE_THREAD, REPLAY_DEVICE, Window
+from autotune.workload.window import (
+    AS_IS,
+    DRAIN,
+    ONE_BLAS_THREAD,
+    ONE_THREAD,
+    REPLAY_DEVICE,
+    Window,
+)
 from tests.workload.programs import HEAD, PLAIN, losses, observe, run, seen_of, steps, window_of
 
 
@@ -281,6 +288,16 @@ def test_one_thread_computes_for_one_window(loader: bool, tmp_path: Path) -> Non
     windows = [each for each in reports if isinstance(each, Window)]
     assert [each.threads for each in windows] == [3, 1, 1, 3]
     assert [each.mode for each in windows] == [AS_IS, ONE_THREAD, ONE_THREAD, AS_IS]
+
+
+def test_numpy_has_one_thread_for_one_window(tmp_path: Path) -> None:
+    modes = (AS_IS, ONE_BLAS_THREAD, AS_IS)
+    asked = [
+        each for mode in modes for each in (RunWindow(seconds=0.0, steps=3, mode=mode), Tell())
+    ]
+    reports = run(PLAIN, *asked, folder=tmp_path)
+    own, limited, again = (each.blas_threads for each in reports if isinstance(each, Seen))
+    assert (limited, again) == (min(1, own), own)
 
 
 def test_a_drained_loader_runs_without_the_model(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ class Fed:
         drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
             are transforms.
         own_threads: how many the program computes with, while one is asked for instead.
+        own_blas_threads: the same of NumPy's linear algebra.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
         for_others: samples of the last backward passes of this step that an optimizer beside the
@@ -45,6 +46,7 @@ class Fed:
     kept: bool = False
     drawing: bool = False
     own_threads: int | None = None
+    own_blas_threads: int | None = None
     miscounted: int = 0
     for_others: int = 0
     in_pieces: bool = False

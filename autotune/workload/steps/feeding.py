@@ -11,8 +11,16 @@ from autotune.workload.loading import batches
 from autotune.workload.seams.loader import draw
 from autotune.workload.steps.rehearsal import rehearse
 from autotune.workload.steps.replayed import Replayed
+from autotune.workload.system.blas import blas_threads, limit_blas_threads
 from autotune.workload.system.memory import reset_peak
-from autotune.workload.window import LARGEST, ONE_THREAD, REHEARSE, REPLAY_DEVICE, REPLAY_HOST
+from autotune.workload.window import (
+    LARGEST,
+    ONE_BLAS_THREAD,
+    ONE_THREAD,
+    REHEARSE,
+    REPLAY_DEVICE,
+    REPLAY_HOST,
+)
 
 
 def feed(live: Live, mode: str) -> str:
@@ -23,6 +31,7 @@ def feed(live: Live, mode: str) -> str:
             return "batches are not divided"
         rehearse(live)
     _compute_with(live, one_thread=mode == ONE_THREAD)
+    _multiply_with(live, one_thread=mode == ONE_BLAS_THREAD)
     live.plain, live.kept_batches = False, {}
     if mode == LARGEST:
         return _feed_largest(live)
@@ -46,6 +55,17 @@ def _compute_with(live: Live, *, one_thread: bool) -> None:
     elif not one_thread and own is not None:
         live.fed.own_threads = None
         torch.set_num_threads(own)
+
+
+def _multiply_with(live: Live, *, one_thread: bool) -> None:
+    """The same for NumPy's linear algebra."""
+    own = live.fed.own_blas_threads
+    if one_thread and own is None:
+        live.fed.own_blas_threads = blas_threads()
+        limit_blas_threads(1)
+    elif not one_thread and own is not None:
+        live.fed.own_blas_threads = None
+        limit_blas_threads(own)
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:
