@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.errors import UsageError
 from autotune.workload.program.target import load_target
 
 TOPS = {
@@ -27,3 +28,20 @@ def test_a_project_is(marks: tuple[str, ...], top: str, tmp_path: Path) -> None:
     target = load_target(script)
     assert Path(target.root) == tmp_path / top
     assert (str(beside) in target.texts([str(beside)])) == (top != "proj/scripts")
+
+
+def test_a_module_is_found_where_python_would_import_it_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "project" / "src" / "far_package_of_mine"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('it is not to be imported')\n")
+    (package / "train.py").write_text("print('training')\n")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.syspath_prepend(str(package.parent))
+    target = load_target("far_package_of_mine.train")
+    assert target.path == str(package / "train.py")
+    assert target.module == "far_package_of_mine.train"
+    with pytest.raises(UsageError, match="does not exist"):
+        load_target("far_package_of_mine.evaluate")

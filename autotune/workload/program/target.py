@@ -3,9 +3,11 @@ files.
 """
 
 import hashlib
+import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,7 +125,7 @@ def _check_types(path: object, arguments: Any) -> None:
 
 def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> Target:
     """The target in the file `path`, or of the module or package that has this dotted name from
-    here on.
+    here on, or where Python would import it from.
 
     A file that imports its own package is run as a module of it, as `python -m` runs it.
 
@@ -162,13 +164,25 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
 
 def _named(module: str) -> tuple[Path, str] | None:
     """The file that `python -m` would run for `module`, and that file's own dotted name."""
-    folder = Path(*module.split("."))
-    if not folder.name or folder.is_absolute():
+    place = Path(*module.split("."))
+    if not place.name or place.is_absolute():
         return None
-    for file, name in ((folder.with_suffix(".py"), ""), (folder / "__main__.py", ".__main__")):
-        if file.is_file():
-            return file, module + name
+    for root in (Path(), *_roots(module.partition(".")[0])):
+        at = root / place
+        for file, name in ((at.with_suffix(".py"), ""), (at / "__main__.py", ".__main__")):
+            if file.is_file():
+                return file, module + name
     return None
+
+
+def _roots(package: str) -> Iterator[Path]:
+    """The folders that `package` is imported from, if not from here: in development (`pip install
+    -e`), or by PYTHONPATH. It is not imported for that.
+    """
+    with suppress(Exception):  # whatever a finder raises of what is no name
+        spec = importlib.util.find_spec(package)
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            yield Path(place).parent
 
 
 def _shown(line: str | None) -> str:
