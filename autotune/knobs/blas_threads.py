@@ -10,7 +10,8 @@ When it helps
     that torch's threads then wait for.
 
 What it costs
-    NumPy's own large products and decompositions take longer with one thread.
+    NumPy's own large products and decompositions take longer with one thread. The patched program
+    needs the package `threadpoolctl`, which came with autotune and comes with scikit-learn.
 
 What it changes
     The order in which NumPy adds up long sums, so the last digits of its results.
