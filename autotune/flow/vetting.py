@@ -13,9 +13,9 @@ from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
-from autotune.workload.program.imported import imported_files
+from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import OBJECTS
-from autotune.workload.seen import SeenLoader
+from autotune.workload.seen import Seen, SeenLoader
 
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
 # done four times.
@@ -49,7 +49,7 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))
-    if "precision" in space.choices and _computes_waves(context):
+    if "precision" in space.choices and _computes_waves(context, profiled.seen):
         with context.device.held():
             space = _narrowed(space, "precision", _vet_angles(context, space))
     if "set_to_none" in space.choices:
@@ -97,11 +97,12 @@ def _vet_source(context: Context, profiled: Profile, space: Space, name: str) ->
     return Vetted(values=tuple(values), reason=next(iter(found), ""))
 
 
-def _computes_waves(context: Context) -> bool:
+def _computes_waves(context: Context, seen: Seen) -> bool:
     """Whether the program's own text has a sine or a cosine; libraries look after theirs."""
     if context.target.kind == OBJECTS:
         return False
-    return any(_WAVE.search(text) for _, text in imported_files(context.target))
+    texts = (text for _, text in files_that_run(context.target, seen.modules))
+    return any(map(_WAVE.search, texts))
 
 
 def _vet_angles(context: Context, space: Space) -> Vetted:

@@ -12,7 +12,7 @@ from autotune.outputs.framework import in_its_framework
 from autotune.outputs.writing import declared_encoding, write_whole
 from autotune.source import by_hand, rewrite, unified_patch
 from autotune.source.edits import EditOutcome, Place, Places
-from autotune.workload.program.imported import imported_files
+from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import RECIPE, Target
 from autotune.workload.seen import Seen
 
@@ -75,7 +75,7 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
         if knob.name in config
         for edit in knob.edits(config[knob.name], seen)
     ]
-    imported = (str(file) for file, _ in imported_files(target))
+    imported = (str(file) for file, _ in files_that_run(target, seen.modules))
     before = target.texts([*_files(seen), *imported])
     rewritten = rewrite(before, requests, seen.places, main=target.path)
     root = target.root

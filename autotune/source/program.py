@@ -1,5 +1,6 @@
 """The program under change: its files and its places, which move along with every change."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -97,10 +98,16 @@ def parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
     broken: dict[str, str] = {}
     for path, text in sources.items():
         try:
-            scripts[path] = Script(path, text.removeprefix(BYTE_ORDER_MARK))
+            scripts[path] = _script(path, text.removeprefix(BYTE_ORDER_MARK))
         except SyntaxError as error:
             broken[path] = f"{error.msg} (line {error.lineno})"
     return Program(scripts=scripts, main=main, places=places, broken=broken)
+
+
+@functools.lru_cache(maxsize=1024)
+def _script(path: str, text: str) -> Script:
+    """A program is read again for each edit that is asked about; a Script does not change."""
+    return Script(path, text)
 
 
 def minimal_change(path: str, start: int, old: str, new: str) -> list[Change]:

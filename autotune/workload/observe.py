@@ -1,5 +1,6 @@
 """What a live run has been made of so far, as plain data."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, replace
@@ -18,6 +19,7 @@ from autotune.workload.inspect import (
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
+from autotune.workload.places import is_users
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.system.blas import blas_threads
 from autotune.workload.system.compiling import compiling_seconds
@@ -55,18 +57,32 @@ def observe(live: Live) -> Seen:
         prefetch_to_device=live.copied.aside,
         copies_to_device=round(live.copied.count / steps),
         set_to_none=live.set_to_none,
-        threads=torch.get_num_threads(),
-        interop_threads=torch.get_num_interop_threads(),
-        blas_threads=blas_threads(),
-        matmul_precision=_matmul_precision(),
-        cudnn_benchmark=torch.backends.cudnn.benchmark,
-        cudnn_tf32=_allows_cudnn_tf32(),
-        deterministic=_is_deterministic(),
-        expandable_segments=_has_expandable_segments(),
-        keeps_freed_memory=keeps_freed_memory(),
+        **_switches(),
         trackers=trackers(steps),
+        modules=_modules(),
         places=_places(live),
     )
+
+
+def _switches() -> dict[str, Any]:
+    """Switches of the whole process, by the fields of a Seen."""
+    return {
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "blas_threads": blas_threads(),
+        "matmul_precision": _matmul_precision(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cudnn_tf32": _allows_cudnn_tf32(),
+        "deterministic": _is_deterministic(),
+        "expandable_segments": _has_expandable_segments(),
+        "keeps_freed_memory": keeps_freed_memory(),
+    }
+
+
+def _modules() -> tuple[str, ...]:
+    """The files of modules of the program's own that are imported."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return tuple(sorted({file for file in files if file and is_users(file)}))
 
 
 def _is_deterministic() -> bool:

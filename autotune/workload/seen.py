@@ -176,6 +176,7 @@ class Seen:
     trackers: tuple[SeenTracker, ...] = ()
     compiling_seconds: float = 0.0  # that torch.compile was at work so far
     beside: tuple[SeenOptimizer, ...] = ()
+    modules: tuple[str, ...] = ()  # files of the program's own that it has imported so far
     places: Places = field(default_factory=Places)
 
     @property

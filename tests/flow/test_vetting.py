@@ -116,7 +116,7 @@ def test_angles_are_looked_at_where_the_program_has_sines(
         assert device.is_held
         return Vetted(values=values[:1], reason="angles")
 
-    monkeypatch.setattr(vetting, "imported_files", lambda _: [("train.py", text)])
+    monkeypatch.setattr(vetting, "files_that_run", lambda *_: [("train.py", text)])
     monkeypatch.setattr(vetting, "vet_angles", vet)
     formats = Space(choices={"precision": ("fp32", "bf16")}, own={"precision": "fp32"}, skipped=())
     space = vetted(monkeypatch, device, SCRIPT, Emission(), formats)

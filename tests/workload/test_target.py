@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import UsageError
+from autotune.workload.program import imported
+from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import load_target
 
 TOPS = {
@@ -45,3 +47,21 @@ def test_a_module_is_found_where_python_would_import_it_from(
     assert target.module == "far_package_of_mine.train"
     with pytest.raises(UsageError, match="does not exist"):
         load_target("far_package_of_mine.evaluate")
+
+
+def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import used\nimport lazy\n")
+    (tmp_path / "used.py").write_text("")
+    (tmp_path / "lazy.py").write_text("")
+    target = load_target(tmp_path / "train.py")
+
+    def names(*loaded: str) -> list[str]:
+        files = files_that_run(target, [str(tmp_path / name) for name in loaded])
+        return sorted(file.name for file, _ in files)
+
+    assert names("used.py") == ["lazy.py", "train.py", "used.py"]
+    monkeypatch.setattr(imported, "MOST_FILES", 2)
+    assert names("used.py") == ["train.py", "used.py"]
+    assert names() == ["lazy.py", "train.py", "used.py"]  # nothing is known of it

@@ -4,7 +4,7 @@ import ast
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from autotune.workload.program.framework import is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
 
+# Reading a thousand files for each edit that is asked about would take the time of a search.
+MOST_FILES = 200
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 
@@ -23,6 +25,15 @@ def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
     """
     if target.path:
         yield from files_from([(Path(target.path), target.source)], _folders(target))
+
+
+def files_that_run(target: Target, loaded: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """`imported_files`; of a program that may import more than `MOST_FILES`, as one in the
+    repository of a large library may, only those that a run of it has `loaded`.
+    """
+    found = list(imported_files(target))
+    few = len(found) <= MOST_FILES or not loaded
+    yield from (each for each in found if few or str(each[0]) in (target.path, *loaded))
 
 
 def files_from(
