@@ -186,7 +186,8 @@ def _told_apart(
     if (times := scatter_ratio(first, second)) is not None:
         return (
             Difference.SCATTER,
-            f"The loss scatters {times:.2f} times as much from step to step: another batch size?",
+            f"The loss scatters {times:.2f} times as much from step to step, as with smaller "
+            "batches or coarser rounding.",
         )
     return None, ""
 
