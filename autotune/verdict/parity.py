@@ -184,11 +184,8 @@ def _told_apart(
         said = f"The losses part by {parted}, where noise explains {explained}."
         return Difference.COURSE, said
     if (times := scatter_ratio(first, second)) is not None:
-        return (
-            Difference.SCATTER,
-            f"The loss scatters {times:.2f} times as much from step to step, as with smaller "
-            "batches or coarser rounding.",
-        )
+        said = f"The loss scatters {times:.2f} times as much from step to step"
+        return Difference.SCATTER, f"{said}, as with smaller batches or coarser rounding."
     return None, ""
 
 

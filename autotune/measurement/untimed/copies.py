@@ -53,8 +53,8 @@ def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
         if names and iteration == was_in and given > had_given:  # between epochs it reaches them
             copied = "" if names[0].startswith("sampler") else ", from copies"
             return (
-                f"{OTHER_DATA}: training changes {names_of(names)}, on which the samples to come "
-                f"depend, and workers read ahead of it{copied}"
+                f"{OTHER_DATA}: training changes {names_of(names)}, which the samples to come "
+                f"may depend on, and workers read ahead of it{copied}"
             )
         if time.monotonic() - began > WATCHED_SECONDS:
             break
