@@ -1,5 +1,6 @@
 """What a live run has been made of so far, as plain data."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -82,7 +83,9 @@ def _switches() -> dict[str, Any]:
 def _modules() -> tuple[str, ...]:
     """The files of modules of the program's own that are imported."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return tuple(sorted({file for file in files if file and is_users(file)}))
+    return tuple(
+        sorted({file for file in files if file and os.path.isabs(file) and is_users(file)})
+    )
 
 
 def _is_deterministic() -> bool:

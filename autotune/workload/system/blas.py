@@ -1,6 +1,29 @@
 """Threads of the linear algebra that NumPy and SciPy bring along (OpenBLAS), beside torch's own."""
 
+import ctypes
+import functools
+import os
+from typing import Any
+
 import threadpoolctl
+
+
+@functools.cache
+def _name_of(path: str) -> str:
+    """By what the library that was loaded from `path` is found again: the file that this leads to;
+    where that is another file by now, as in a sandbox, its own name, which it was linked by.
+    """
+    file = os.path.realpath(path)
+    try:
+        ctypes.CDLL(file, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return os.path.basename(path)
+    return file
+
+
+# For the program's own use of it as well.
+_library: Any = threadpoolctl
+_library._realpath = _name_of
 
 
 def blas_threads() -> int:
