@@ -46,9 +46,9 @@ def one_thread(
 def one_blas_thread(
     run: ProcessRun, seen: Seen, windows: Windows, *, seconds: float, cores: int
 ) -> float | None:
-    """How many times as fast the program is with one thread for NumPy's linear algebra; None where
-    that has no other or no part in its steps, or where it cannot be said. What workers compute is
-    not in this process.
+    """How many times as fast the program is with one thread for NumPy's linear algebra, 1 at the
+    most where not each turn of it was faster than each without; None where that has no other or no
+    part in its steps, or where it cannot be said. What workers compute is not in this process.
 
     Arguments are those of `one_thread`.
     """
@@ -58,7 +58,11 @@ def one_blas_thread(
     if _share_outside(windows.get(AS_IS, ())) < LEAST_OUTSIDE:
         return None
     taken = _in_turns(run, ONE_BLAS_THREAD, AS_IS, windows, seconds=seconds, cores=cores)
-    return _ratio(windows, taken)
+    ratio = _ratio(windows, taken)
+    if ratio is None:
+        return None
+    one, own = ([rate([timed(window)]) for window in found] for found in taken.values())
+    return ratio if min(one) > max(own) else min(ratio, 1.0)
 
 
 def _share_outside(windows: Sequence[Window]) -> float:

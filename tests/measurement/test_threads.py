@@ -124,3 +124,12 @@ def test_it_is_not_where_numpy_has_no_part_or_no_other_thread(
     run = Stepping({AS_IS: 0.03, ONE_BLAS_THREAD: 0.01})
     assert timed_blas(run, outside, **changes) is None
     assert not run.asked
+
+
+def test_turns_that_overlap_say_of_numpy_that_it_is_not_faster() -> None:
+    class Uneven(Stepping):
+        def window(self, seconds: float, **asked: Any) -> Window:
+            self.step_seconds[AS_IS] = 0.03 if len(self.asked) % 3 else 0.009
+            return super().window(seconds, **asked)
+
+    assert timed_blas(Uneven({AS_IS: 0.03, ONE_BLAS_THREAD: 0.01})) == 1.0
