@@ -37,7 +37,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     training = training_functions(program)
     changes = [
         change
-        for script in program.scripts.values()
+        for script in _naming(program, wanted)
         for statement in ast.walk(script.tree)
         if isinstance(statement, ast.stmt)
         and _same_switch(script, statement, wanted)
@@ -54,6 +54,13 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     ):
         return program
     return program.changed(_inserted(program, script, edit))
+
+
+def _naming(program: Program, wanted: ast.stmt) -> list[Script]:
+    """The files in which all names of `wanted` stand, which its like cannot do without."""
+    names = {at.attr for at in ast.walk(wanted) if isinstance(at, ast.Attribute)}
+    scripts = program.scripts.values()
+    return [script for script in scripts if all(name in script.text for name in names)]
 
 
 def _is_early(program: Program, script: Script, statement: ast.stmt) -> bool:

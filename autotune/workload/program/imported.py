@@ -6,6 +6,7 @@ import importlib.util
 import os
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from autotune.errors import UsageError
@@ -28,12 +29,18 @@ def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
 
 
 def files_that_run(target: Target, loaded: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """`imported_files`; of a program that may import more than `MOST_FILES`, as one in the
-    repository of a large library may, only those that a run of it has `loaded`.
+    """`imported_files`; of a program that may import more than `MOST_FILES`, those beside it that a
+    run of it has `loaded`: the rest is a library to it, as installed ones are.
     """
-    found = list(imported_files(target))
-    few = len(found) <= MOST_FILES or not loaded
-    yield from (each for each in found if few or str(each[0]) in (target.path, *loaded))
+    found = list(islice(imported_files(target), MOST_FILES + 1))
+    if len(found) <= MOST_FILES:
+        yield from found
+        return
+    yield Path(target.path), target.source
+    beside = os.path.join(os.path.dirname(target.path), "")
+    for path in loaded:
+        if path.startswith(beside) and path != target.path:
+            yield Path(path), read_source(Path(path))
 
 
 def files_from(
@@ -64,8 +71,13 @@ def _folders(target: Target) -> tuple[Path, ...]:
     return (own, *above)
 
 
-def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+@functools.lru_cache(maxsize=1024)
+def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> tuple[Path, ...]:
     """Files that `text` may import: below `folders`, or wherever else the user works on them."""
+    return tuple(_named_in(file, text, folders))
+
+
+def _named_in(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
     for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
