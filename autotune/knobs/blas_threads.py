@@ -26,11 +26,14 @@ from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
-from autotune.workload.window import ONE_BLAS_THREAD
+from autotune.workload.window import AS_IS, ONE_BLAS_THREAD
 
 # What it gains at the least to be worth a trial: windows of a fraction of a second scatter.
 _NOTABLE = 1.05
 _LEAST_LEFT = 0.05  # of that phase
+# Processors that a loader's worker keeps busy by itself: torch computes with one thread in it. What
+# the program may gain where it keeps more, an estimate.
+_ONE_THREAD, _BY_WORKERS = 1.1, 1.1
 
 
 class BlasThreads(Knob):
@@ -46,9 +49,9 @@ class BlasThreads(Knob):
         if own == 1:
             return Skip(reason="NumPy's linear algebra uses one thread already")
         gain = profile.probes.get(ONE_BLAS_THREAD)
-        if gain is None:
-            return Skip(reason="NumPy computes nothing in this process that threads could hinder")
-        if gain < _NOTABLE:
+        if gain is None and _processors_of_a_worker(profile) <= _ONE_THREAD:
+            return Skip(reason="NumPy was not seen to compute with several threads")
+        if gain is not None and gain < _NOTABLE:
             return Skip(
                 reason="with one thread for NumPy's linear algebra the program was not clearly "
                 "faster"
@@ -56,8 +59,9 @@ class BlasThreads(Knob):
         return Choices(own=own, values=(1, own))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
-        # What it gains was timed of the whole step: it is expected where most of that is.
-        gain = profile.probes.get(ONE_BLAS_THREAD, 1.0)
+        # What it gains was timed of the whole step: it is expected where most of that is. What
+        # workers gain by it was not.
+        gain = profile.probes.get(ONE_BLAS_THREAD, _BY_WORKERS)
         computing = profile.phases.get("forward", 0.0) + profile.phases.get("backward", 0.0)
         share, phase = max((computing, "compute"), (profile.phases.get("data", 0.0), "data"))
         if value != 1 or not share:
@@ -83,3 +87,13 @@ class BlasThreads(Knob):
                 imports=("from threadpoolctl import ThreadpoolController",),
             ),
         )
+
+
+def _processors_of_a_worker(profile: Profile) -> float:
+    """How many processors each worker of the training loader keeps busy; 0 without any."""
+    loader = profile.seen.loader
+    windows = [window for window in profile.windows if window.mode == AS_IS]
+    seconds = sum(window.seconds for window in windows)
+    if loader is None or not loader.num_workers or not seconds:
+        return 0.0
+    return sum(window.worker_cpu_seconds for window in windows) / seconds / loader.num_workers

@@ -14,6 +14,7 @@ from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
 from autotune.workload.found import SavedBlock
+from tests import builders
 from tests.builders import GIB
 from tests.knobs.profiles import (
     ceilings,
@@ -568,7 +569,17 @@ class TestBlasThreads:
     def test_is_for_a_program_that_was_faster_with_one(self) -> None:
         assert offered("blas_threads", self.timed(2.8)) == (1, 2)
         assert "not clearly faster" in reason("blas_threads", self.timed(1.01))
-        assert "nothing" in reason("blas_threads", self.timed(None))
+        assert "several threads" in reason("blas_threads", self.timed(None))
+
+    @pytest.mark.parametrize(("processors", "tried"), [(1.4, True), (0.9, False)])
+    def test_is_for_workers_that_keep_more_than_a_core_busy_each(
+        self, processors: float, tried: bool
+    ) -> None:
+        profile = with_loader(self.timed(None), num_workers=2)
+        window = builders.window(worker_cpu_seconds=0.0)
+        busy = replace(window, worker_cpu_seconds=2 * processors * window.seconds)
+        domain = by_name("blas_threads").domain(replace(profile, windows=(busy,)))
+        assert isinstance(domain, Choices) is tried
 
     def test_is_left_out_where_there_is_nothing_to_turn(self) -> None:
         assert "already" in reason("blas_threads", self.timed(2.8, blas_threads=1))
