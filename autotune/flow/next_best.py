@@ -17,7 +17,7 @@ from autotune.workload.seen import Seen
 # another batch in each pass, other random numbers, other orders of additions.
 PARTING = (
     *("batch_size", "precision", "micro_batches", "num_workers", "persistent_workers", "compile"),
-    *("channels_last", "optimizer", "threads", "cudnn_benchmark", "checkpointing"),
+    *("channels_last", "optimizer", "threads", "blas_threads", "cudnn_benchmark", "checkpointing"),
 )
 
 

@@ -83,8 +83,9 @@ class BlasThreads(Knob):
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (
             ProcessStatement(
-                code=f'ThreadpoolController().select(internal_api="openblas").limit(limits={value})',
-                imports=("from threadpoolctl import ThreadpoolController",),
+                code="threadpoolctl.ThreadpoolController()"
+                f'.select(internal_api="openblas").limit(limits={value})',
+                imports=("import threadpoolctl",),
             ),
         )
 

@@ -43,7 +43,9 @@ def profiled(
             observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None
         ),
         options=Options(),
-        target=SimpleNamespace(path="/home/ada/train.py", directory="/home/ada"),
+        target=SimpleNamespace(
+            path="/home/ada/train.py", directory="/home/ada", texts=lambda _: {}
+        ),
         seconds=lambda *_: 1.0,
         warm_seconds=1.0,
         trials_deadline=0.0,

@@ -120,6 +120,12 @@ def with_gaps_in_memory() -> Profile:
     return on_a_gpu(memory=replace(used, reserved_bytes=39 * GIB))
 
 
+def multiplying_in_numpy(gain: float | None = 2.8, **changes: Any) -> Profile:
+    """A dataset that multiplies in NumPy, and what one thread for that gains, as it was timed."""
+    probes = {} if gain is None else {"one_blas_thread": gain}
+    return with_seen(replace(on_a_cpu(), probes=probes), **{"blas_threads": 2} | changes)
+
+
 def taking_memory_anew(faults: int | None = 60_000, **changes: Any) -> Profile:
     """A program whose allocator gives back in each step what it takes again in the next."""
     windows = tuple(window(seconds=2.0, page_faults=faults and 2 * faults) for _ in range(3))
@@ -159,6 +165,7 @@ PROFILES = {
     "short of memory on a GPU": short_of_memory(on_a_gpu()),
     "with gaps in memory": with_gaps_in_memory(),
     "taking memory anew": taking_memory_anew(),
+    "multiplying in NumPy": multiplying_in_numpy(),
     "without a loader": without_a_loader(),
     "iterable": iterable(),
     "settled": settled(),

@@ -20,6 +20,7 @@ from tests.knobs.profiles import (
     ceilings,
     iterable,
     memory,
+    multiplying_in_numpy,
     on_a_cpu,
     on_a_gpu,
     settled,
@@ -561,36 +562,34 @@ class TestKeepFreedMemory:
 
 
 class TestBlasThreads:
-    @staticmethod
-    def timed(gain: float | None, **seen: Any) -> Profile:
-        probes = {} if gain is None else {"one_blas_thread": gain}
-        return replace(with_seen(on_a_cpu(), **{"blas_threads": 2} | seen), probes=probes)
-
     def test_is_for_a_program_that_was_faster_with_one(self) -> None:
-        assert offered("blas_threads", self.timed(2.8)) == (1, 2)
-        assert "not clearly faster" in reason("blas_threads", self.timed(1.01))
-        assert "several threads" in reason("blas_threads", self.timed(None))
+        assert offered("blas_threads", multiplying_in_numpy(2.8)) == (1, 2)
+        assert "not clearly faster" in reason("blas_threads", multiplying_in_numpy(1.01))
+        assert "several threads" in reason("blas_threads", multiplying_in_numpy(None))
 
     @pytest.mark.parametrize(("processors", "tried"), [(1.4, True), (0.9, False)])
     def test_is_for_workers_that_keep_more_than_a_core_busy_each(
         self, processors: float, tried: bool
     ) -> None:
-        profile = with_loader(self.timed(None), num_workers=2)
+        profile = with_loader(multiplying_in_numpy(None), num_workers=2)
         window = builders.window(worker_cpu_seconds=0.0)
         busy = replace(window, worker_cpu_seconds=2 * processors * window.seconds)
         domain = by_name("blas_threads").domain(replace(profile, windows=(busy,)))
         assert isinstance(domain, Choices) is tried
 
     def test_is_left_out_where_there_is_nothing_to_turn(self) -> None:
-        assert "already" in reason("blas_threads", self.timed(2.8, blas_threads=1))
-        assert skip("blas_threads", self.timed(2.8, blas_threads=0)).impossible
+        assert "already" in reason("blas_threads", multiplying_in_numpy(2.8, blas_threads=1))
+        assert skip("blas_threads", multiplying_in_numpy(2.8, blas_threads=0)).impossible
 
     @pytest.mark.parametrize(("data", "phase"), [(0.2, "compute"), (0.7, "data")])
     def test_what_was_timed_of_the_whole_step_is_expected_where_most_of_it_is(
         self, data: float, phase: str
     ) -> None:
         phases = {"data": data, "forward": 0.4 * (1 - data), "backward": 0.6 * (1 - data)}
-        expects, profile = by_name("blas_threads").expects, replace(self.timed(1.5), phases=phases)
+        expects, profile = (
+            by_name("blas_threads").expects,
+            replace(multiplying_in_numpy(1.5), phases=phases),
+        )
         share, expected = max(data, 1 - data), expects(1, profile)
         assert expected.phase == phase
         left = math.exp(expected.log_mean)
