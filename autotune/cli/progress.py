@@ -48,6 +48,7 @@ class Progress(Listener):
         self._clock = clock
         self._began = clock()
         self._doing = ""
+        self._stages: set[str] = set()  # that were said where no live line does
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
@@ -72,7 +73,8 @@ class Progress(Listener):
     def stage(self, name: str) -> None:
         """Say what begins, where no live line does."""
         self._doing = name
-        if not self._console.is_live:
+        if not self._console.is_live and name not in self._stages:
+            self._stages.add(name)
             self._say((f"{name[:1].upper()}{name[1:]}", "quiet"))
 
     def note(self, words: str) -> None:

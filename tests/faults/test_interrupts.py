@@ -128,6 +128,6 @@ def test_a_search_that_was_killed_is_cleaned_up_after_and_goes_on(tmp_path: Path
     with Search(tmp_path) as search:
         assert search.says("^Starting the program"), search.said
         assert not set(search.scratch()) & set(left)
-        assert search.says("^Going on after 1 trial of other searches"), search.said
+        assert search.says("^Going on after 1 earlier trial"), search.said
         assert search.stop(signal.SIGINT) == INTERRUPTED
     assert not search.scratch()

@@ -82,6 +82,22 @@ def test_a_killed_run_leaves_no_worker_behind(start: Start) -> None:
     assert eventually(lambda: not group_of(run.pid))
 
 
+def test_what_a_killed_worker_has_left_in_shared_memory_is_taken_away(start: Start) -> None:
+    run = start(WITH_WORKERS.replace("range(50)", "range(5000)"))
+    run.window(0.0, steps=5)
+    shared = [Path(f"/dev/shm/torch_{each.pid}_1_0") for each in group_of(run.pid)]
+    other = Path(f"/dev/shm/torch_{os.getpid()}_1_0")
+    for file in (*shared, other):
+        file.touch()
+    try:
+        run.kill()
+        assert eventually(lambda: not any(file.exists() for file in shared))
+        assert other.exists()
+    finally:
+        for file in (*shared, other):
+            file.unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize(
     ("ending", "kind", "words"),
     [

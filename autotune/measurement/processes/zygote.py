@@ -30,6 +30,8 @@ from autotune.measurement.processes.terminal import open_input
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
+_LAST_SECONDS = 1.0  # for what is killed to be gone
+_SHARED = Path("/dev/shm")  # noqa: S108 - where torch makes its files
 # Whether inductor, of some versions of torch, starts the processes that it compiles in where it is
 # imported: these would be the zygote's, and begun before it forks.
 _POOL = "TORCH_WARM_POOL"
@@ -92,7 +94,10 @@ def serve(handle: int, terminal: tuple[int, ...] = ()) -> NoReturn:
     except BaseException:  # noqa: BLE001 - it must end below, not in the interpreter's own way
         traceback.print_exc()
     finally:
-        _kill_descendants()
+        for process in _kill_descendants():
+            with suppress(psutil.Error):
+                process.wait(_LAST_SECONDS)
+            _unlink_shared(process.pid)
         sys.stderr.flush()
         os._exit(0)  # taking torch down in an orderly way takes up to seconds
 
@@ -106,6 +111,7 @@ def _fork_on_request(controller: Connection, terminal: os.terminal_size | None) 
             runs.add(pid)
             controller.send(Forked(pid=pid))
         for pid, status in _reaped():
+            _unlink_shared(pid)
             if pid not in runs:
                 continue  # adopted
             runs.discard(pid)
@@ -123,6 +129,15 @@ def _reaped() -> Iterator[tuple[int, int]]:
             if not pid:
                 return
             yield pid, os.waitstatus_to_exitcode(status)
+
+
+def _unlink_shared(pid: int) -> None:
+    """Take away what a process that was killed has left in shared memory: a loader's worker makes a
+    file for each tensor that it sends, and unlinks it once that is open.
+    """
+    for file in _SHARED.glob(f"torch_{pid}_*"):
+        with suppress(OSError):
+            file.unlink()
 
 
 def _fork(controller: Connection, job: Any, terminal: os.terminal_size | None) -> int:
@@ -176,10 +191,12 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _kill_descendants() -> None:
-    for process in psutil.Process().children(recursive=True):
+def _kill_descendants() -> list[psutil.Process]:
+    found: list[psutil.Process] = psutil.Process().children(recursive=True)
+    for process in found:
         with suppress(psutil.Error):
             process.kill()
+    return found
 
 
 def _prctl(option: int, value: int) -> None:

@@ -26,7 +26,7 @@ PROCESS, CLOSED = "process", "closed"
 # A configuration whose search has died in it so many times is not tried again; the program as it is
 # was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
-_EARLIER = "so it was noted by an earlier search"
+_EARLIER = "So an earlier trial was noted; what was seen then is not kept."
 _OUTCOME = ("samples_per_second", "failure")
 
 
