@@ -19,6 +19,7 @@ from autotune.errors import ProgramError, UsageError
 from autotune.trainer import Callback, Epoch, Trainer
 from autotune.trainer.step import make_endless
 from autotune.workload.setup import Precision, Setup
+from autotune.workload.system.blas import blas_threads, limit_blas_threads
 
 BATCH_SIZE = 8
 SAMPLES = 44  # five whole batches and a half
@@ -304,6 +305,20 @@ def test_a_setup_reaches_the_loader_the_model_and_the_optimizer(set_up: Any) -> 
     assert all(group["fused"] for group in made.optimizer.param_groups)
     assert set(loaders) == {threads + 1}
     assert torch.get_num_threads() == threads
+
+
+def test_numpy_has_its_own_threads_again_after_a_fit(set_up: Any) -> None:
+    own = blas_threads()
+    set_up(Setup(process=[lambda: limit_blas_threads(1)]))
+    meanwhile: list[int] = []
+
+    def step(model: nn.Module, batch: Any) -> torch.Tensor:
+        meanwhile.append(blas_threads())
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    trainer(training_step=step).fit(1)
+    assert set(meanwhile) == {min(1, own)}
+    assert blas_threads() == own
 
 
 def test_a_loss_is_computed_in_float32_from_what_a_model_gives_in_bf16(set_up: Any) -> None:

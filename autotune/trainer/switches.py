@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from autotune.workload.system.blas import blas_threads, limit_blas_threads
+
 
 def _set_cudnn(name: str) -> Callable[[Any], None]:
     return lambda value: setattr(torch.backends.cudnn, name, value)
@@ -14,6 +16,7 @@ def _set_cudnn(name: str) -> Callable[[Any], None]:
 # All that a Setup's `process` may switch and that can be switched back: how it is read and written.
 _SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
     (torch.get_num_threads, torch.set_num_threads),
+    (blas_threads, limit_blas_threads),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (lambda: torch.backends.cudnn.benchmark, _set_cudnn("benchmark")),
     (lambda: torch.backends.cudnn.allow_tf32, _set_cudnn("allow_tf32")),
