@@ -19,6 +19,7 @@ from autotune.workload.conversation import Answer, Command, Crashed, Fault, Halt
 from autotune.workload.intercept import intercepted
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script, seed_everything
+from autotune.workload.system.blas import find_in_a_sandbox
 
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
 _IN_A_WORKER = "in DataLoader worker process"
@@ -79,6 +80,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
     try:
         if job.layer is not None:
             enter(job.layer)
+            find_in_a_sandbox()
         seed_everything(job.seed)
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)

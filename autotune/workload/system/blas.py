@@ -21,9 +21,12 @@ def _name_of(path: str) -> str:
     return file
 
 
-# For the program's own use of it as well.
-_library: Any = threadpoolctl
-_library._realpath = _name_of
+def find_in_a_sandbox() -> None:
+    """Have libraries found that were loaded before this process entered a sandbox, by the program's
+    own use of `threadpoolctl` too.
+    """
+    library: Any = threadpoolctl
+    library._realpath = _name_of
 
 
 def blas_threads() -> int:
