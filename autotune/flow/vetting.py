@@ -5,9 +5,9 @@ import re
 import time
 
 from autotune.flow.context import Context
-from autotune.measurement.untimed.angles import vet_angles
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
+from autotune.measurement.untimed.rounding import vet_formats
 from autotune.measurement.untimed.vetting import Vetted, vet_workers
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
@@ -27,14 +27,17 @@ LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
 # What the source may forbid to a run as well.
 _MAY_BE_FORBIDDEN = ("prefetch_to_device", "precision", "channels_last", "persistent_workers")
-_WAVE = re.compile(r"\b(sin|cos)_?\s*\(")
+# Sines, and losses of regressions.
+_MAY_BE_ROUNDED = re.compile(
+    r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b", re.IGNORECASE
+)
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, without what the source forbids, without formats that round the
-    angles of sines too far, and without freed gradients where zeros in their place move weights; as
+    not add up to the same step, without what the source forbids, without formats that round angles
+    or predictions too far, and without freed gradients where zeros in their place move weights; as
     it is where there is no time left to try any of them.
     """
     if time.monotonic() > context.deadline:
@@ -49,9 +52,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))
-    if "precision" in space.choices and _computes_waves(context, profiled.seen):
+    if "precision" in space.choices and _may_be_rounded(context, profiled.seen):
         with context.device.held():
-            space = _narrowed(space, "precision", _vet_angles(context, space))
+            space = _narrowed(space, "precision", _vet_formats(context, space))
     if "set_to_none" in space.choices:
         with context.device.held():
             space = _narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
@@ -97,17 +100,19 @@ def _vet_source(context: Context, profiled: Profile, space: Space, name: str) ->
     return Vetted(values=tuple(values), reason=next(iter(found), ""))
 
 
-def _computes_waves(context: Context, seen: Seen) -> bool:
-    """Whether the program's own text has a sine or a cosine; libraries look after theirs."""
+def _may_be_rounded(context: Context, seen: Seen) -> bool:
+    """Whether the program's own text has what a short format may round too far; libraries look
+    after theirs.
+    """
     if context.target.kind == OBJECTS:
         return False
     texts = (text for _, text in files_that_run(context.target, seen.modules))
-    return any(map(_WAVE.search, texts))
+    return any(map(_MAY_BE_ROUNDED.search, texts))
 
 
-def _vet_angles(context: Context, space: Space) -> Vetted:
-    context.listener.stage("looking at the angles of sines in a shorter number format")
-    return vet_angles(context.bench.start, space.choices["precision"])
+def _vet_formats(context: Context, space: Space) -> Vetted:
+    context.listener.stage("looking at what a shorter number format rounds")
+    return vet_formats(context.bench.start, space.choices["precision"])
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:

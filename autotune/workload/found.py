@@ -81,6 +81,27 @@ class RoundedAngle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedTarget:
+    """Numbers that predictions in a short number format were compared with: their size (root mean
+    square), by how much those of a batch differ (standard deviation), and how far apart the format
+    lets predictions of that size lie; `place` as in `RoundedAngle`.
+    """
+
+    place: Place | None
+    size: float
+    spread: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounded:
+    """What was rounded furthest; None where there was nothing of the kind in a short format."""
+
+    angle: RoundedAngle | None = None
+    target: RoundedTarget | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
     """Floating point operations of products and convolutions, and of convolutions alone.
 

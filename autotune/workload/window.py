@@ -22,10 +22,10 @@ LARGEST = "largest"
 # What is looked for in a few steps that are not timed, since looking slows them down: the device's
 # time line, the lines that wait for the device, floating point operations, what is kept for the
 # backward pass, the program's own functions that a step waits for, what of those inside its model
-# runs between torch's operations, weights that go without a gradient, and large angles in a short
-# number format.
+# runs between torch's operations, weights that go without a gradient, and what a short
+# number format rounds far.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
-BETWEEN, GRADIENTS, ANGLES = "between", "gradients", "angles"
+BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

@@ -107,17 +107,27 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
 
 @pytest.mark.parametrize(
     ("text", "looked"),
-    [("torch.sin(x)", True), ("phase.cos ()", True), ("x.sin_()", True), ("using(x)", False)],
+    [
+        ("torch.sin(x)", True),
+        ("phase.cos ()", True),
+        ("x.sin_()", True),
+        ("using(x)", False),
+        ("nn.MSELoss()", True),
+        ("F.smooth_l1_loss(y, t)", True),
+        ("(y - t) ** 2", True),
+        ("(y - t).abs()", True),
+        ("F.cross_entropy(y, t)", False),
+    ],
 )
-def test_angles_are_looked_at_where_the_program_has_sines(
+def test_formats_are_looked_at_where_the_program_has_sines_or_a_regression(
     monkeypatch: pytest.MonkeyPatch, device: Device, text: str, looked: bool
 ) -> None:
     def vet(start: Any, values: tuple[str, ...]) -> Vetted:
         assert device.is_held
-        return Vetted(values=values[:1], reason="angles")
+        return Vetted(values=values[:1], reason="rounded")
 
     monkeypatch.setattr(vetting, "files_that_run", lambda *_: [("train.py", text)])
-    monkeypatch.setattr(vetting, "vet_angles", vet)
+    monkeypatch.setattr(vetting, "vet_formats", vet)
     formats = Space(choices={"precision": ("fp32", "bf16")}, own={"precision": "fp32"}, skipped=())
     space = vetted(monkeypatch, device, SCRIPT, Emission(), formats)
     assert ("precision" not in space.choices) is looked

@@ -9,9 +9,9 @@ from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.forks import Zygote
 from autotune.measurement.processes.jobs import Job
 from autotune.measurement.processes.process import ProcessRun
-from autotune.measurement.untimed.angles import vet_angles
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
+from autotune.measurement.untimed.rounding import vet_formats
 from autotune.measurement.untimed.vetting import Vetted, vet_workers
 from autotune.workload.program.script import Program
 from autotune.workload.program.target import Target, load_target
@@ -111,4 +111,4 @@ def freed(bench: Callable[[str], Bench]) -> Vet:
 @pytest.fixture
 def rounding(bench: Callable[[str], Bench]) -> Vet:
     """Vets number formats of a program given as text."""
-    return lambda text, values: vet_angles(bench(text).start, values)
+    return lambda text, values: vet_formats(bench(text).start, values)

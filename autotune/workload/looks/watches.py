@@ -10,16 +10,16 @@ import torch
 
 from autotune.source.edits import Place
 from autotune.workload.live import Live
-from autotune.workload.looks.angles import Angles
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
-from autotune.workload.window import ANGLES, BETWEEN, FLOPS, GRADIENTS, LINES, SAVED, SYNCS, TRACE
+from autotune.workload.window import BETWEEN, FLOPS, GRADIENTS, LINES, ROUNDING, SAVED, SYNCS, TRACE
 
 
 class Watch(Protocol):
@@ -49,7 +49,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         SYNCS: Synchronising,
         FLOPS: Counting,
         GRADIENTS: Losing,
-        ANGLES: Angles,
+        ROUNDING: Rounding,
     }
     return made[mode]() if mode in made else None
 

@@ -1,0 +1,106 @@
+"""What a short number format does where no error says so: the angles of sines are rounded by whole
+radians, and a prediction to steps as wide as its targets differ.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from autotune.workload.found import Rounded, RoundedAngle, RoundedTarget
+from autotune.workload.places import users_place
+
+_SHORT = (torch.bfloat16, torch.float16)
+_WAVES = ("sin", "cos", "sin_", "cos_")
+# What losses compare with: torch computes an L1 loss, and `(y - target) ** 2`, by a subtraction.
+_COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
+# Targets tell how they differ from so many on, less one for each column's mean.
+_ENOUGH = 8
+
+
+class Rounding:
+    """Looks for the largest angle in a short format that a sine or a cosine is given, and for the
+    coarsest prediction in one that is compared with targets; a `Watch`.
+    """
+
+    def __init__(self) -> None:
+        self._mode: Any = _Looking()
+
+    def begin(self) -> None:
+        """See `Watch`."""
+        self._mode.__enter__()
+
+    def step(self) -> None:
+        """See `Watch`."""
+
+    def end(self) -> Rounded:
+        """See `Watch`."""
+        self._mode.__exit__(None, None, None)
+        return Rounded(angle=self._mode.angle, target=self._mode.target)
+
+
+class _Looking(TorchDispatchMode):
+    """Sees each operation as it is after autocast."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        aten = torch.ops.aten
+        self._waves = {getattr(aten, name) for name in _WAVES}
+        self._comparisons = {getattr(aten, name) for name in _COMPARISONS}
+        self.angle: RoundedAngle | None = None
+        self.target: RoundedTarget | None = None
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        operation = func.overloadpacket
+        if operation in self._waves and args[0].dtype in _SHORT and args[0].numel():
+            self._note_angle(args[0].detach())
+        elif operation in self._comparisons and all(map(torch.is_tensor, args[:2])):
+            self._note_target(*args[:2])
+        return func(*args, **(kwargs or {}))
+
+    def _note_angle(self, angles: torch.Tensor) -> None:
+        radians = float(angles.abs().max())
+        if self.angle is None or radians > self.angle.radians:
+            step = torch.finfo(angles.dtype).eps * radians
+            self.angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
+
+    def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:
+        """Where one of them is a prediction in a short format, and the other is what it should be:
+        as many numbers, which nothing is learnt from.
+        """
+        if one.requires_grad == other.requires_grad or one.shape != other.shape or not one.ndim:
+            return
+        predicted, target = (one, other) if one.requires_grad else (other, one)
+        eps = _eps(predicted.detach())
+        target = target.detach().float()
+        freedom = target.numel() - target[0].numel() if len(target) else 0
+        if eps is None or freedom < _ENOUGH:
+            return
+        size = float(target.square().mean().sqrt())
+        spread = float((target - target.mean(0)).square().sum().div(freedom).sqrt())
+        if not (math.isfinite(size) and spread):
+            return
+        step = eps * 2.0 ** math.floor(math.log2(size))
+        if self.target is None or step / spread > self.target.step / self.target.spread:
+            place = users_place()
+            self.target = RoundedTarget(place=place, size=size, spread=spread, step=step)
+
+
+def _eps(tensor: torch.Tensor) -> float | None:
+    """How far a number's next one is, as a share of a power of two, in the short format that these
+    numbers are in, or were before they became float32; None where they are finer.
+    """
+    if tensor.dtype in _SHORT:
+        return torch.finfo(tensor.dtype).eps
+    if tensor.dtype != torch.float32 or not tensor.any():
+        return None
+    fits = (each for each in _SHORT if torch.equal(tensor.to(each).float(), tensor))
+    return next((torch.finfo(each).eps for each in fits), None)

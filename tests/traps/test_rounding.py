@@ -1,0 +1,120 @@
+"""A shorter number format is left out where it would round the angles of sines, or predictions, too
+far.
+"""
+
+import pytest
+
+from tests.traps.conftest import Vet
+
+VALUES = ("fp32", "bf16")
+PROGRAM = """
+import torch
+from torch import nn
+
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("frequencies", {scale} * torch.randn(2, 32))
+        self.head = nn.Linear(64, 1)
+
+    def forward(self, where):
+        {angles}
+        return self.head(torch.cat([torch.sin(angles), angles.cos()], dim=-1))
+
+torch.manual_seed(0)
+net = Waves()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+while True:
+    where = torch.rand(64, 2)
+    loss = (net(where) - where.sum(-1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PLAIN = "angles = where @ self.frequencies"
+APART = """with torch.autocast("cpu", enabled=False):
+            angles = where @ self.frequencies"""
+
+
+def program(scale: float, angles: str = PLAIN) -> str:
+    return PROGRAM.format(scale=scale, angles=angles)
+
+
+def test_angles_of_hundreds_of_radians_are_refused_with_their_line(rounding: Vet) -> None:
+    found = rounding(program(200), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("in bf16 a sine or cosine at train.py:1")
+    assert "autocast off" in found.reason
+
+
+@pytest.mark.parametrize(("scale", "angles"), [(1, PLAIN), (200, APART)])
+def test_small_ones_and_those_that_are_computed_in_float32_are_not(
+    rounding: Vet, scale: float, angles: str
+) -> None:
+    found = rounding(program(scale, angles), VALUES)
+    assert found.values == VALUES
+    assert not found.reason
+
+
+def test_a_run_that_cannot_be_looked_at_is_left_to_its_trial(rounding: Vet) -> None:
+    found = rounding("raise SystemExit(3)", VALUES)
+    assert found.values == VALUES
+
+
+REGRESSION = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(90, 64), nn.ReLU(), nn.Linear(64, 1))
+optimizer = torch.optim.Adam(net.parameters())
+while True:
+    x = torch.randn(64, 90)
+    years = {targets}
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+YEARS = "1998 + 11 * torch.randn(64, 1)"
+LESS_THEIR_MEAN = "11 * torch.randn(64, 1)"
+SQUARED = "F.mse_loss(net(x), years)"
+
+
+def regression(targets: str = YEARS, loss: str = SQUARED) -> str:
+    return REGRESSION.format(targets=targets, loss=loss)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        SQUARED,
+        "((net(x) - years) ** 2).mean()",
+        "(years - net(x)).abs().mean()",
+        "F.l1_loss(net(x), years)",
+        "F.smooth_l1_loss(net(x), years)",
+        "F.huber_loss(net(x), years)",
+    ],
+)
+def test_targets_far_from_zero_that_differ_by_little_are_refused_with_their_line(
+    rounding: Vet, loss: str
+) -> None:
+    found = rounding(regression(loss=loss), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("in bf16 predictions of around 1,99")
+    assert "steps of 8, and the targets that they are compared with at train.py:12" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("targets", "loss"),
+    [
+        (LESS_THEIR_MEAN, SQUARED),
+        ("torch.full((64, 1), 1998.0)", SQUARED),
+        (YEARS, "F.mse_loss(1998 + 11.3 * net(x), years)"),
+        (YEARS, "F.cross_entropy(net(x).expand(-1, 2), (years[:, 0] > 1998).long())"),
+    ],
+    ids=["no offset", "all the same", "offset added in float32", "classes"],
+)
+def test_other_losses_are_not(rounding: Vet, targets: str, loss: str) -> None:
+    assert rounding(regression(targets, loss), VALUES).values == VALUES
