@@ -35,6 +35,7 @@ from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.course import (
     doubts_of_course,
     doubts_of_other_loops,
+    doubts_of_thaws,
     doubts_of_the_clock,
     doubts_of_threads,
     doubts_of_trackers,
@@ -44,8 +45,9 @@ from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.source.edits import Place
-from autotune.source.loops.by_the_clock import ByTheClock, by_the_clock
+from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.other_training import not_reached
+from autotune.source.loops.thaws import thawed_later
 from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
@@ -164,7 +166,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
-        *doubts_of_the_clock(_clocked(target, ablation.seen)),
+        *_doubts_of_loops(target, ablation.seen),
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
@@ -181,11 +183,12 @@ def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
     return not_reached(_texts(target, seen), seen.places.backwards)
 
 
-def _clocked(target: Target, seen: Seen) -> ByTheClock:
-    """What of the training goes by the clock."""
+def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
+    """What the text of the training's loops says of its course."""
     if not target.path:
-        return ByTheClock()
-    return by_the_clock(parsed(_texts(target, seen), seen.places, target.path))
+        return ()
+    program = parsed(_texts(target, seen), seen.places, target.path)
+    return (*doubts_of_the_clock(by_the_clock(program)), *doubts_of_thaws(thawed_later(program)))
 
 
 def _texts(target: Target, seen: Seen) -> dict[str, str]:

@@ -117,6 +117,22 @@ def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
     return tuple(doubts)
 
 
+def doubts_of_thaws(place: str) -> tuple[Doubt, ...]:
+    """What must be known of a program that thaws weights at `place`, "" where it does not."""
+    if not place:
+        return ()
+    return (
+        Doubt(
+            name="thaws later",
+            evidence=f"Between its epochs the program gives gradients to weights anew "
+            f"({_short(place)}): phases that come later compute more, and may gain otherwise. All "
+            "figures are of the first.",
+            advice="Measure a later phase too: begin with it, where the program has an option for "
+            "that.",
+        ),
+    )
+
+
 def _short(place: str) -> str:
     return os.path.basename(place)
 

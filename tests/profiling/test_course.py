@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from autotune.outputs import wording
-from autotune.profiling.course import doubts_of_course, doubts_of_trackers, doubts_of_validation
+from autotune.profiling.course import (
+    doubts_of_course,
+    doubts_of_thaws,
+    doubts_of_the_clock,
+    doubts_of_trackers,
+    doubts_of_validation,
+)
+from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.seen import SeenTracker
 from tests import builders
 
@@ -76,3 +83,12 @@ def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict()
     profile = builders.profile(doubts=(doubt,))
     assert doubt.evidence in wording.outside(profile)
     assert doubt.evidence not in wording.outside(builders.profile())
+
+
+def test_what_the_clock_ends_or_an_epoch_thaws_is_said_with_its_line() -> None:
+    assert not doubts_of_the_clock(ByTheClock()) + doubts_of_thaws("")
+    end, rate = doubts_of_the_clock(ByTheClock(end="/a/train.py:3", rate="/a/train.py:5"))
+    (thaw,) = doubts_of_thaws("/a/train.py:7")
+    for doubt, place in ((end, "(train.py:3)"), (rate, "(train.py:5)"), (thaw, "(train.py:7)")):
+        assert place in doubt.evidence
+        assert doubt.advice

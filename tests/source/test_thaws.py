@@ -1,0 +1,76 @@
+"""A training that thaws weights after some epochs is told from one that has them from the start."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.loops.thaws import thawed_later
+from autotune.source.program import parsed
+
+PROGRAM = """\
+def build():
+    model = make()
+    for p in model.parameters():
+        p.requires_grad = True
+    return model
+
+def enter(phase, model):
+    for p in model.backbone.parameters():
+        {entered}
+
+def step(model, batch):
+    model.critic.requires_grad_(True)
+    model(batch).backward()
+
+def main(batches, optimizer):
+    model = build()
+    for epoch in range(50):
+        {epoch}
+        for batch in batches:
+            step(model, batch)
+            optimizer.step()
+
+def export(model):
+    model.requires_grad_(True)
+"""
+THAWED = "p.requires_grad = True"
+
+
+def found(*, entered: str = THAWED, epoch: str = "pass", passes: int = 1) -> str:
+    text = PROGRAM.format(entered=entered, epoch=epoch)
+    line = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+    place = Place(path="run.py", line=line)
+    places = Places(backward=place, backwards=(place,) * passes)
+    return thawed_later(parsed({"run.py": text}, places, "run.py"))
+
+
+@pytest.mark.parametrize(
+    ("entered", "epoch", "line"),
+    [
+        (THAWED, "if epoch == 10: enter(1, model)", 9),
+        ("p.requires_grad_()", "enter(epoch // 10, model)", 9),
+        ("p.requires_grad = phase > 0", "enter(epoch // 10, model)", 9),
+        ("pass", "model.requires_grad_(epoch > 3)", 18),
+    ],
+)
+def test_what_a_loop_over_epochs_thaws_is_found(entered: str, epoch: str, line: int) -> None:
+    assert found(entered=entered, epoch=epoch) == f"run.py:{line}"
+
+
+@pytest.mark.parametrize(
+    ("entered", "epoch"),
+    [
+        (THAWED, "pass"),  # nobody calls it
+        ("p.requires_grad = False", "if epoch == 10: enter(1, model)"),
+        ("pass", "model.requires_grad_(requires_grad=False)"),
+    ],
+)
+def test_what_is_done_before_in_each_step_or_never_is_none(entered: str, epoch: str) -> None:
+    assert not found(entered=entered, epoch=epoch)
+
+
+def test_a_gan_that_turns_its_models_on_and_off_has_none() -> None:
+    assert not found(epoch="model.requires_grad_(True)", passes=2)
+
+
+def test_a_program_that_was_not_seen_to_train_has_none() -> None:
+    assert not thawed_later(parsed({"run.py": "model.requires_grad_(True)"}, Places(), "run.py"))
