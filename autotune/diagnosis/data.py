@@ -17,6 +17,7 @@ from autotune.diagnosis.finding import (
 from autotune.diagnosis.host import busiest
 from autotune.profiling.ceilings import UNDISTURBED
 from autotune.profiling.profile import Profile
+from autotune.profiling.starting import starting
 
 # A loader that keeps this much of a core busy makes samples; below the other it waits.
 WORKING_SHARE, WAITING_SHARE = 0.6, 0.3
@@ -24,6 +25,7 @@ ALL_CORES = 0.9  # of all cores: from here on the loader has used them up
 # Batches that cost nothing gain so many times what not waiting for them gains: the workers that
 # make them have slowed the rest of a step.
 CROWDED = 1.5
+MOST_OF_THE_WAIT = 0.5
 
 
 def data(profile: Profile) -> Finding | None:
@@ -36,14 +38,38 @@ def data(profile: Profile) -> Finding | None:
     loader = profile.seen.loader
     crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
     slowed = ", and workers take processors from the rest" if crowded else ""
+    busy = busiest(profile, "data")
+    started, starts = _starts(profile, share)
+    said = (started, _loader_at_work(profile), _rates(profile), beyond)
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
-        evidence=" ".join(filter(None, (_loader_at_work(profile), _rates(profile), beyond))),
+        evidence=" ".join(filter(None, said)),
         max_gain=gain,
-        headline=f"Waits for data {percent(share)} of each step{busiest(profile, 'data')}{slowed}; "
+        headline=f"Waits for data {percent(share)} of each step{starts or busy + slowed}; "
         f"loading faster {can_gain(gain)}.",
     )
+
+
+def _starts(profile: Profile, share: float) -> tuple[str, str]:
+    """What it takes to start workers anew in each epoch, as evidence and, where that is most of the
+    wait, for the headline; "" where it is little.
+    """
+    begins, loader = starting(profile), profile.seen.loader
+    if begins is None or loader is None:
+        return "", ""
+    of_all = begins.seconds * profile.samples_per_second / begins.epoch_samples
+    if of_all < WAIT_WARNING:
+        return "", ""
+    mend = "Build the loader once, with persistent_workers=True" if begins.anew else ""
+    evidence = (
+        f"Starting {loader.num_workers} workers anew in each epoch of {begins.epoch_samples:,.0f} "
+        f"samples takes {begins.seconds:.2f} s, {percent(of_all)} of all time."
+    )
+    workers = f"{loader.num_workers} worker{'' if loader.num_workers == 1 else 's'}"
+    most = of_all >= MOST_OF_THE_WAIT * share
+    headline = f", most of it for {workers} to start anew in each epoch" if most else ""
+    return " ".join(filter(None, (evidence, mend and f"{mend}, or have fewer."))), headline
 
 
 def beside_the_wait(profile: Profile) -> str:

@@ -81,7 +81,7 @@ def judge(
         if again.outcome == "faster":
             said = f"{settings(best.config)}: {verdict.reason}"
             return replace(again, passed_over=said, suspect=name), its_emission
-        other = None
+        other = other if again.is_open else None
     return replace(verdict, suspect=name if other else ""), emission
 
 

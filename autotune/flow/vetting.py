@@ -26,7 +26,13 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
 # What the source may forbid to a run as well.
-_MAY_BE_FORBIDDEN = ("prefetch_to_device", "precision", "channels_last", "persistent_workers")
+_MAY_BE_FORBIDDEN = (
+    "num_workers",
+    "persistent_workers",
+    "prefetch_to_device",
+    "precision",
+    "channels_last",
+)
 # Sines, and losses of regressions.
 _MAY_BE_ROUNDED = re.compile(
     r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b", re.IGNORECASE
@@ -42,6 +48,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """
     if time.monotonic() > context.deadline:
         return space
+    for name in _MAY_BE_FORBIDDEN:
+        if name in space.choices and context.target.kind != OBJECTS:
+            space = _narrowed(space, name, _vet_source(context, profiled, space, name))
     loader = profiled.seen.loader
     if loader is not None and "num_workers" in space.choices:
         with context.device.held():
@@ -49,9 +58,6 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
-    for name in _MAY_BE_FORBIDDEN:
-        if name in space.choices and context.target.kind != OBJECTS:
-            space = _narrowed(space, name, _vet_source(context, profiled, space, name))
     if "precision" in space.choices and _may_be_rounded(context, profiled.seen):
         with context.device.held():
             space = _narrowed(space, "precision", _vet_formats(context, space))

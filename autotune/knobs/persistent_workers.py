@@ -22,8 +22,9 @@ from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import SMALLEST_GAIN, percent
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
+from autotune.profiling.starting import starting
 from autotune.source.edits import Edit, LoaderArgument
-from autotune.workload.seen import Seen
+from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.setup import Setup
 
 # Seconds to start the workers at an epoch's beginning, the slowest that was measured (50 to 350
@@ -49,23 +50,13 @@ class PersistentWorkers(Knob):
             )
         if loader.persistent_workers:
             return Skip(reason="the workers live on from epoch to epoch already")
-        if loader.changing:
+        if reason := _would_differ(loader):
+            return Skip(reason=reason, impossible=True)
+        begins = starting(profile)
+        if begins is not None and begins.anew:
             return Skip(
-                reason="the dataset is changed between epochs (told which one it is, say): workers "
-                "that live on would not see it",
-                impossible=True,
-            )
-        if loader.reseeded:
-            return Skip(
-                reason="its worker_init_fn seeds the workers alike in every epoch: those that live "
-                "on would go on to other samples",
-                impossible=True,
-            )
-        if loader.nested:
-            return Skip(
-                reason="the loader is begun again while a loop goes over it: with workers that "
-                "live on both would be one",
-                impossible=True,
+                reason="the loader is built anew for each epoch, and its workers with it: build it "
+                "once, before the loop over epochs, for them to live on"
             )
         if loader.length is None:
             return Skip(reason="the loader has no length: how long an epoch takes is not known")
@@ -82,8 +73,8 @@ class PersistentWorkers(Knob):
         return chosen.get("num_workers") != 0
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
-        # Starting workers takes 50 to 350 ms an epoch.
-        return Expectation(phase="data", log_mean=-0.05 if value else 0.0, sd=0.05)
+        # What it takes to start workers is part of the loop (`trials/loop.py`).
+        return Expectation(phase="data", log_mean=0.0, sd=0.05)
 
     def read(self, seen: Seen) -> Value:
         # Where the program changes its dataset meanwhile, they are not the workers it would have.
@@ -103,6 +94,26 @@ class PersistentWorkers(Knob):
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (LoaderArgument(name="persistent_workers", code=str(value)),)
+
+
+def _would_differ(loader: SeenLoader) -> str:
+    """Why workers that live on would deliver other samples; "" where they would not."""
+    if loader.changing:
+        return (
+            "the dataset is changed between epochs (told which one it is, say): workers that live "
+            "on would not see it"
+        )
+    if loader.reseeded:
+        return (
+            "its worker_init_fn seeds the workers alike in every epoch: those that live on would "
+            "go on to other samples"
+        )
+    if loader.nested:
+        return (
+            "the loader is begun again while a loop goes over it: with workers that live on both "
+            "would be one"
+        )
+    return ""
 
 
 def _most_gain(profile: Profile) -> float:

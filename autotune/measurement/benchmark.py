@@ -24,6 +24,7 @@ WARM_WINDOW_STEPS = 3
 WARM_LIMIT_SECONDS = 6.0
 TIMED_WINDOWS = 8
 ATTEMPTS_ON_A_BUSY_MACHINE = 3
+LATE_TIMES = 3.0  # a window in which a model is compiled again; others scatter by far less
 
 
 def warm_up(
@@ -156,6 +157,9 @@ def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measur
 def _measurement(
     run: ProcessRun, seen: Seen, warm: list[Window], timed: list[Window], cores: int
 ) -> Measurement | Failure:
+    if any(model.compiled != "off" for model in seen.models):
+        late = _late_compilations(timed)
+        warm, timed = [*warm, *timed[:late]], timed[late:]
     sound = [window for window in timed if not starved(window, cores=cores)]
     if len(sound) * 2 <= len(timed):
         reason = "other work, here or on its host, took the processors away whenever it ran"
@@ -171,6 +175,16 @@ def _measurement(
         losses=tuple(chain.from_iterable(window.losses for window in (*warm, *timed))),
         doubts=doubts_of(timed, cores=cores),
     )
+
+
+def _late_compilations(timed: list[Window]) -> int:
+    """How many windows pass before a model is compiled for the last time, though its warm-up was
+    over: up to the last one, in the first half, that took several times as long as those after it.
+    """
+    rates = [window.samples_per_second for window in timed]
+    half = range(len(timed) // 2)
+    slow = (at for at in half if LATE_TIMES * rates[at] < min(rates[at + 1 :]))
+    return max(slow, default=-1) + 1
 
 
 def _trained(outcome: Measurement | Failure, most_not_finite: float) -> Measurement | Failure:

@@ -7,7 +7,13 @@ from statistics import fmean, median
 
 from autotune.measurement.statistics import rate, throughput, timed
 from autotune.nvml import SLOWED
-from autotune.profiling.profile import PROCESSORS_TAKEN, SPED_UP, TOO_FEW_STEPS, Doubt
+from autotune.profiling.profile import (
+    PROCESSORS_TAKEN,
+    SLOWED_DOWN,
+    SPED_UP,
+    TOO_FEW_STEPS,
+    Doubt,
+)
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.window import Window
 
@@ -30,7 +36,7 @@ STARVED_SHARE_WITH_WORKERS = 1 / 3
 # Of one processor: what others and the host took of a quiet machine (0.01 to 0.05).
 ALONE_SHARE = 0.1
 UNSTABLE_REACH = 0.10  # half of the 95 % interval, as a share of the estimate
-SPED_UP_TIMES = 1.3  # last third over first third; steady windows scatter by about 5 %
+CHANGED_TIMES = 1.3  # last third over first third; steady windows scatter by about 5 %
 FEWEST_STEPS = 10
 BURST_RATIO = 2.0  # mean over median step (gpuprof's p99/p50 > 2 asks the same of single steps)
 FEWEST_BURSTS = 10
@@ -84,13 +90,13 @@ def starved(window: Window, *, cores: int) -> bool:
 def doubts_of(windows: Sequence[Window], *, cores: int) -> tuple[Doubt, ...]:
     """What speaks against trusting a run timed in `windows`, oldest first, on `cores` cores.
 
-    The specific cause stands for the symptom: windows that differ because the run sped up are not
-    called unstable too.
+    The specific cause stands for the symptom: windows that differ because the run sped up, or
+    slowed down, are not called unstable too.
     """
     sound = [window for window in windows if not starved(window, cores=cores)]
     found = [_processors_taken(windows, cores)]
     if sound or not windows:
-        found += [_too_few_steps(sound), _sped_up(sound), _stepwise(sound)]
+        found += [_too_few_steps(sound), _changed_its_speed(sound), _stepwise(sound)]
     if not any(found):
         found.append(_unstable(sound))
     return tuple(doubt for doubt in found if doubt is not None)
@@ -165,21 +171,29 @@ def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:
     )
 
 
-def _sped_up(windows: Sequence[Window]) -> Doubt | None:
+def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
     third = len(windows) // 3
     if third == 0:
         return None
     first, last = (
         rate([timed(window) for window in part]) for part in (windows[:third], windows[-third:])
     )
-    if first <= 0 or last < SPED_UP_TIMES * first:
-        return None
-    return Doubt(
-        name=SPED_UP,
-        evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read for "
-        "the first time, or other programs end.",
-        advice="Measure again, or with a larger budget.",
-    )
+    if first > 0 and last >= CHANGED_TIMES * first:
+        return Doubt(
+            name=SPED_UP,
+            evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read "
+            "for the first time, or other programs end.",
+            advice="Measure again, or with a larger budget.",
+        )
+    if last > 0 and first >= CHANGED_TIMES * last:
+        return Doubt(
+            name=SLOWED_DOWN,
+            evidence=f"It slowed down {first / last:.1f}× while it was timed, as when batches come "
+            "sorted by their length: what comes later is in none of the figures, and may gain "
+            "otherwise.",
+            advice="Give it a larger budget, so that an epoch ends meanwhile.",
+        )
+    return None
 
 
 def _stepwise(windows: Sequence[Window]) -> Doubt | None:

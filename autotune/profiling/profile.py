@@ -16,7 +16,7 @@ ROOFLINE = "roofline"
 # Doubts that are said before any figure: other programs had the processors, and what was timed is
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
-TOO_FEW_STEPS, SPED_UP = "too few steps", "sped up"
+TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF = "tracker off"
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"

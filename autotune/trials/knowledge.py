@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.profiling.profile import Profile
+from autotune.profiling.starting import Starting, starting
 from autotune.trials.costs import costs_of_trials
 from autotune.trials.loop import OVERSUBSCRIBED, STRUCTURE, Costs
 from autotune.trials.planner import Planner
@@ -16,6 +17,9 @@ from autotune.trials.space import Space
 # Larger spaces are looked at in part: so many configurations by chance, and all that differ from
 # the best so far in one setting.
 MOST_CANDIDATES = 20_000
+# Of the time that a drained loader takes, what is left for loading, however long workers start.
+LEAST_LOADING = 0.1
+ALL_BUSY = 0.8
 
 
 def planner_for(
@@ -65,22 +69,16 @@ def _drawn(space: Space) -> Iterator[Config]:
 
 
 def costs_of(profile: Profile) -> Costs:
-    """What a sample of the profiled program costs, phase by phase.
-
-    The loader's cost is that of a single process, from the drained loader where it was measured.
-    """
+    """What a sample of the profiled program costs, phase by phase."""
     seconds = 1 / profile.samples_per_second
-    phases = profile.phases
-    loader = seconds * phases.get("data", 0.0)
-    drained = profile.ceiling("data")
-    if drained is not None and drained.samples_per_second:
-        workers = profile.seen.loader.num_workers if profile.seen.loader else 0
-        loader = max(1, workers) / drained.samples_per_second
-    processor = min(1.0, profile.data_processor_share or 0.0)
+    phases, loader, begins = profile.phases, profile.seen.loader, starting(profile)
+    working, waiting = _loading(profile, begins)
+    workers = loader.num_workers if loader else 0
+    length = loader.dataset_length if loader else None
     on_device = profile.machine.device != "cpu"
     return Costs(
-        loader=loader,
-        loader_processor=loader * processor,
+        loader=working + waiting,
+        loader_processor=working,
         compute=seconds * (phases.get("forward", 0.0) + phases.get("backward", 0.0)),
         optimizer=seconds * phases.get("optimizer", 0.0),
         copy=seconds * phases.get("copy", 0.0),
@@ -89,7 +87,30 @@ def costs_of(profile: Profile) -> Costs:
         cores=float(profile.machine.cores),
         threads_compute=not on_device,
         threads_power=_threads_power(profile),
+        epoch=float(length or math.inf),
+        start=begins.seconds / workers if begins else None,
     )
+
+
+def _loading(profile: Profile, begins: Starting | None) -> tuple[float, float]:
+    """Seconds in which a sample keeps a single process busy that loads it, and in which that waits;
+    from the drained loader where it was measured, less the start of its workers.
+    """
+    busy, drained = profile.data_processor_share or 0.0, profile.ceiling("data")
+    if drained is None or not drained.samples_per_second:
+        seconds = profile.phases.get("data", 0.0) / profile.samples_per_second
+        working = seconds * min(1.0, busy)
+        return working, seconds - working
+    seconds = 1 / drained.samples_per_second
+    if begins is not None:
+        seconds = max(LEAST_LOADING * seconds, seconds - begins.seconds / begins.epoch_samples)
+    loader = profile.seen.loader
+    workers = max(1, loader.num_workers if loader else 0)
+    processors = min(float(workers), float(profile.machine.cores))
+    # Workers that have all processors wait for one of these, and for nothing else.
+    crowded = workers > 1 and busy >= ALL_BUSY * processors
+    waits = 0.0 if crowded else max(0.0, workers - busy)
+    return seconds * min(busy, float(workers)), seconds * waits
 
 
 def _threads_power(profile: Profile) -> float | None:

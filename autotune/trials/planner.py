@@ -95,9 +95,11 @@ class Planner:
         return any(_speed(trial) > 0 for trial in trials)
 
     def is_late(self, config: Config, seconds_left: float) -> bool:
-        """Whether a trial of `config` is known to take longer than `seconds_left`."""
+        """Whether a trial of `config` is known to take longer than `seconds_left`, in which it is
+        to be judged as well: what takes long to start does so again then.
+        """
         delay = self._trial_costs.delay(config)
-        return delay > 0 and self._trial_costs.usual_seconds + delay > seconds_left
+        return delay > 0 and self._trial_costs.usual_seconds + 2 * delay > seconds_left
 
     def propose(
         self,
@@ -111,7 +113,7 @@ class Planner:
         Args:
             trials: so far; at least one was measured.
             begun: configurations that others are trying now.
-            seconds_left: what is known to take longer is not proposed.
+            seconds_left: what is known to take longer, judging it included, is not proposed.
         """
         measured, means, scatters = self._fitted(trials)
         fit = [each for trial, each in measured if self._may_win(trial)]
@@ -125,7 +127,8 @@ class Planner:
         gains_of: dict[Key, float] = {}
         worth: dict[Key, float] = {}
         for key, gain, takes in zip(self._candidates, gains, seconds, strict=True):
-            late = takes > seconds_left and costs.delay(self._candidates[key]) > 0
+            delay = costs.delay(self._candidates[key])
+            late = delay > 0 and takes + delay > seconds_left
             if key not in taken and not late and not closed(key):
                 gains_of[key], worth[key] = float(gain), float(gain) / takes
         if not worth:

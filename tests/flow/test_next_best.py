@@ -86,10 +86,11 @@ def context_with(left_seconds: float, **options: Any) -> Context:
     [
         (100.0, 60.0, "faster", THREADS.config),
         (100.0, 60.0, "no_gain", {}),
+        (100.0, 60.0, "open", {}),
         (-50.0, 10.0, "faster", THREADS.config),
         (-50.0, 60.0, "faster", {}),
     ],
-    ids=["it is faster", "it is not", "beyond the budget", "no time is left"],
+    ids=["it is faster", "it is not", "that is open", "beyond the budget", "no time is left"],
 )
 def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     monkeypatch: Any, left_seconds: float, startup_seconds: float, second: str, config: Any
@@ -98,6 +99,9 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
         if "precision" in trial.config:
             return OTHERWISE, "nothing"
         assert context.deadline == max(left_seconds, judging.AGAIN_SHARE * 300.0)
+        if second == "open":
+            speedup = Ratio(estimate=1.2, low=0.9, high=1.6, confidence=0.98)
+            return builders.verdict(outcome="no_gain", speedup=speedup), "its source"
         return builders.verdict(outcome=second, config=dict(trial.config)), "its source"
 
     monkeypatch.setattr(judging, "_judged", judged)
@@ -109,7 +113,8 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
     assert verdict.passed_over == expected
-    assert verdict.suspect == ("precision" if config or left_seconds < 0 else "")
+    goes_on = config or left_seconds < 0 or second == "open"
+    assert verdict.suspect == ("precision" if goes_on else "")
 
 
 @pytest.mark.parametrize("limited", [False, True])

@@ -184,3 +184,44 @@ def test_a_program_that_ends_while_it_warms_up_is_timed_from_its_start_to_its_en
     outcome = time_run(Short, seconds=1.0, cores=2)  # type: ignore[arg-type]
     assert isinstance(outcome, Measurement)
     assert len(outcome.windows) == 3
+
+
+class Compiling(Loaded):
+    """A live run whose windows come at these speeds."""
+
+    def __init__(self, *rates: float, compiled: str) -> None:
+        self._rates = list(rates)
+        self._compiled = compiled
+
+    def seen(self) -> Seen:
+        (model,) = builders.seen().models
+        return builders.seen(models=(replace(model, compiled=self._compiled),))
+
+    def window(self, *_: object, **__: object) -> Window:
+        if not self._rates:
+            raise RunEnded(Failure(kind="ended", reason="It came to its end."))
+        return builders.window(self._rates.pop(0))
+
+
+@pytest.mark.parametrize(
+    ("compiled", "rates", "counted"),
+    [
+        ("default", (40, 780, 790, 800, 785, 795), 5),
+        ("default", (780, 40, 790, 800, 785, 795), 4),
+        ("default", (780, 790, 800, 785, 40, 795), 6),  # not over in the first half
+        ("default", (400, 780, 790, 800, 785, 795), 6),
+        ("off", (40, 780, 790, 800, 785, 795), 6),
+    ],
+)
+def test_what_a_late_compilation_takes_is_warm_up(
+    compiled: str, rates: tuple[float, ...], counted: int
+) -> None:
+    run = Compiling(790, *rates, compiled=compiled)
+    outcome = time_run(
+        lambda: run,  # type: ignore[arg-type, return-value]
+        seconds=60.0,
+        cores=2,
+        warm_seconds=0.0,
+    )
+    assert isinstance(outcome, Measurement)
+    assert len(outcome.windows) == counted

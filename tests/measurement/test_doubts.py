@@ -162,6 +162,12 @@ def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
     assert names(rising) == ["sped up"]
 
 
+def test_a_run_that_slows_down_has_more_to_come_than_was_timed():
+    falling = [window(each) for each in (1010, 1000, 800, 600, 420, 400)]
+    assert names(falling) == ["slowed down"]
+    assert "It slowed down 2.5×" in doubts_of(falling, cores=2)[0].evidence
+
+
 def test_few_steps_are_doubted():
     few = [window(steps=2, step_seconds=(0.2, 0.2)) for _ in range(3)]
     assert names(few) == ["too few steps"]

@@ -118,3 +118,32 @@ def test_a_change_in_what_an_epoch_calls_is_seen_too() -> None:
         "def begin(epoch, loader):\n    loader.dataset.set_epoch(epoch)\n"
     )
     assert f"{PATH}:{len(text.splitlines())}" in rewritten(text, KEPT).reason
+
+
+WORKERS = LoaderArgument(name="num_workers", code="4")
+
+
+@pytest.mark.parametrize(
+    ("step", "refused"),
+    [
+        ("schedule.at(1)", True),
+        ("loader.dataset.side += 8", True),
+        ("data.push(x)", True),
+        ("meter.update(x); print(len(data))", False),
+    ],
+)
+def test_a_dataset_that_is_changed_between_steps_forbids_workers(step: str, refused: bool) -> None:
+    text = program(step=step).replace("num_workers=2", "num_workers={}") + (
+        "class Schedule:\n    def at(self, step):\n        self.dataset.side = step\n"
+    )
+    outcome = rewritten(text.format(0), WORKERS)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert ("workers would not see what the loop changes" in outcome.reason) == refused
+    assert rewritten(text.format(2), WORKERS).statuses == ["done"]  # they never saw it
+    without = LoaderArgument(name="num_workers", code="0")
+    assert rewritten(text.format(2), without).statuses == ["done"]
+
+
+def test_one_that_is_changed_between_epochs_does_not() -> None:
+    text = program(epoch="data.crop = 32 + epoch").replace("num_workers=2", "num_workers=0")
+    assert rewritten(text, WORKERS).statuses == ["done"]

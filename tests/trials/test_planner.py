@@ -9,9 +9,11 @@ import pytest
 from autotune.knobs.knob import Config, Expectation, Value
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import Ceiling, Profile
+from autotune.trials.costs import TrialCosts
 from autotune.trials.knowledge import MOST_CANDIDATES, costs_of, planner_for
 from autotune.trials.loop import Costs
 from autotune.trials.performance import Measured, PerformanceModel, expected_improvement
+from autotune.trials.planner import Planner
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
 from tests import builders
@@ -291,6 +293,16 @@ def test_the_loaders_cost_is_that_of_one_process() -> None:
     alone, together = costs_of(profile), costs_of(replace(profile, seen=with_workers))
     assert math.isclose(alone.loader, 0.005)
     assert math.isclose(together.loader, 4 * alone.loader)
+    assert math.isclose(together.loader_processor, alone.loader_processor)
+
+
+def test_workers_that_have_all_processors_wait_for_nothing_else() -> None:
+    profile = program(data=0.5, waiting=False)
+    assert profile.seen.loader is not None
+    with_workers = replace(profile.seen, loader=replace(profile.seen.loader, num_workers=8))
+    costs = costs_of(replace(profile, seen=with_workers, data_processor_share=1.9))
+    assert math.isclose(costs.loader, 1.9 * 0.005)
+    assert math.isclose(costs.loader_processor, costs.loader)
 
 
 def test_the_model_agrees_with_the_profile_before_any_trial() -> None:
@@ -357,3 +369,33 @@ def test_what_met_a_busy_machine_says_nothing_of_what_is_like_it(kind: str) -> N
     tried = [each.config for each in trials]
     assert {"num_workers": 2, "channels_last": True} in tried
     assert tried.count({"num_workers": 2}) == 1
+
+
+def test_what_takes_long_to_start_must_fit_twice_since_it_is_judged_too() -> None:
+    trials = [trial(0, {}, 100)]
+    planner = Planner(
+        COSTS,
+        {"compile": "off"},
+        [{"compile": "default"}],
+        [(("compile", "default"), Expectation(phase="compute", log_mean=-0.5, sd=0.1))],
+        trial_costs=TrialCosts(usual_seconds=4.0, delay_seconds={("compile", "default"): 50.0}),
+    )
+    for left, proposed in ((110.0, True), (100.0, False)):
+        assert planner.is_late({"compile": "default"}, left) is not proposed
+        assert (planner.propose(trials, seconds_left=left) is not None) is proposed
+
+
+def test_workers_that_start_anew_in_short_epochs_are_done_without() -> None:
+    given: dict[str, float] = {"epoch": 1_400.0, "start": 0.03}
+    at_hand = replace(COSTS, loader=1e-5, loader_processor=1e-5, compute=5e-5, optimizer=1e-6)
+    candidates = [{"num_workers": count} for count in (8, 1, 0)]
+    own = {"num_workers": 8, "persistent_workers": False}
+    means, _ = PerformanceModel(replace(at_hand, **given), own, candidates, ()).fit(
+        [Measured(place=0, log_rate=math.log(4_000), sd=0.05)]
+    )
+    assert means[2] > means[1] > means[0]
+    kept = [{**each, "persistent_workers": True} for each in candidates]
+    lasting, _ = PerformanceModel(replace(at_hand, **given), own, kept, ()).fit([])
+    anew, _ = PerformanceModel(replace(at_hand, **given), own, candidates, ()).fit([])
+    assert lasting[0] > anew[0]
+    assert lasting[2] == anew[2]

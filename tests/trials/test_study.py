@@ -229,7 +229,7 @@ def test_what_may_not_be_handed_back_does_not_end_a_search(tmp_path: Path) -> No
         return 2000.0 if config.get("num_workers") == 4 else joint(config)
 
     with study(tmp_path / "study.journal") as first:
-        first_tried = search(first, speed, limit=3)
+        first_tried = search(first, speed, limit=4)
         assert {"num_workers": 4}.items() <= max(first_tried, key=speed).items()
     choices = {**SPACE.choices, "num_workers": (0, 1)}
     closed = replace(SPACE, choices=choices, closed=("num_workers",))

@@ -1,4 +1,6 @@
-"""Where a program changes its dataset between epochs: workers that live on would not see it."""
+"""Where a program changes its dataset: workers have copies of it, from the start of an epoch, or,
+where they live on, from the start.
+"""
 
 import ast
 
@@ -8,6 +10,8 @@ from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
+Loops = list[ast.AST]
+
 _DATASET = "dataset"
 
 
@@ -15,7 +19,17 @@ def changed_later(program: Program, at: Building) -> str:
     """Where what runs in the loop over epochs calls a method of the dataset that the loader which
     is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
     """
-    _, loops = loops_of_training(program)
+    _, over_epochs = loops_of_training(program)
+    return _changed_in(program, over_epochs, at)
+
+
+def changed_meanwhile(program: Program, at: Building) -> str:
+    """The same of what runs in the loop over batches."""
+    over_batches, _ = loops_of_training(program)
+    return _changed_in(program, over_batches, at)
+
+
+def _changed_in(program: Program, loops: Loops, at: Building) -> str:
     given = given_value(at.call, _DATASET, at.signature)
     name = last_name(given) if given is not None else ""
     ran = running(program, loops)

@@ -15,7 +15,8 @@ from autotune.source.edits import LoaderArgument
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.other_loaders import builds_several
 from autotune.source.program import Change, Forbidden, Program
-from autotune.source.refusals.dataset_changes import changed_later
+from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
+from autotune.source.refusals.run_anew import run_anew
 from autotune.source.script import Script, last_name
 
 # How two of them are written where that may be.
@@ -32,6 +33,8 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     at = building(program, edit.name, hand_step)
     if (edit.name, edit.code) == ("persistent_workers", "True"):
         _refuse_to_keep_workers(program, at, hand_step)
+    if edit.name == "num_workers" and edit.code != "0":
+        _refuse_workers(program, at, hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
@@ -51,6 +54,24 @@ def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> N
     if changed := changed_later(program, at):
         reason = f"workers that live on would not see what is changed of the dataset at {changed}"
         raise at.call.refusal(reason, hand_step, Forbidden)
+
+
+def _refuse_workers(program: Program, at: Building, hand_step: str) -> None:
+    """Raises Refusal where workers, who read ahead and from copies, would deliver other samples, or
+    would be the program once more.
+    """
+    own = given_value(at.call, "num_workers", at.signature)
+    has_some = isinstance(own, ast.Constant) and bool(own.value)
+    if not has_some and (changed := changed_meanwhile(program, at)):
+        reason = f"workers would not see what the loop changes of the dataset at {changed}"
+        raise at.call.refusal(reason, hand_step, Forbidden)
+    if run_anew(program, at):
+        reason = (
+            "each worker would import the main script, and run the whole program: processes are "
+            'spawned, and the training is not under `if __name__ == "__main__":`'
+        )
+        by_hand = f'the training under `if __name__ == "__main__":`, and {hand_step}'
+        raise at.call.refusal(reason, by_hand, Forbidden)
 
 
 def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:

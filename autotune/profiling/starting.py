@@ -1,0 +1,65 @@
+"""What a loader's workers cost that are started anew for each epoch, by what was timed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+from autotune.profiling.profile import Profile
+from autotune.workload.window import AS_IS
+
+# The longest steps are the beginnings of epochs where most of them lie whole epochs apart.
+_MOST = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """Workers that start anew with each epoch: by how many `seconds` its first step is longer for
+    that than others, and how many samples an epoch has; `anew` says that the loader is built anew
+    too, so that no worker of it could live on.
+    """
+
+    seconds: float
+    epoch_samples: float
+    anew: bool
+
+
+def starting(profile: Profile) -> Starting | None:
+    """None where no workers were seen to start between two epochs, or none has to."""
+    loader, per_step = profile.seen.loader, profile.seen.samples_per_step
+    if loader is None or not loader.num_workers or loader.persistent_workers or not per_step:
+        return None
+    steps_of_epoch = round((loader.dataset_length or 0) / per_step)
+    windows = [window for window in profile.windows if window.mode == AS_IS]
+    steps = [seconds for window in windows for seconds in window.step_seconds]
+    epochs = len(steps) // steps_of_epoch if steps_of_epoch > 1 else 0
+    if epochs < 2:
+        return None
+    longest = sorted(steps)[-epochs:]
+    apart = [
+        after - before
+        for window in windows
+        for before, after in pairwise(_places(window.step_seconds, longest[0]))
+    ]
+    whole = [distance for distance in apart if abs(_remainder(distance, steps_of_epoch)) <= 1]
+    if not apart or len(whole) < _MOST * len(apart):
+        return None
+    usual = median(steps)
+    longer = fmean(longest) - usual
+    if longer < usual:
+        return None
+    waited = sum(window.phases.get("data", 0.0) for window in windows) / epochs
+    return Starting(
+        seconds=min(longer, waited),
+        epoch_samples=steps_of_epoch * per_step,
+        anew=loader.epochs < 2,
+    )
+
+
+def _places(steps: Sequence[float], shortest: float) -> list[int]:
+    return [place for place, seconds in enumerate(steps) if seconds >= shortest]
+
+
+def _remainder(distance: int, whole: int) -> int:
+    """How far `distance` is from a multiple of `whole`."""
+    return (distance + whole // 2) % whole - whole // 2
