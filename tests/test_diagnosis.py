@@ -7,7 +7,8 @@ import pytest
 from autotune.diagnosis import Bottleneck, diagnose
 from autotune.profiling.ceilings import to_give_back
 from autotune.profiling.profile import Ceiling
-from autotune.workload.found import BusyLine
+from autotune.source.edits import Place
+from autotune.workload.found import BusyLine, Operations
 from autotune.workload.seen import SeenLoader
 from tests import builders
 
@@ -347,6 +348,22 @@ def tiny(parameters):
     (model,) = builders.seen().models
     given = {field: getattr(model, field) for field in model.__slots__}
     return builders.seen(models=(type(model)(**given | {"parameters": parameters}),))
+
+
+def test_many_small_operations_are_told_however_long_the_step():
+    place = Place(path="/a/model.py", line=47)
+    counted = Operations(per_step=9_000, place=place, function="score", share=0.7)
+    given = {"phases": HEALTHY, "step_seconds": 0.126, "ceilings": ceilings(), "probes": {}}
+    found = first(**given, operations=counted)
+    assert found.bottleneck == "overhead"
+    assert found.headline == (
+        "Takes 126 ms a step: 9,000 small operations, most of whose time is spent on starting "
+        "them, most of them in score (model.py:47)."
+    )
+    spread = first(**given, operations=replace(counted, share=0.3))
+    assert spread.headline.endswith("is spent on starting them.")
+    assert first(**given, operations=replace(counted, per_step=900)).bottleneck == "compute"
+    assert first(**given).bottleneck == "compute"
 
 
 @pytest.mark.parametrize(("faster", "said"), [(1.36, True), (1.1, False), (0.7, False)])

@@ -28,6 +28,7 @@ from autotune.diagnosis.finding import (
 )
 from autotune.diagnosis.host import own_python, share_outside
 from autotune.diagnosis.largest import said_of_largest
+from autotune.diagnosis.operations import counted, of_small_operations, parameters, started
 from autotune.diagnosis.threads import spinning_share, threads_in_the_way
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
@@ -44,12 +45,6 @@ OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
 # Peak over capacity (TraceML).
 MEMORY_CRITICAL = 0.97
 
-# Steps shorter than this that still compute most of the time are small operations: starting one
-# costs 5 to 20 us from Python, and a step of the smallest model starts a hundred. Unless they get
-# through this many operations a second on each core, which only large ones do (a matrix product
-# of 700 x 700: 1e11; a classifier of 2,400 weights with batches of 32: 3e8).
-TINY_STEP_SECONDS = 0.005
-WORKING_RATE = 5e9
 MOSTLY = 0.5
 
 # The most that settings make of what a CPU computes is half as long, or so, where it has units for
@@ -197,22 +192,18 @@ def _overhead(profile: Profile) -> Finding | None:
     if profile.gpu is not None:
         return launches_of_device(profile)
     share = _weight(profile, Bottleneck.COMPUTE)
-    if profile.step_seconds >= TINY_STEP_SECONDS or share < MOSTLY:
-        return None
-    # Every weight multiplies and adds at least once a sample, forward and twice backward.
-    least_rate = 6 * _parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
-    if least_rate > WORKING_RATE * profile.machine.cores:
+    if share < MOSTLY or not of_small_operations(profile):
         return None
     step = milliseconds(profile.step_seconds)
     return Finding(
         bottleneck=Bottleneck.OVERHEAD,
         severity="warning",
-        evidence=f"{percent(share)} of a step of {step} is computing, on {_parameters(profile):,} "
+        evidence=f"{percent(share)} of a step of {step} is computing, on {parameters(profile):,} "
         f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}."
         f"{_one_thread(profile)}",
         max_gain=None,
-        headline=f"Takes {step} a step: small operations, most of whose time is spent on starting "
-        "them.",
+        headline=f"Takes {step} a step: {counted(profile)}small operations, most of whose time is "
+        f"spent on starting them{started(profile)}.",
     )
 
 
@@ -273,13 +264,6 @@ def _crowd(profile: Profile) -> str:
     threads, cores = profile.seen.threads, profile.machine.cores
     crowded = profile.machine.device == CPU and threads > cores
     return f", by {threads} threads on {cores} core{'s' * (cores != 1)}" if crowded else ""
-
-
-def _parameters(profile: Profile) -> int:
-    models, optimizer = profile.seen.models, profile.seen.optimizer
-    if not models and optimizer is not None:
-        return optimizer.parameters
-    return sum(model.parameters for model in models)
 
 
 def _cores(profile: Profile) -> str:

@@ -101,7 +101,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     )
     compiling = context.bench.compiling_seconds or 0.0
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
-    profiled = with_lines(profiled, ablation.lines)
+    profiled = with_lines(profiled, ablation.lines, ablation.operations)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 

@@ -24,10 +24,11 @@ from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_
 from autotune.measurement.threads import one_blas_thread, one_thread
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.measurement.untimed.lines import busy_lines
+from autotune.measurement.untimed.operations import operations
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
-from autotune.workload.found import BusyLine
+from autotune.workload.found import BusyLine, Operations
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -57,7 +58,7 @@ class Ablation:
     its dataset kept of each sample before it was timed, `kept` what it kept ever more of in memory
     while it was, and `beside` what processes that it has
     started needed of it, at several moments. `largest` is the largest batch of its data, where
-    memory may be too little for it.
+    memory may be too little for it, and `operations` are those that a step of it starts.
     """
 
     seen: Seen
@@ -76,6 +77,7 @@ class Ablation:
     kept: tuple[str, ...] = ()
     beside: list[int | None] = field(default_factory=list)
     largest: LargestBatch | None = None
+    operations: Operations | None = None
 
 
 def ablate(
@@ -151,6 +153,7 @@ def _look_closer(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
     )
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
+    ablation.operations = operations(run, ablation.seen, windows)
 
 
 def _largest(

@@ -10,7 +10,7 @@ from autotune.profiling.largest import LargestBatch
 from autotune.profiling.profile import Ceiling, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
-from autotune.workload.found import INSIDE, BusyLine
+from autotune.workload.found import INSIDE, BusyLine, Operations
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, PHASES, Allocator, Window
 
@@ -75,13 +75,16 @@ def build_profile(
     )
 
 
-def with_lines(profile: Profile, lines: tuple[BusyLine, ...]) -> Profile:
-    """`profile` with its busy lines; on a CPU, what runs in methods of its modules beside their
-    forward is forward too, and what is no operation of torch's in their forward is code of the
-    program's own. There is no more of either than the phase has that it is taken from: the looks
-    may have fallen on what the program does between its epochs.
+def with_lines(
+    profile: Profile, lines: tuple[BusyLine, ...], operations: Operations | None = None
+) -> Profile:
+    """`profile` with its busy lines, and the operations that its steps start; on a CPU, what runs
+    in methods of its modules beside their forward is forward too, and what is no operation of
+    torch's in their forward is code of the program's own. There is no more of either than the phase
+    has that it is taken from: the looks may have fallen on what the program does between its
+    epochs.
     """
-    profile = replace(profile, lines=lines)
+    profile = replace(profile, lines=lines, operations=operations)
     if profile.machine.device != CPU or "other" not in profile.phases:
         return profile
     beside = _moved(profile, "forward", "other", "forward")

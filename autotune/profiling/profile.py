@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
-from autotune.workload.found import BusyLine, SavedBlock
+from autotune.workload.found import BusyLine, Operations, SavedBlock
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window, page_faults_per_second
 
@@ -129,6 +129,7 @@ class Profile:
             the program is with one thread for NumPy's linear algebra (`ONE_BLAS_THREAD`).
         doubts: reasons not to trust these figures.
         lines: the program's own functions that a step waits for, those that take most first.
+        operations: that a step starts, on a CPU; None where they were not counted.
         gpu: what only a GPU's profile has; None on a CPU.
         idle_gpu: name of the GPU that is there, where the program trains on the CPU; "" otherwise.
     """
@@ -154,6 +155,7 @@ class Profile:
     budget_seconds: float = 300.0
     doubts: tuple[Doubt, ...] = ()
     lines: tuple[BusyLine, ...] = ()
+    operations: Operations | None = None
     gpu: GpuProfile | None = None
     idle_gpu: str = ""
 

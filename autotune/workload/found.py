@@ -102,6 +102,18 @@ class Rounded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """How many operations of torch's a step starts, and which function of the program's own starts
+    most of them outside of the backward pass: its file and a line of it, its name, and its share.
+    """
+
+    per_step: float
+    place: Place | None = None
+    function: str = ""
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
     """Floating point operations of products and convolutions, and of convolutions alone.
 

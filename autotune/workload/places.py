@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 
 import torch
 
@@ -122,8 +122,15 @@ def is_users(path: str) -> bool:
 
 def users_place() -> Place | None:
     """The innermost line on the stack that is no library's."""
-    for frame in _frames():
-        path = frame.f_code.co_filename
-        if is_users(path):
-            return _place(frame)
-    return None
+    frame = _users_frame()
+    return _place(frame) if frame else None
+
+
+def users_code() -> CodeType | None:
+    """The code of the innermost function on the stack that is no library's."""
+    frame = _users_frame()
+    return frame.f_code if frame else None
+
+
+def _users_frame() -> FrameType | None:
+    return next((each for each in _frames() if is_users(each.f_code.co_filename)), None)

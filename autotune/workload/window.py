@@ -23,9 +23,10 @@ LARGEST = "largest"
 # time line, the lines that wait for the device, floating point operations, what is kept for the
 # backward pass, the program's own functions that a step waits for, what of those inside its model
 # runs between torch's operations, weights that go without a gradient, and what a short
-# number format rounds far.
+# number format rounds far, and how many operations a step starts.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
+OPERATIONS = "operations"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

@@ -141,6 +141,41 @@ def test_a_teacher_before_the_model_is_wrapped_too() -> None:
     )
 
 
+def test_one_that_runs_where_another_function_is_called_is_wrapped_by_its_caller() -> None:
+    text = source(
+        """
+        import torch
+
+        class Teacher:
+            def __init__(self, net):
+                self.net = net
+
+            @torch.no_grad()
+            def __call__(self, x):
+                return self.net(x)
+
+        teacher = Teacher(net)
+        for x, y in loader:
+            x = augment(x)
+            net.train()
+            wanted = teacher(x).softmax(1)
+            loss = loss_of(model(x), wanted)
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    seen = places_of(text)
+    seen = replace(seen, frozen=Place(path=PATH, line=9), forward=Place(path=PATH, line=16))
+    done = rewritten(text, BF16, places=seen)
+    assert (
+        "    net.train()\n"
+        '    with torch.autocast(device_type="cpu", dtype=torch.bfloat16, cache_enabled=False):\n'
+        "        wanted = teacher(x).softmax(1)\n"
+        "        loss = loss_of(model(x), wanted)\n"
+        "    loss.backward()\n"
+    ) in done.text
+
+
 def test_a_file_without_torch_gets_its_import_and_keeps_its_tabs() -> None:
     check(
         """

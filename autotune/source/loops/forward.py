@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.source.loops.around_training import running
 from autotune.source.loops.condition import training_condition
 from autotune.source.loops.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
 from autotune.source.places import Call
@@ -36,7 +37,8 @@ class Span:
 
 def forward_span(program: Program, backward: Call, hand_step: str) -> Span:
     """The statements from the one that runs forward to the last before `backward`; that of a
-    teacher, which has no gradients, comes first where it stands before it in their block.
+    teacher, which has no gradients, comes first where it stands before it in their block, or what
+    is given a value there runs it.
 
     Where forward lies in another function, the statement that comes to call that function counts.
 
@@ -112,11 +114,19 @@ def _called_of(kind: ast.ClassDef) -> list[ast.stmt]:
 
 
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:
-    """Where in `block` a model runs without gradients; behind all of it where it does not."""
+    """Where in `block` a model runs without gradients, or a value is given that comes to run it
+    elsewhere; behind all of it where it does not.
+    """
     place = program.places.frozen
-    if place is None or place.path != script.path:
+    if place is None or place.path not in program.scripts:
         return len(block)
-    here = (index for index, at in enumerate(block) if covers(at, place.line))
+    frozen = _innermost(program.scripts[place.path], place.line)
+    here = (
+        index
+        for index, at in enumerate(block)
+        if (place.path == script.path and covers(at, place.line))
+        or (isinstance(at, ast.Assign) and frozen in running(program, [at]))
+    )
     return next(here, len(block))
 
 

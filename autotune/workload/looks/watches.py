@@ -13,13 +13,24 @@ from autotune.workload.live import Live
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.operations import Starts
 from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
-from autotune.workload.window import BETWEEN, FLOPS, GRADIENTS, LINES, ROUNDING, SAVED, SYNCS, TRACE
+from autotune.workload.window import (
+    BETWEEN,
+    FLOPS,
+    GRADIENTS,
+    LINES,
+    OPERATIONS,
+    ROUNDING,
+    SAVED,
+    SYNCS,
+    TRACE,
+)
 
 
 class Watch(Protocol):
@@ -50,6 +61,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         FLOPS: Counting,
         GRADIENTS: Losing,
         ROUNDING: Rounding,
+        OPERATIONS: Starts,
     }
     return made[mode]() if mode in made else None
 

@@ -1,0 +1,60 @@
+"""Computing that is small operations, which take longer to start than to compute."""
+
+import os
+
+from autotune.profiling.profile import Profile
+
+# Steps shorter than this that still compute most of the time are small operations: starting one
+# costs 5 to 20 us from Python, and a step of the smallest model starts a hundred. Unless they get
+# through this many operations a second on each core, which only large ones do (a matrix product
+# of 700 x 700: 1e11; a classifier of 2,400 weights with batches of 32: 3e8).
+TINY_STEP_SECONDS = 0.005
+WORKING_RATE = 5e9
+MOSTLY = 0.5
+# And so are operations that take less than twice as long in the mean, however long the step.
+SMALL_OPERATION_SECONDS = 20e-6
+COMPUTING = ("forward", "backward", "optimizer")
+
+
+def of_small_operations(profile: Profile) -> bool:
+    """Whether computing is small operations, by how short a step is, or by what was counted."""
+    return _is_tiny(profile) or _has_small(profile)
+
+
+def _is_tiny(profile: Profile) -> bool:
+    """Whether a step is so short, and computes so little, that it must be small operations."""
+    # Every weight multiplies and adds at least once a sample, forward and twice backward.
+    least_rate = 6 * parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
+    works = least_rate > WORKING_RATE * profile.machine.cores
+    return profile.step_seconds < TINY_STEP_SECONDS and not works
+
+
+def _has_small(profile: Profile) -> bool:
+    """Whether what was counted takes little more than its start, in the mean."""
+    if profile.operations is None:
+        return False
+    computing = sum(profile.phases.get(phase, 0.0) for phase in COMPUTING)
+    seconds = computing * profile.step_seconds / max(1.0, profile.operations.per_step)
+    return seconds < SMALL_OPERATION_SECONDS
+
+
+def counted(profile: Profile) -> str:
+    """How many there are, for a sentence; "" where they were not counted."""
+    return f"{profile.operations.per_step:,.0f} " if profile.operations else ""
+
+
+def started(profile: Profile) -> str:
+    """Which function starts most of them; "" where none stands out."""
+    found = profile.operations
+    if found is None or found.place is None or found.share < MOSTLY:
+        return ""
+    file = os.path.basename(found.place.path)
+    return f", most of them in {found.function} ({file}:{found.place.line})"
+
+
+def parameters(profile: Profile) -> int:
+    """How many weights its models have, or its optimizer where it has no models."""
+    models, optimizer = profile.seen.models, profile.seen.optimizer
+    if not models and optimizer is not None:
+        return optimizer.parameters
+    return sum(model.parameters for model in models)

@@ -1,0 +1,56 @@
+"""Operations that a step starts are counted, and who starts most of them is named."""
+
+from pathlib import Path
+
+from autotune.workload.conversation import RunWindow, Watched
+from autotune.workload.found import Operations
+from autotune.workload.window import OPERATIONS, Window
+from tests.workload.programs import run
+
+SCORES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(16, 16)
+
+    def score(self, query, value):
+        return query.dot(self.key(value))
+
+    def forward(self, x):
+        scores = torch.zeros(len(x), len(x))
+        for one in range(len(x)):
+            for other in range(len(x)):
+                scores[one, other] = self.score(x[one], x[other])
+        return scores.mean()
+
+model = Scores()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+for epoch in range(50):
+    for x, in DataLoader(TensorDataset(torch.randn(64, 16)), batch_size=8):
+        optimizer.zero_grad()
+        model(x).backward()
+        optimizer.step()
+"""
+
+
+def test_operations_of_all_passes_are_counted_with_the_function_that_starts_most(
+    tmp_path: Path,
+) -> None:
+    command = RunWindow(seconds=0.0, steps=3, mode=OPERATIONS)
+    reports = run(SCORES, RunWindow(seconds=0.0), command, RunWindow(seconds=0.0), folder=tmp_path)
+    watched, after = reports[2:4]
+    assert isinstance(watched, Watched) and isinstance(watched.found, Operations)
+    found = watched.found
+    # 64 products of two vectors, of what comes out of a layer, forward and backward: each of them
+    # some twenty operations, of views too.
+    assert 64 * 10 < found.per_step < 64 * 60
+    assert found.function in ("score", "forward")
+    assert found.share >= 0.5
+    assert found.place is not None
+    line = SCORES.splitlines()[found.place.line - 1]
+    assert line.strip().startswith(f"def {found.function}")
+    assert isinstance(after, Window)
