@@ -352,17 +352,17 @@ def tiny(parameters):
 
 def test_many_small_operations_are_told_however_long_the_step():
     place = Place(path="/a/model.py", line=47)
-    counted = Operations(per_step=9_000, place=place, function="score", share=0.7)
+    counted = Operations(per_step=60_000, place=place, function="score", share=0.7)
     given = {"phases": HEALTHY, "step_seconds": 0.126, "ceilings": ceilings(), "probes": {}}
     found = first(**given, operations=counted)
     assert found.bottleneck == "overhead"
     assert found.headline == (
-        "Takes 126 ms a step: 9,000 small operations, most of whose time is spent on starting "
+        "Takes 126 ms a step: 60,000 small operations, most of whose time is spent on starting "
         "them, most of them in score (model.py:47)."
     )
     spread = first(**given, operations=replace(counted, share=0.3))
     assert spread.headline.endswith("is spent on starting them.")
-    assert first(**given, operations=replace(counted, per_step=900)).bottleneck == "compute"
+    assert first(**given, operations=replace(counted, per_step=9_000)).bottleneck == "compute"
     assert first(**given).bottleneck == "compute"
 
 
