@@ -70,7 +70,8 @@ class NumWorkers(Knob):
         setup.loader["num_workers"] = value
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        edits = [LoaderArgument(name="num_workers", code=str(value))]
+        had_workers = self.read(seen) != 0
+        edits = [LoaderArgument(name="num_workers", code=str(value), had_workers=had_workers)]
         if not value and seen.loader is not None:  # DataLoader refuses both without workers
             if seen.loader.prefetch_factor is not None:
                 edits.append(LoaderArgument(name="prefetch_factor", code="None"))

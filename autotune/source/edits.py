@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderArgument:
     """The training `DataLoader` is built with `name=code`; `shared` says that the line which builds
-    it was seen to build others too, which must not have it.
+    it was seen to build others too, which must not have it, and `had_workers` that the program has
+    workers as it is: what its loop changes in its own process they do not see either.
     """
 
     name: str
     code: str
     shared: bool = False
+    had_workers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """What a program does beyond the steps that a run comes to, which settings would break."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.source.edits import LoaderArgument, ModelStatement
@@ -130,6 +132,7 @@ WORKERS = LoaderArgument(name="num_workers", code="4")
         ("loader.dataset.side += 8", True),
         ("data.push(x)", True),
         ("meter.update(x); print(len(data))", False),
+        ("net.weight.data.mul_(0.9)", False),
     ],
 )
 def test_a_dataset_that_is_changed_between_steps_forbids_workers(step: str, refused: bool) -> None:
@@ -139,11 +142,17 @@ def test_a_dataset_that_is_changed_between_steps_forbids_workers(step: str, refu
     outcome = rewritten(text.format(0), WORKERS)
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
     assert ("workers would not see what the loop changes" in outcome.reason) == refused
-    assert rewritten(text.format(2), WORKERS).statuses == ["done"]  # they never saw it
+    never_saw_it = replace(WORKERS, had_workers=True)
+    assert rewritten(text.format(2), never_saw_it).statuses == ["done"]
     without = LoaderArgument(name="num_workers", code="0")
     assert rewritten(text.format(2), without).statuses == ["done"]
 
 
 def test_one_that_is_changed_between_epochs_does_not() -> None:
     text = program(epoch="data.crop = 32 + epoch").replace("num_workers=2", "num_workers=0")
+    assert rewritten(text, WORKERS).statuses == ["done"]
+
+
+def test_a_function_round_the_loop_is_not_taken_for_what_is_called_in_it() -> None:
+    text = program(epoch="data.sample_anew()", step="net.main()").replace("=2", "=0")
     assert rewritten(text, WORKERS).statuses == ["done"]

@@ -8,9 +8,8 @@ from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.program import Program
-from autotune.source.script import Script, last_name
-
-Loops = list[ast.AST]
+from autotune.source.reach import callers
+from autotune.source.script import Function, Script, last_name
 
 _DATASET = "dataset"
 
@@ -20,19 +19,30 @@ def changed_later(program: Program, at: Building) -> str:
     is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
     """
     _, over_epochs = loops_of_training(program)
-    return _changed_in(program, over_epochs, at)
+    return _changed_in(program, running(program, over_epochs), at)
 
 
 def changed_meanwhile(program: Program, at: Building) -> str:
-    """The same of what runs in the loop over batches."""
+    """The same of what runs in the loop over batches, the functions round it left out, which may go
+    by a name that is called in it (`model.train()`).
+    """
     over_batches, _ = loops_of_training(program)
-    return _changed_in(program, over_batches, at)
+    inside = {node for loop in over_batches for node in ast.walk(loop)}
+    holders = (at.function(loop) for at in program.scripts.values() for loop in over_batches)
+    around = {name for at in holders if at is not None for name in callers(program, at.name)}
+    apart = {
+        node
+        for script in program.scripts.values()
+        for function in ast.walk(script.tree)
+        if isinstance(function, Function) and function.name in around
+        for node in ast.walk(function)
+    }
+    return _changed_in(program, running(program, over_batches) - (apart - inside), at)
 
 
-def _changed_in(program: Program, loops: Loops, at: Building) -> str:
+def _changed_in(program: Program, ran: set[ast.AST], at: Building) -> str:
     given = given_value(at.call, _DATASET, at.signature)
     name = last_name(given) if given is not None else ""
-    ran = running(program, loops)
     for script in program.scripts.values():
         for node in ast.walk(script.tree):
             if not isinstance(node, ast.stmt) or node not in ran:
@@ -60,8 +70,17 @@ def _changed(node: ast.stmt) -> list[ast.expr]:
 def _is_dataset(script: Script, changed: ast.expr, name: str) -> bool:
     if isinstance(changed, ast.Attribute) and changed.attr == _DATASET:
         return True
-    if not name or last_name(changed) != name:
+    if not name or last_name(changed) != name or _is_of_a_tensor(changed):
         return False
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
     drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
     return not (isinstance(changed, ast.Name) and name in drawn)
+
+
+def _is_of_a_tensor(changed: ast.expr) -> bool:
+    """Whether it is `weight.data`, and no dataset of that name."""
+    return (
+        isinstance(changed, ast.Attribute)
+        and changed.attr == "data"
+        and not (isinstance(changed.value, ast.Name) and changed.value.id == "self")
+    )

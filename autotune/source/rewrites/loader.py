@@ -34,7 +34,7 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     if (edit.name, edit.code) == ("persistent_workers", "True"):
         _refuse_to_keep_workers(program, at, hand_step)
     if edit.name == "num_workers" and edit.code != "0":
-        _refuse_workers(program, at, hand_step)
+        _refuse_workers(program, at, edit, hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
@@ -56,13 +56,11 @@ def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> N
         raise at.call.refusal(reason, hand_step, Forbidden)
 
 
-def _refuse_workers(program: Program, at: Building, hand_step: str) -> None:
+def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_step: str) -> None:
     """Raises Refusal where workers, who read ahead and from copies, would deliver other samples, or
     would be the program once more.
     """
-    own = given_value(at.call, "num_workers", at.signature)
-    has_some = isinstance(own, ast.Constant) and bool(own.value)
-    if not has_some and (changed := changed_meanwhile(program, at)):
+    if not edit.had_workers and (changed := changed_meanwhile(program, at)):
         reason = f"workers would not see what the loop changes of the dataset at {changed}"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if run_anew(program, at):
