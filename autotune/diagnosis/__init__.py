@@ -28,7 +28,13 @@ from autotune.diagnosis.finding import (
 )
 from autotune.diagnosis.host import own_python, share_outside
 from autotune.diagnosis.largest import said_of_largest
-from autotune.diagnosis.operations import counted, of_small_operations, parameters, started
+from autotune.diagnosis.operations import (
+    MOSTLY,
+    counted,
+    of_small_operations,
+    parameters,
+    started,
+)
 from autotune.diagnosis.threads import spinning_share, threads_in_the_way
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
@@ -44,8 +50,6 @@ __all__ = ["Bottleneck", "Finding", "diagnose"]
 OPTIMIZER_WARNING, OPTIMIZER_CRITICAL = 0.20, 0.40
 # Peak over capacity (TraceML).
 MEMORY_CRITICAL = 0.97
-
-MOSTLY = 0.5
 
 # The most that settings make of what a CPU computes is half as long, or so, where it has units for
 # bf16; else a fifth less, or so. So a wait for data, or code of the program's own, that can go away

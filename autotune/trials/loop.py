@@ -30,8 +30,8 @@ STRUCTURE = ("num_workers", "threads", "fetch_threads")
 PARALLEL = (0.95, 0.08)
 TRANSPORT_LOG_SECONDS = (math.log(8e-4), 0.8)
 CROWDING = (0.15, 0.15)
-# Each worker takes some 20 ms to start, in each epoch: eight of them 0.11 s beside training on two
-# cores, 0.05 to 0.35 s elsewhere. Where the profile has seen it, it is known better.
+# Each worker takes some 20 ms to start, in each epoch, within a factor of two: chosen. Where the
+# profile has seen it, it is known better.
 START_LOG_SECONDS = (math.log(0.02), 0.7)
 START_SEEN_SD = 0.3
 # Threads speed up computation by their number to this power: little where a step is short, since

@@ -6,10 +6,10 @@ from types import CodeType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from autotune.source.edits import Place
 from autotune.workload.found import Operations
+from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_code
 
 # To find out who starts one costs as much as a few of them.
@@ -46,21 +46,14 @@ class Starts:
         )
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(EachOperation):
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count = 0
         self.starters: Counter[CodeType] = Counter()
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def note(self, operation: Any, given: Sequence[Any]) -> None:  # noqa: ARG002
         self.count += 1
         in_backward = torch._C._current_graph_task_id() >= 0
         if self.count % _ONE_IN == 0 and not in_backward and (code := users_code()):
             self.starters[code] += 1
-        return func(*args, **(kwargs or {}))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from autotune.workload.found import Rounded, RoundedAngle, RoundedTarget
+from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_place
 
 _SHORT = (torch.bfloat16, torch.float16)
@@ -41,30 +41,23 @@ class Rounding:
         return Rounded(angle=self._mode.angle, target=self._mode.target)
 
 
-class _Looking(TorchDispatchMode):
+class _Looking(EachOperation):
     """Sees each operation as it is after autocast."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         aten = torch.ops.aten
         self._waves = {getattr(aten, name) for name in _WAVES}
         self._comparisons = {getattr(aten, name) for name in _COMPARISONS}
         self.angle: RoundedAngle | None = None
         self.target: RoundedTarget | None = None
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        operation = func.overloadpacket
-        if operation in self._waves and args[0].dtype in _SHORT and args[0].numel():
-            self._note_angle(args[0].detach())
-        elif operation in self._comparisons and all(map(torch.is_tensor, args[:2])):
-            self._note_target(*args[:2])
-        return func(*args, **(kwargs or {}))
+    def note(self, operation: Any, given: Sequence[Any]) -> None:
+        kind = operation.overloadpacket
+        if kind in self._waves and given[0].dtype in _SHORT and given[0].numel():
+            self._note_angle(given[0].detach())
+        elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):
+            self._note_target(*given[:2])
 
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())

@@ -1,0 +1,26 @@
+"""Each operation of torch's as it is carried out, after autocast and below autograd."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class EachOperation(TorchDispatchMode):
+    """Shows each operation, and what it is given, to `note` before it is carried out."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def note(self, operation: Any, given: Sequence[Any]) -> None:
+        """Look at one; overridden."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.note(func, args)
+        return func(*args, **(kwargs or {}))
