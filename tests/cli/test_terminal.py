@@ -65,6 +65,13 @@ class Session:
         return CODES.sub("", self.shown).replace("\r\n", "\n").split("\n")
 
 
+def _at_a_terminal() -> None:
+    """As a shell starts it, whatever started these tests (`nohup`, a script's `&`)."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def searching(tmp_path: Path, columns: int, *words: str, **environment: str) -> Iterator[Session]:
     ours, theirs = pty.openpty()
@@ -81,7 +88,7 @@ def searching(tmp_path: Path, columns: int, *words: str, **environment: str) -> 
         cwd=tmp_path,
         env=kept | {"TERM": "xterm-256color", "PYTHONPATH": root} | environment,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # no threads here
+        preexec_fn=_at_a_terminal,  # noqa: PLW1509  # no threads here
     )
     os.close(theirs)
     try:
