@@ -7,7 +7,7 @@ import pytest
 from autotune.diagnosis import Bottleneck, diagnose
 from autotune.profiling.ceilings import to_give_back
 from autotune.profiling.profile import Ceiling
-from autotune.source.edits import Place
+from autotune.source.edits import Place, Places
 from autotune.workload.found import BusyLine, Operations
 from autotune.workload.seen import SeenLoader
 from tests import builders
@@ -398,6 +398,23 @@ def test_threads_of_numpy_that_hold_torch_up_come_first(gain, severity):
             "with one thread for NumPy's linear algebra it ran 2.80× as fast."
         )
         assert found[0].max_gain == gain
+
+
+@pytest.mark.parametrize(
+    ("gain", "severity"), [(1.6, "critical"), (1.15, "warning"), (1.05, None), (0.9, None)]
+)
+def test_anomaly_detection_that_is_left_on_is_named_with_its_line(gain, severity):
+    places = Places(anomaly=Place(path="/home/me/train.py", line=7))
+    found = diagnose(
+        profile(phases=HEALTHY, seen=builders.seen(places=places), probes={"no_anomaly": gain})
+    )
+    named = [each for each in found if each.bottleneck == Bottleneck.CHECKS]
+    assert [each.severity for each in named] == ([severity] if severity else [])
+    if severity == "critical":
+        assert found[0] is named[0] and found[0].max_gain == gain
+        assert found[0].headline == (
+            "torch's anomaly detection is on (train.py:7): without it, it ran 1.60× as fast."
+        )
 
 
 def test_tiny_steps_are_small_operations():

@@ -2,6 +2,7 @@
 
 import math
 
+from autotune.diagnosis.checks import anomaly_detection, checking_share
 from autotune.diagnosis.data import WAITING_SHARE, beside_the_wait, data
 from autotune.diagnosis.device import (
     allocator_of_device,
@@ -59,6 +60,13 @@ CAN_GO_OF_COMPUTING, CAN_GO_WITHOUT_UNITS = 0.5, 0.2
 CLEARLY_FASTER = 1.15
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
+# What is no phase of a step, or part of one.
+_SHARES = {
+    Bottleneck.VALIDATION: validation_share,
+    Bottleneck.HOST: share_outside,
+    Bottleneck.CHECKS: checking_share,
+    Bottleneck.THREADS: spinning_share,
+}
 BESIDE_COMPUTING = (Bottleneck.DATA, Bottleneck.HOST)
 GIB = 1 << 30
 
@@ -69,6 +77,7 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
         *(
             validation,
             threads_in_the_way,
+            anomaly_detection,
             data,
             _copy,
             syncs_of_device,
@@ -113,12 +122,8 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         return profile.gpu.idle.get(SYNC, 0.0) if profile.gpu else 0.0
     if bottleneck is Bottleneck.OVERHEAD and profile.gpu and profile.gpu.trace:
         return profile.gpu.idle.get(LAUNCH, 0.0)
-    if bottleneck is Bottleneck.VALIDATION:
-        return validation_share(profile)
-    if bottleneck is Bottleneck.HOST:
-        return share_outside(profile)
-    if bottleneck is Bottleneck.THREADS:
-        return spinning_share(profile)
+    if bottleneck in _SHARES:
+        return _SHARES[bottleneck](profile)
     names = {
         Bottleneck.DATA: ("data",),
         Bottleneck.COPY: ("copy",),

@@ -51,7 +51,7 @@ from autotune.source.loops.thaws import thawed_later
 from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, Window
+from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
 
 FIRST_SAID_SECONDS = 10.0
 # Training loops of a program that are looked at, one after another, while each is soon over.
@@ -102,6 +102,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     compiling = context.bench.compiling_seconds or 0.0
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
     profiled = with_lines(profiled, ablation.lines, ablation.operations)
+    profiled = replace(profiled, reordered=ablation.reordered)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 
@@ -199,10 +200,13 @@ def _texts(target: Target, seen: Seen) -> dict[str, str]:
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
-    """What a CPU can do; of a GPU it is known."""
+    """What a CPU can do, of a GPU it is known; and what the loop gains without one of its parts."""
+    probed = {}
+    if ablation.without_anomaly is not None:
+        probed[NO_ANOMALY] = ablation.without_anomaly
     if trains_on_gpu(ablation.seen):
-        return {}
-    probed = {"bf16_speedup": context.bench.call(bf16_speedup, CPU)}
+        return probed
+    probed["bf16_speedup"] = context.bench.call(bf16_speedup, CPU)
     if ablation.one_thread is not None:
         probed[ONE_THREAD] = ablation.one_thread
     if ablation.one_blas_thread is not None:

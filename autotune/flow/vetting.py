@@ -27,24 +27,27 @@ LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
 # What the source may forbid to a run as well.
 _MAY_BE_FORBIDDEN = (
+    "threads",
     "num_workers",
     "persistent_workers",
     "prefetch_to_device",
     "precision",
     "channels_last",
 )
-# Sines, and losses of regressions.
+# Sines, losses of regressions, and what makes whole numbers.
 _MAY_BE_ROUNDED = re.compile(
-    r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b", re.IGNORECASE
+    r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b"
+    r"|\.(long|int)\(\)|\btorch\.(long|int|int32|int64)\b",
+    re.IGNORECASE,
 )
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, without what the source forbids, without formats that round angles
-    or predictions too far, and without freed gradients where zeros in their place move weights; as
-    it is where there is no time left to try any of them.
+    not add up to the same step, without what the source forbids, without formats that round angles,
+    predictions or whole numbers too far, and without freed gradients where zeros in their place
+    move weights; as it is where there is no time left to try any of them.
     """
     if time.monotonic() > context.deadline:
         return space

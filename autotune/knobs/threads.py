@@ -61,4 +61,4 @@ class Threads(Knob):
         switch_for_good(setup, switch)
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        return (ProcessStatement(code=f"torch.set_num_threads({value})"),)
+        return (ProcessStatement(code=f"torch.set_num_threads({value})", threads=True),)

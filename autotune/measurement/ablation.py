@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from autotune.measurement.anomaly import without_anomaly
 from autotune.measurement.benchmark import (
     ATTEMPTS_ON_A_BUSY_MACHINE,
     WARM_LIMIT_SECONDS,
@@ -25,10 +26,11 @@ from autotune.measurement.threads import one_blas_thread, one_thread
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.measurement.untimed.lines import busy_lines
 from autotune.measurement.untimed.operations import operations
+from autotune.measurement.untimed.reordering import reordered
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
-from autotune.workload.found import BusyLine, Operations
+from autotune.workload.found import BusyLine, Operations, Reordered
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -53,12 +55,14 @@ class Ablation:
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `one_thread` how many times as fast one
     thread computes as all of the program's (None where that was not timed), `one_blas_thread` the
-    same of NumPy's linear algebra and the whole program, `filled` the cache that
+    same of NumPy's linear algebra and the whole program, `without_anomaly` that without anomaly
+    detection, `filled` the cache that
     its first epoch made, and `first_epoch` that which it kept in memory; `caches` names what
     its dataset kept of each sample before it was timed, `kept` what it kept ever more of in memory
     while it was, and `beside` what processes that it has
     started needed of it, at several moments. `largest` is the largest batch of its data, where
-    memory may be too little for it, and `operations` are those that a step of it starts.
+    memory may be too little for it, and `operations` are those that a step of it starts, and
+    `reordered` says what its models give with channels last.
     """
 
     seen: Seen
@@ -71,6 +75,7 @@ class Ablation:
     lines: tuple[BusyLine, ...] = ()
     one_thread: float | None = None
     one_blas_thread: float | None = None
+    without_anomaly: float | None = None
     filled: Filled | None = None
     first_epoch: FirstEpoch | None = None
     caches: tuple[str, ...] = ()
@@ -78,6 +83,7 @@ class Ablation:
     beside: list[int | None] = field(default_factory=list)
     largest: LargestBatch | None = None
     operations: Operations | None = None
+    reordered: Reordered | None = None
 
 
 def ablate(
@@ -152,8 +158,12 @@ def _look_closer(
     ablation.one_blas_thread = one_blas_thread(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
     )
+    ablation.without_anomaly = without_anomaly(
+        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
+    )
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
     ablation.operations = operations(run, ablation.seen, windows)
+    ablation.reordered = reordered(run, ablation.seen, windows)  # the last: of other weights
 
 
 def _largest(

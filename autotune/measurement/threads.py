@@ -1,22 +1,16 @@
 """What threads gain that compute one step together: one of them beside all, in turns."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 
 from autotune.machine import CPU
-from autotune.measurement.doubts import starved
-from autotune.measurement.processes.process import ProcessRun, RunEnded
-from autotune.measurement.statistics import rate, timed
+from autotune.measurement.beside import Windows, in_turns, surely_faster, times_as_fast
+from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE, Window
 
-# In turns, since what threads cost one another differs from minute to minute; fewer where steps are
-# long, and none where all of them took longer than this.
-TURNS, LONGEST_SECONDS = 4, 8.0
 # Of a step, what is none of torch's computing: below, NumPy has no part in it worth looking for.
 LEAST_OUTSIDE = 0.05
 _COMPUTING = ("forward", "backward", "optimizer", "copy")
-
-Windows = MutableMapping[str, list[Window]]
 
 
 def one_thread(
@@ -37,10 +31,10 @@ def one_thread(
     compiled = any(model.compiled != "off" for model in seen.models)  # for so many threads
     if seen.device != CPU or seen.threads < 2 or compiled:
         return None
-    taken = _in_turns(run, ONE_THREAD, beside, windows, seconds=seconds, cores=cores)
+    taken = in_turns(run, ONE_THREAD, beside, windows, seconds=seconds, cores=cores)
     if any(each.threads != 1 for each in taken.get(ONE_THREAD, ())):  # set in the loop itself
         return None
-    return _ratio(windows, taken)
+    return times_as_fast(windows, taken)
 
 
 def one_blas_thread(
@@ -57,12 +51,9 @@ def one_blas_thread(
         return None
     if _share_outside(windows.get(AS_IS, ())) < LEAST_OUTSIDE:
         return None
-    taken = _in_turns(run, ONE_BLAS_THREAD, AS_IS, windows, seconds=seconds, cores=cores)
-    ratio = _ratio(windows, taken)
-    if ratio is None:
-        return None
-    one, own = ([rate([timed(window)]) for window in found] for found in taken.values())
-    return ratio if min(one) > max(own) else min(ratio, 1.0)
+    return surely_faster(
+        windows, in_turns(run, ONE_BLAS_THREAD, AS_IS, windows, seconds=seconds, cores=cores)
+    )
 
 
 def _share_outside(windows: Sequence[Window]) -> float:
@@ -70,37 +61,3 @@ def _share_outside(windows: Sequence[Window]) -> float:
     seconds = sum(window.seconds for window in windows)
     computing = sum(window.phases.get(name, 0.0) for window in windows for name in _COMPUTING)
     return 1 - computing / seconds if seconds else 0.0
-
-
-def _in_turns(
-    run: ProcessRun, mode: str, beside: str, windows: Windows, *, seconds: float, cores: int
-) -> dict[str, list[Window]]:
-    """Windows of `mode` in turns with some of `beside`, each by its mode; nothing where the
-    processors were taken, or the program has ended.
-    """
-    known = windows.get(beside, [])
-    steps = sum(window.steps for window in known)
-    step_seconds = sum(window.seconds for window in known) / steps if steps else 0.0
-    turns = min(TURNS, int(LONGEST_SECONDS / (4 * step_seconds))) if step_seconds else 0
-    taken: dict[str, list[Window]] = {mode: [], beside: []} if turns else {}
-    try:
-        for turn in range(turns):
-            for each in list(taken)[:: -1 if turn % 2 else 1]:
-                run.window(0.0, mode=each)  # its first step finds cold caches
-                taken[each].append(run.window(seconds / (2 * turns), mode=each))
-    except RunEnded:
-        return {}
-    disturbed = any(starved(each, cores=cores) for of in taken.values() for each in of)
-    return {} if disturbed else taken
-
-
-def _ratio(windows: Windows, taken: dict[str, list[Window]]) -> float | None:
-    """How many times as fast the first mode of `taken` is as the second; all are added to
-    `windows`.
-    """
-    if not taken:
-        return None
-    for mode, found in taken.items():
-        windows.setdefault(mode, []).extend(found)
-    one, own = (rate([timed(window) for window in found]) for found in taken.values())
-    return one / own if own else None

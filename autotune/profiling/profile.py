@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
-from autotune.workload.found import BusyLine, Operations, SavedBlock
+from autotune.workload.found import BusyLine, Operations, Reordered, SavedBlock
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window, page_faults_per_second
 
@@ -126,10 +126,12 @@ class Profile:
         ended_early: the program came to its own end while it was profiled.
         probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2), and
             how many times as fast a kept batch is computed with one thread ("one_thread": 1.3), and
-            the program is with one thread for NumPy's linear algebra (`ONE_BLAS_THREAD`).
+            the program is with one thread for NumPy's linear algebra (`ONE_BLAS_THREAD`) and
+            without anomaly detection (`NO_ANOMALY`).
         doubts: reasons not to trust these figures.
         lines: the program's own functions that a step waits for, those that take most first.
         operations: that a step starts, on a CPU; None where they were not counted.
+        reordered: what its models give with channels last; None where that was not looked at.
         gpu: what only a GPU's profile has; None on a CPU.
         idle_gpu: name of the GPU that is there, where the program trains on the CPU; "" otherwise.
     """
@@ -156,6 +158,7 @@ class Profile:
     doubts: tuple[Doubt, ...] = ()
     lines: tuple[BusyLine, ...] = ()
     operations: Operations | None = None
+    reordered: Reordered | None = None
     gpu: GpuProfile | None = None
     idle_gpu: str = ""
 

@@ -27,11 +27,12 @@ class OptimizerArgument:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStatement:
     """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`), with
-    the imports that it needs besides torch's.
+    the imports that it needs besides torch's; `threads` says that it sets how many compute.
     """
 
     code: str
     imports: tuple[str, ...] = ()
+    threads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,7 @@ class Places:
     zero_grad: Place | None = None  # optimizer.zero_grad() or model.zero_grad()
     copies: tuple[Place, ...] = ()  # x.to(device), x.cuda() that copied to the device
     batch_copies: tuple[Place, ...] = ()  # those that copied a batch, and no few numbers
+    anomaly: Place | None = None  # detect_anomaly(), set_detect_anomaly(True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

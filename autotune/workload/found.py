@@ -94,11 +94,34 @@ class RoundedTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedNumber:
+    """The largest number in a short format that was made a whole one, and how far apart the format
+    lets those of its size lie; `place` as in `RoundedAngle`.
+    """
+
+    place: Place | None
+    size: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
     """What was rounded furthest; None where there was nothing of the kind in a short format."""
 
     angle: RoundedAngle | None = None
     target: RoundedTarget | None = None
+    number: RoundedNumber | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reordered:
+    """How far what a model gives with its weights channels last lies `apart` from what it gives as
+    it is, and how far two calls of it lie apart by chance (its own random numbers, weights moved by
+    some units in their last place), both as shares of what it gives (root mean squares).
+    """
+
+    apart: float
+    by_chance: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,6 +131,8 @@ class Live:
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "Scaler | None" = None  # ours
     set_to_none: bool = True
+    # Anomaly detection as the program has set it (on, looking for NaN), while it is kept off.
+    own_anomaly: tuple[bool, bool] | None = None
     copied: Copied = field(default_factory=Copied)
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held

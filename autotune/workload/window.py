@@ -15,6 +15,8 @@ AS_IS, REPLAY_DEVICE, REPLAY_HOST, DRAIN = "as_is", "replay_device", "replay_hos
 ONE_THREAD = "one_thread"
 # Its own way, with one thread for NumPy's linear algebra.
 ONE_BLAS_THREAD = "one_blas_thread"
+# Its own way, without anomaly detection.
+NO_ANOMALY = "no_anomaly"
 REHEARSE = "rehearse"
 # Or the largest batches that were found beforehand, one after another, each for a window.
 LARGEST = "largest"
@@ -23,10 +25,11 @@ LARGEST = "largest"
 # time line, the lines that wait for the device, floating point operations, what is kept for the
 # backward pass, the program's own functions that a step waits for, what of those inside its model
 # runs between torch's operations, weights that go without a gradient, and what a short
-# number format rounds far, and how many operations a step starts.
+# number format rounds far, how many operations a step starts, and whether models give the same with
+# channels last.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
-OPERATIONS = "operations"
+OPERATIONS, REORDERED = "operations", "reordered"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

@@ -13,7 +13,7 @@ from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
-from autotune.workload.found import SavedBlock
+from autotune.workload.found import Reordered, SavedBlock
 from tests import builders
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -329,6 +329,11 @@ class TestModel:
             "channels_last", with_model(on_a_cpu(), convolutions=0)
         )
         assert "already" in reason("channels_last", settled())
+        other = replace(on_a_cpu(), reordered=Reordered(apart=0.9, by_chance=1e-5))
+        assert "gives something else (by 90 %)" in reason("channels_last", other)
+        for found in (Reordered(apart=0.01, by_chance=0.0), Reordered(apart=0.9, by_chance=0.5)):
+            told = replace(on_a_cpu(), reordered=found)
+            assert offered("channels_last", told) == (False, True)
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)
 

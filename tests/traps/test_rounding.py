@@ -1,5 +1,5 @@
-"""A shorter number format is left out where it would round the angles of sines, or predictions, too
-far.
+"""A shorter number format is left out where it would round the angles of sines, predictions, or
+whole numbers too far.
 """
 
 import pytest
@@ -118,3 +118,49 @@ def test_targets_far_from_zero_that_differ_by_little_are_refused_with_their_line
 )
 def test_other_losses_are_not(rounding: Vet, targets: str, loss: str) -> None:
     assert rounding(regression(targets, loss), VALUES).values == VALUES
+
+
+# Ids of words, made by a convolution.
+CODES = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding({base} ** 6 + 1, 4)
+        self.head = nn.Linear(4, 1)
+        self.register_buffer("powers", torch.tensor([[[{base}.0 ** i for i in range(6)]]]))
+    def forward(self, letters):
+        {ids}
+        return self.head(self.table(ids.squeeze(1)).mean(1))
+torch.manual_seed(0)
+model = Words()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    letters = torch.randint({base}, (8, 1, 40)).float()
+    model(letters).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+IDS = "ids = F.conv1d(letters, self.powers).long()"
+
+
+def test_whole_numbers_that_the_format_does_not_have_are_refused_with_their_line(
+    rounding: Vet,
+) -> None:
+    found = rounding(CODES.format(base=4, ids=IDS), VALUES)
+    assert "bf16" not in found.values and "fp32" in found.values
+    assert "that are made whole ones at train.py:12 (ids, say)" in found.reason
+    assert "are rounded to steps of " in found.reason
+
+
+@pytest.mark.parametrize(
+    ("base", "ids"),
+    [
+        (2, IDS),  # up to 63, which it has
+        (4, "ids = (letters.cumsum(-1) * 7).long() % 4096"),  # never in a short format
+    ],
+)
+def test_whole_numbers_that_it_has_are_not(rounding: Vet, base: int, ids: str) -> None:
+    assert rounding(CODES.format(base=base, ids=ids), VALUES).values == VALUES

@@ -1,5 +1,6 @@
 """A shorter number format held to its promise where losses tell too late: it must neither round the
-angles of sines by a notable part of a wave, nor predictions by one of what their targets differ by.
+angles of sines by a notable part of a wave, nor predictions by one of what their targets differ by,
+nor whole numbers to others.
 """
 
 import os
@@ -9,7 +10,7 @@ from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetting import Start, Vetted
 from autotune.source.edits import Place
-from autotune.workload.found import Rounded, RoundedAngle, RoundedTarget
+from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
 from autotune.workload.window import ROUNDING
 
 # Of a wave's 6.3 radians: Hugging Face's rotary embeddings leave autocast for less (positions of
@@ -46,11 +47,13 @@ def _too_far(start: Start, value: Value) -> str:
     finally:
         run.kill()
     assert isinstance(found, Rounded), found
-    angle, target = found.angle, found.target
+    angle, target, number = found.angle, found.target, found.number
     if angle is not None and angle.step_radians > MOST_RADIANS:
         return _angle_said(value, angle)
     if target is not None and target.step > MOST_OF_THE_SPREAD * target.spread:
         return _target_said(value, target)
+    if number is not None and number.step > 1:
+        return _number_said(value, number)
     return ""
 
 
@@ -68,6 +71,14 @@ def _target_said(value: Value, target: RoundedTarget) -> str:
         f"{target.step:.2g}, and the targets that they are compared with{_at(target.place)} differ "
         f"by {target.spread:.2g}: take the mean from the targets, or compute the last layer in "
         "float32, with autocast off"
+    )
+
+
+def _number_said(value: Value, number: RoundedNumber) -> str:
+    return (
+        f"in {value} numbers of up to {number.size:,.0f} that are made whole ones"
+        f"{_at(number.place)} (ids, say) are rounded to steps of {number.step:,.0f}: compute them "
+        "in float32, with autocast off"
     )
 
 

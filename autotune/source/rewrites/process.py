@@ -16,7 +16,8 @@ from autotune.source.loops.before_training import (
     last_line_before_training,
     training_functions,
 )
-from autotune.source.program import Change, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.thread_counts import counted_by_threads
 from autotune.source.script import Script, meaning, parse, qualified
 
 
@@ -28,11 +29,14 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
 
     Raises:
         Refusal: the main script cannot be read.
+        Forbidden: it sets the number of threads, and the program computes with that.
     """
     if program.main not in program.scripts:
         fault = program.broken.get(program.main, "its text was not given")
         reason = f"the main script {program.main} cannot be read: {fault}"
         raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
+    if edit.threads and (at := counted_by_threads(program)):
+        raise Forbidden(f"the program computes with the number of its threads at {at}")
     wanted = parse(edit.code).body[0]
     training = training_functions(program)
     changes = [

@@ -1,18 +1,20 @@
 """Each operation of torch's as it is carried out, after autocast and below autograd."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class EachOperation(TorchDispatchMode):
-    """Shows each operation, and what it is given, to `note` before it is carried out."""
+    """Shows each operation, and what it is given (in order, and by name), to `note` before it is
+    carried out.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
 
-    def note(self, operation: Any, given: Sequence[Any]) -> None:
+    def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """Look at one; overridden."""
 
     def __torch_dispatch__(
@@ -22,5 +24,5 @@ class EachOperation(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        self.note(func, args)
+        self.note(func, args, kwargs or {})
         return func(*args, **(kwargs or {}))

@@ -1,7 +1,6 @@
 """How many operations a step starts: small ones take longer to start than to compute."""
 
 from collections import Counter
-from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -52,7 +51,7 @@ class _Counting(EachOperation):
         self.count = 0
         self.starters: Counter[CodeType] = Counter()
 
-    def note(self, operation: Any, given: Sequence[Any]) -> None:  # noqa: ARG002
+    def note(self, *_: Any) -> None:
         self.count += 1
         in_backward = torch._C._current_graph_task_id() >= 0
         if self.count % _ONE_IN == 0 and not in_backward and (code := users_code()):

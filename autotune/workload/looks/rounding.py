@@ -1,14 +1,14 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
-radians, and a prediction to steps as wide as its targets differ.
+radians, a prediction to steps as wide as its targets differ, and a whole number to another.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from autotune.workload.found import Rounded, RoundedAngle, RoundedTarget
+from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
 from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_place
 
@@ -16,13 +16,15 @@ _SHORT = (torch.bfloat16, torch.float16)
 _WAVES = ("sin", "cos", "sin_", "cos_")
 # What losses compare with: torch computes an L1 loss, and `(y - target) ** 2`, by a subtraction.
 _COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
+_WHOLE = (torch.int64, torch.int32)
 # Targets tell how they differ from so many on, less one for each column's mean.
 _ENOUGH = 8
 
 
 class Rounding:
-    """Looks for the largest angle in a short format that a sine or a cosine is given, and for the
-    coarsest prediction in one that is compared with targets; a `Watch`.
+    """Looks for the largest angle in a short format that a sine or a cosine is given, for the
+    coarsest prediction in one that is compared with targets, and for the largest number in one that
+    is made a whole one; a `Watch`.
     """
 
     def __init__(self) -> None:
@@ -38,7 +40,8 @@ class Rounding:
     def end(self) -> Rounded:
         """See `Watch`."""
         self._mode.__exit__(None, None, None)
-        return Rounded(angle=self._mode.angle, target=self._mode.target)
+        mode = self._mode
+        return Rounded(angle=mode.angle, target=mode.target, number=mode.number)
 
 
 class _Looking(EachOperation):
@@ -50,20 +53,30 @@ class _Looking(EachOperation):
         self._waves = {getattr(aten, name) for name in _WAVES}
         self._comparisons = {getattr(aten, name) for name in _COMPARISONS}
         self.angle: RoundedAngle | None = None
+        self._copy = aten._to_copy
         self.target: RoundedTarget | None = None
+        self.number: RoundedNumber | None = None
 
-    def note(self, operation: Any, given: Sequence[Any]) -> None:
+    def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         kind = operation.overloadpacket
         if kind in self._waves and given[0].dtype in _SHORT and given[0].numel():
             self._note_angle(given[0].detach())
         elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):
             self._note_target(*given[:2])
+        elif kind is self._copy and given[0].dtype in _SHORT and named.get("dtype") in _WHOLE:
+            self._note_number(given[0].detach())
 
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())
         if self.angle is None or radians > self.angle.radians:
             step = torch.finfo(angles.dtype).eps * radians
             self.angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
+
+    def _note_number(self, numbers: torch.Tensor) -> None:
+        size = float(numbers.abs().max()) if numbers.numel() else 0.0
+        if size and math.isfinite(size) and (self.number is None or size > self.number.size):
+            step = torch.finfo(numbers.dtype).eps * 2.0 ** math.floor(math.log2(size))
+            self.number = RoundedNumber(place=users_place(), size=size, step=step)
 
     def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:
         """Where one of them is a prediction in a short format, and the other is what it should be:

@@ -14,6 +14,7 @@ from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
+from autotune.workload.looks.reordering import Reordering
 from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
@@ -26,6 +27,7 @@ from autotune.workload.window import (
     GRADIENTS,
     LINES,
     OPERATIONS,
+    REORDERED,
     ROUNDING,
     SAVED,
     SYNCS,
@@ -62,6 +64,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         GRADIENTS: Losing,
         ROUNDING: Rounding,
         OPERATIONS: Starts,
+        REORDERED: lambda: Reordering(live),
     }
     return made[mode]() if mode in made else None
 

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.seams import anomaly
 from autotune.workload.seams.loader import draw
 from autotune.workload.steps.rehearsal import rehearse
 from autotune.workload.steps.replayed import Replayed
@@ -15,6 +16,7 @@ from autotune.workload.system.blas import blas_threads, limit_blas_threads
 from autotune.workload.system.memory import reset_peak
 from autotune.workload.window import (
     LARGEST,
+    NO_ANOMALY,
     ONE_BLAS_THREAD,
     ONE_THREAD,
     REHEARSE,
@@ -32,6 +34,7 @@ def feed(live: Live, mode: str) -> str:
         rehearse(live)
     _compute_with(live, one_thread=mode == ONE_THREAD)
     _multiply_with(live, one_thread=mode == ONE_BLAS_THREAD)
+    anomaly.detect(live, as_own=mode != NO_ANOMALY)
     live.plain, live.kept_batches = False, {}
     if mode == LARGEST:
         return _feed_largest(live)

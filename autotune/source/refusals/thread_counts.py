@@ -1,0 +1,45 @@
+"""Where a program computes with the number of its threads: with another, it trains otherwise."""
+
+import ast
+import os
+
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Script, last_name
+
+_ASKS = ("get_num_threads", "get_num_interop_threads")
+# What may be given it without being trained by.
+_HARMLESS = frozenset(
+    {"print", "debug", "info", "warning", "set_num_threads", "set_num_interop_threads"}
+)
+
+
+def counted_by_threads(program: Program) -> str:
+    """Where torch is asked for the number of its threads, other than to tell it or to set it again:
+    file and line, "" where it is not.
+    """
+    for script in program.scripts.values():
+        if any(name in script.text for name in _ASKS):
+            harmless = _harmless(script)
+            for call in calls_in(script.tree):
+                if last_name(call.func) in _ASKS and call not in harmless:
+                    return f"{os.path.basename(script.path)}:{call.lineno}"
+    return ""
+
+
+def _harmless(script: Script) -> set[ast.AST]:
+    """What is inside a text or a call that tells or sets it, and what is kept for those alone."""
+    told: list[ast.AST] = [call for call in calls_in(script.tree) if _tells(call)]
+    told += [at for at in ast.walk(script.tree) if isinstance(at, ast.JoinedStr)]
+    found = {part for at in told for part in ast.walk(at)}
+    names = [at for at in ast.walk(script.tree) if isinstance(at, ast.Name)]
+    used = {at.id for at in names if isinstance(at.ctx, ast.Load) and at not in found}
+    for at in ast.walk(script.tree):
+        match at:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
+                found.add(value)
+    return found
+
+
+def _tells(call: ast.Call) -> bool:
+    return last_name(call.func) in _HARMLESS

@@ -1,0 +1,43 @@
+"""The number of threads is left alone where the program computes with it."""
+
+import pytest
+
+from autotune.source.edits import ProcessStatement
+from tests.source.programs import rewritten
+
+THREADS = ProcessStatement(code="torch.set_num_threads(1)", threads=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lanes = 32 * torch.get_num_threads()",
+        "data = make(torch.get_num_threads())",
+        "threads = torch.get_num_threads()\nlanes = 32 * threads",
+    ],
+)
+def test_what_counts_by_threads_forbids_others(line: str) -> None:
+    outcome = rewritten(f"import torch\n\n{line}\n", THREADS)
+    assert outcome.statuses == ["refused"]
+    assert outcome.outcomes[0].forbidden
+    assert outcome.reason == "the program computes with the number of its threads at train.py:3"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(torch.get_num_threads())",
+        'text = f"{torch.get_num_threads()} threads"',
+        "log.info('%d threads', torch.get_num_threads())",
+        "own = torch.get_num_threads()\ntorch.set_num_threads(own)",
+        "torch.set_num_threads(max(1, torch.get_num_threads() // 2))",
+    ],
+)
+def test_what_tells_or_sets_it_does_not(line: str) -> None:
+    assert rewritten(f"import torch\n\n{line}\n", THREADS).statuses == ["done"]
+
+
+def test_other_switches_are_not_asked() -> None:
+    text = "import torch\n\nlanes = 32 * torch.get_num_threads()\n"
+    benchmark = ProcessStatement(code="torch.backends.cudnn.benchmark = True")
+    assert rewritten(text, benchmark).statuses == ["done"]
