@@ -86,8 +86,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
         largest=ablation.largest,
     )
     if trains_on_gpu(ablation.seen):
-        looks = _look(context, ablation)
-        profiled = with_gpu(profiled, looks, ablation.telemetry, ablation.warm)
+        profiled = with_gpu(profiled, _look(context, ablation), ablation.telemetry, ablation.warm)
     if not profiled.samples_per_second:
         raise MeasurementError(
             "Training steps were timed, but no batch was seen that they train on.",
@@ -102,7 +101,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     compiling = context.bench.compiling_seconds or 0.0
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
     profiled = with_lines(profiled, ablation.lines, ablation.operations)
-    profiled = replace(profiled, reordered=ablation.reordered)
+    profiled = replace(profiled, again=ablation.again)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 

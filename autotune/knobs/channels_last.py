@@ -20,8 +20,7 @@ What it changes
 from typing import TYPE_CHECKING
 
 from autotune.diagnosis import Bottleneck
-from autotune.diagnosis.finding import percent
-from autotune.knobs.evidence import little_from_computing, models_pass
+from autotune.knobs.evidence import gives_another, little_from_computing, models_pass
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
@@ -36,11 +35,6 @@ if TYPE_CHECKING:
 _NOT_TO_BE_VIEWED = "view size is not compatible with input tensor's size and stride"
 # And where a model moves other tensors along with its weights.
 _OF_FOUR_DIMENSIONS = "required rank 4 tensor to use channels_last format"
-
-
-# What a model gives may lie so far apart by the order of its weights, as a share of it; and no more
-# than so many times as far as by chance.
-_MOST_APART, _TIMES_CHANCE = 0.05, 10.0
 
 
 class ChannelsLast(Knob):
@@ -60,14 +54,10 @@ class ChannelsLast(Knob):
         if any(model.five_dimensional for model in profile.seen.models):
             reason = "a model has tensors of five dimensions, for which torch has no such order"
             return Skip(reason=reason, impossible=True)
-        found = profile.reordered
-        if found and found.apart > max(_MOST_APART, _TIMES_CHANCE * found.by_chance):
-            apart = percent(found.apart)
-            reason = (
-                f"on the same batch the model then gives something else (by {apart}): code of its "
-                "own goes by the order in memory"
+        if profile.again and (reason := gives_another(profile.again.channels_last)):
+            return Skip(
+                reason=f"{reason}: code of its own goes by the order in memory", impossible=True
             )
-            return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")
         if reason := little_from_computing(profile):

@@ -4,6 +4,7 @@ import math
 
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
+from autotune.workload.found import Apart
 
 # A class of knobs that can gain less is not searched. Telling 5 % takes about 105 s of interleaved
 # runs on a machine with neighbours (measured: log-ratios of 2-3 s windows have a deviation of
@@ -13,6 +14,10 @@ SMALLEST_GAIN = 0.03
 # Loaders that wait (disk, network) gain from more workers than cores: 16 gave 18x on 2 cores.
 # Beyond 32 the memory of the workers themselves weighs more than what is left to gain.
 MOST_WORKERS = 32
+
+# How far what a model gives may lie from what it gives as it is, as a share: scrambled numbers
+# lie about as far as they are large. And no further than so many times as far as by chance.
+MOST_APART, TIMES_CHANCE = 0.25, 5.0
 
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 
@@ -25,6 +30,13 @@ def percent(share: float) -> str:
     """A share as text: "12 %", "0.4 %", and never less than nothing."""
     value = max(0.0, 100 * share)
     return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
+
+
+def gives_another(found: Apart | None) -> str:
+    """That a model gives something else of the same batch with a setting."""
+    if found is None or not found.is_another(most=MOST_APART, times_chance=TIMES_CHANCE):
+        return ""
+    return f"the model then gives something else of the same batch (by {percent(found.apart)})"
 
 
 def on_cuda(profile: Profile) -> bool:

@@ -21,9 +21,10 @@ What it changes
 """
 
 import math
+from collections.abc import Sequence
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_computing, on_cuda
+from autotune.knobs.evidence import gives_another, little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
@@ -56,6 +57,17 @@ def _is_called_in_parts(profile: Profile) -> str:
     if beside <= MOSTLY * profile.phases.get("forward", 0.0):
         return ""
     return "the model computes in methods that are called by themselves, outside of its forward"
+
+
+def _without_others(own: Value, values: Sequence[Value], profile: Profile) -> Choices | Skip:
+    """`values` without those in which the models were seen to give something else."""
+    formats = profile.again.formats if profile.again else {}
+    reasons = {each: gives_another(formats.get(_DTYPES.get(str(each), ""))) for each in values}
+    kept = tuple(each for each in values if each == own or not reasons[each])
+    if len(kept) == 1:
+        format_, reason = next((each, reasons[each]) for each in values if reasons[each])
+        return Skip(reason=f"in {format_} {reason}: part of it needs float32", impossible=True)
+    return Choices(own=own, values=kept)
 
 
 class Precision(Knob):
@@ -94,7 +106,7 @@ class Precision(Knob):
             return Skip(
                 reason=_why_no_fp16(profile) or "the GPU has no units for a shorter number format"
             )
-        return Choices(own=own, values=tuple(values))
+        return _without_others(own, values, profile)
 
     def _domain_on_a_cpu(self, profile: Profile) -> Choices | Skip:
         speedup = profile.probes.get("bf16_speedup")
@@ -106,7 +118,7 @@ class Precision(Knob):
             )
         if reason := little_from_computing(profile) or _is_called_in_parts(profile):
             return Skip(reason=reason)
-        return Choices(own="fp32", values=("fp32", "bf16"))
+        return _without_others("fp32", ("fp32", "bf16"), profile)
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         if not on_cuda(profile):

@@ -23,14 +23,14 @@ from autotune.measurement.readings.bursts import fetched_ahead
 from autotune.measurement.readings.memory import beside_bytes, most
 from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_gpu
 from autotune.measurement.threads import one_blas_thread, one_thread
+from autotune.measurement.untimed.again import computed_again
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.measurement.untimed.lines import busy_lines
 from autotune.measurement.untimed.operations import operations
-from autotune.measurement.untimed.reordering import reordered
 from autotune.profiling.largest import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.conversation import Draw
-from autotune.workload.found import BusyLine, Operations, Reordered
+from autotune.workload.found import Again, BusyLine, Operations
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -62,7 +62,7 @@ class Ablation:
     while it was, and `beside` what processes that it has
     started needed of it, at several moments. `largest` is the largest batch of its data, where
     memory may be too little for it, and `operations` are those that a step of it starts, and
-    `reordered` says what its models give with channels last.
+    `again` says what its models give of one batch in another order or format.
     """
 
     seen: Seen
@@ -83,7 +83,7 @@ class Ablation:
     beside: list[int | None] = field(default_factory=list)
     largest: LargestBatch | None = None
     operations: Operations | None = None
-    reordered: Reordered | None = None
+    again: Again | None = None
 
 
 def ablate(
@@ -163,7 +163,7 @@ def _look_closer(
     )
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
     ablation.operations = operations(run, ablation.seen, windows)
-    ablation.reordered = reordered(run, ablation.seen, windows)  # the last: of other weights
+    ablation.again = computed_again(run, ablation.seen, windows)  # the last: of other weights
 
 
 def _largest(

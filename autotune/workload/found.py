@@ -1,6 +1,7 @@
 """What looks at steps that are not timed have found: plain data that crosses processes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from autotune.source.edits import Place
 
@@ -114,14 +115,30 @@ class Rounded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reordered:
-    """How far what a model gives with its weights channels last lies `apart` from what it gives as
-    it is, and how far two calls of it lie apart by chance (its own random numbers, weights moved by
-    some units in their last place), both as shares of what it gives (root mean squares).
+class Apart:
+    """How far what a model gives with a setting lies `apart` from what it gives as it is, and how
+    far two calls of it lie apart by chance (its own random numbers, weights moved as far as the
+    setting may round them), both as shares of what it gives (root mean squares).
     """
 
     apart: float
     by_chance: float
+
+    def is_another(self, *, most: float, times_chance: float) -> bool:
+        """Whether it is something else than the same: by more than `most`, and so many times as far
+        as by chance.
+        """
+        return self.apart > max(most, times_chance * self.by_chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What models give of the same batch with their weights channels last, and under autocast to a
+    dtype by its name; None where that could not be seen.
+    """
+
+    channels_last: Apart | None = None
+    formats: Mapping[str, Apart | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

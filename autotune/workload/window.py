@@ -25,11 +25,11 @@ LARGEST = "largest"
 # time line, the lines that wait for the device, floating point operations, what is kept for the
 # backward pass, the program's own functions that a step waits for, what of those inside its model
 # runs between torch's operations, weights that go without a gradient, and what a short
-# number format rounds far, how many operations a step starts, and whether models give the same with
-# channels last.
+# number format rounds far, how many operations a step starts, and what models
+# give of the same batch in another order or format.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
-OPERATIONS, REORDERED = "operations", "reordered"
+OPERATIONS, AGAIN = "operations", "again"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

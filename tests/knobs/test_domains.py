@@ -13,7 +13,7 @@ from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
-from autotune.workload.found import Reordered, SavedBlock
+from autotune.workload.found import Again, Apart, SavedBlock
 from tests import builders
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -323,16 +323,28 @@ class TestPrecision:
 
 
 class TestModel:
+    def test_bf16_is_left_out_where_models_then_give_something_else(self) -> None:
+        fast = replace(on_a_cpu(), probes={"bf16_speedup": 3.0})
+        far, near = Apart(apart=0.9, by_chance=0.01), Apart(apart=0.2, by_chance=0.01)
+        other = replace(fast, again=Again(formats={"bfloat16": far}))
+        assert reason("precision", other) == (
+            "in bf16 the model then gives something else of the same batch (by 90 %): part of it "
+            "needs float32"
+        )
+        for found in (near, None):
+            same = replace(fast, again=Again(formats={"bfloat16": found}))
+            assert offered("precision", same) == ("fp32", "bf16")
+
     def test_channels_last_is_for_convolutions(self) -> None:
         assert offered("channels_last", on_a_cpu()) == (False, True)
         assert "no 2-D convolutions" in reason(
             "channels_last", with_model(on_a_cpu(), convolutions=0)
         )
         assert "already" in reason("channels_last", settled())
-        other = replace(on_a_cpu(), reordered=Reordered(apart=0.9, by_chance=1e-5))
-        assert "gives something else (by 90 %)" in reason("channels_last", other)
-        for found in (Reordered(apart=0.01, by_chance=0.0), Reordered(apart=0.9, by_chance=0.5)):
-            told = replace(on_a_cpu(), reordered=found)
+        other = replace(on_a_cpu(), again=Again(channels_last=Apart(apart=0.9, by_chance=1e-5)))
+        assert "something else of the same batch (by 90 %)" in reason("channels_last", other)
+        for found in (Apart(apart=0.01, by_chance=0.0), Apart(apart=0.9, by_chance=0.5), None):
+            told = replace(on_a_cpu(), again=Again(channels_last=found))
             assert offered("channels_last", told) == (False, True)
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)

@@ -16,8 +16,10 @@ def operations(run: ProcessRun, seen: Seen, windows: Sequence[Window]) -> Operat
     """None where the program ends meanwhile, and of one that is compiled, whose kernels are several
     operations each. `windows` are those of the program as it is.
     """
+    steps = sum(each.steps for each in windows)
+    too_long = sum(each.seconds for each in windows) > LONGEST_STEP_SECONDS * steps
     compiled = any(model.compiled != "off" for model in seen.models)
-    if seen.device != CPU or compiled or steps_are_long(windows):
+    if seen.device != CPU or compiled or too_long:
         return None
     try:
         found = run.watch(OPERATIONS, steps=2).found
@@ -25,9 +27,3 @@ def operations(run: ProcessRun, seen: Seen, windows: Sequence[Window]) -> Operat
         return None
     assert isinstance(found, Operations), found
     return found
-
-
-def steps_are_long(windows: Sequence[Window]) -> bool:
-    """Whether steps take longer than is worth looking into."""
-    steps = sum(each.steps for each in windows)
-    return sum(each.seconds for each in windows) > LONGEST_STEP_SECONDS * steps

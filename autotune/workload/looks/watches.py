@@ -10,11 +10,11 @@ import torch
 
 from autotune.source.edits import Place
 from autotune.workload.live import Live
+from autotune.workload.looks.again import ComputingAgain
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
-from autotune.workload.looks.reordering import Reordering
 from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
@@ -22,12 +22,12 @@ from autotune.workload.places import calling_place, users_place
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
 from autotune.workload.window import (
+    AGAIN,
     BETWEEN,
     FLOPS,
     GRADIENTS,
     LINES,
     OPERATIONS,
-    REORDERED,
     ROUNDING,
     SAVED,
     SYNCS,
@@ -64,7 +64,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         GRADIENTS: Losing,
         ROUNDING: Rounding,
         OPERATIONS: Starts,
-        REORDERED: lambda: Reordering(live),
+        AGAIN: lambda: ComputingAgain(live),
     }
     return made[mode]() if mode in made else None
 
