@@ -61,6 +61,31 @@ def test_forward_and_loss_are_wrapped() -> None:
     )
 
 
+def test_semicolons_at_the_ends_of_lines_stay() -> None:
+    check(
+        """
+        import torch
+        for x, y in loader:
+            optimizer.zero_grad();
+            out = model(x);  # logits
+            loss = loss_of(out, y);
+            loss.backward();
+            optimizer.step();
+        """,
+        """
+        import torch
+        for x, y in loader:
+            optimizer.zero_grad();
+            with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+                out = model(x);  # logits
+                loss = loss_of(out, y);
+            loss.backward();
+            optimizer.step();
+        """,
+        BF16,
+    )
+
+
 def test_backward_may_share_its_line() -> None:
     check(
         """
