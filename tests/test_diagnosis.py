@@ -481,6 +481,11 @@ class TestBusyLines:
         found = named(busy(phase="data", function="<lambda>"))
         assert "Waits for data 70 % of each step, 40 % at metrics.py:41; loading" in found
 
+    def test_a_method_of_a_model_that_computes_much_beside_its_forward_is_named(self):
+        line = BusyLine(path="/p/ppo.py", line=91, function="act", phase="forward", share=0.4)
+        acting = profile(phases={"forward": 0.8, "other": 0.2}, lines=(line,), step_seconds=0.02)
+        assert "Computes 80 % of each step, 40 % in act (ppo.py:91)" in named(acting)
+
 
 def busy(**changes):
     line = {"phase": "other", "path": "/p/metrics.py", "line": 41, "function": "auc", "share": 0.4}

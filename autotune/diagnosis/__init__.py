@@ -27,7 +27,7 @@ from autotune.diagnosis.finding import (
     surely,
     times,
 )
-from autotune.diagnosis.host import own_python, share_outside
+from autotune.diagnosis.host import busiest, own_python, share_outside
 from autotune.diagnosis.largest import said_of_largest
 from autotune.diagnosis.operations import (
     MOSTLY,
@@ -257,7 +257,8 @@ def _compute(profile: Profile) -> Finding:
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
         f"{_one_thread(profile)}{peak_evidence(profile)}{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
-        headline=f"Computes {percent(share)} of each step{_crowd(profile)}{in_time}{idle}.",
+        headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
+        f"{_crowd(profile)}{in_time}{idle}.",
     )
 
 

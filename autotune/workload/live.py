@@ -221,7 +221,7 @@ class Live:
     def device(self) -> torch.device:
         """Where what trains has its parameters; the CPU as long as nobody knows."""
         for module in self.models.trained:
-            return next(module.parameters()).device
+            return next(iter(module.parameters())).device
         leader = self.leader() if self.leader else None
         for group in leader.param_groups if leader else ():
             for parameter in group["params"]:

@@ -79,6 +79,31 @@ def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
     assert len(window.losses) == 15  # the first step's too
 
 
+def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:
+    text = HEAD + textwrap.dedent("""
+        class Fast(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.vars = nn.ParameterList([torch.randn(4, 2).requires_grad_()])
+
+            def forward(self, x):
+                return x @ self.vars[0]
+
+            def parameters(self):
+                return self.vars
+
+        net = Fast()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+        for step in range(100):
+            loss = net(torch.randn(8, 4)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert [each.parameters for each in seen.models] == [8]
+
+
 def test_every_hook_is_gone_afterwards(tmp_path: Path) -> None:
     before = (
         nn.Module.__call__,

@@ -68,7 +68,7 @@ class _Model:
     def __init__(self, module: nn.Module, given: tuple[Any, Any]) -> None:
         self._module = module
         self._args, self._kwargs = given
-        self.device = next(module.parameters()).device.type
+        self.device = next(iter(module.parameters())).device.type
         for part in module.modules():
             part.training = False
 

@@ -88,7 +88,7 @@ def _called(live: Live) -> Any:
             return call(module, *args, **kwargs)
         if live.models.made_anew and not live.discovering:
             return passing(call, module, args, kwargs)
-        if next(module.parameters(), None) is None:
+        if next(iter(module.parameters()), None) is None:  # a program may give a list of them
             return _without_weights(live, call, module, args, kwargs)
         found = _lasting(live, module)
         if found is module or not _is_hooked(found):
