@@ -72,9 +72,9 @@ def banner(result: Result, verdict: Verdict) -> Line:
         left = why_untried(result)
         return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]
     speedup = verdict.speedup
-    found, certain = wording.faster(speedup.estimate), wording.faster(speedup.low)
+    found = wording.faster(speedup.estimate)
     line: list[Piece] = [
-        (f"At least {certain}", "banner") if verdict.is_rough else (found, "banner"),
+        (wording.at_least(speedup.low) if verdict.is_rough else found, "banner"),
         f" ({f'{found} as timed; ' if verdict.is_rough else ''}{_interval(speedup)})",
     ]
     parity = verdict.parity

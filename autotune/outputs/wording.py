@@ -80,6 +80,11 @@ def faster(speedup: float) -> str:
     return f"{ratio(speedup)} faster"
 
 
+def at_least(speedup: float) -> str:
+    """How much faster at least: "At least 1.08x faster", "At least as fast"."""
+    return f"At least {'as fast' if speedup < _NO_GAIN else faster(speedup)}"
+
+
 def interval_text(value: Ratio) -> str:
     """The interval of a ratio: "2.12 to 2.50, 95 %"."""
     if not math.isfinite(value.high):

@@ -147,3 +147,10 @@ def test_one_trial_is_not_one_trials():
         "1 trial",
         "24 trials",
     ]
+
+
+@pytest.mark.parametrize(
+    ("low", "text"), [(1.08, "At least 1.08× faster"), (1.001, "At least as fast")]
+)
+def test_the_least_of_a_rough_gain_is_no_double_negative(low, text):
+    assert wording.at_least(low) == text
