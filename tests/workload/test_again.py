@@ -83,6 +83,7 @@ def test_noise_of_its_own_is_told_as_chance(tmp_path: Path) -> None:
         ("x = x.view(len(x), -1)[:, :128]", ""),  # fails in the other order
         (BY_INDEX, ".bfloat16()"),  # too coarse to tell
         ("assert self.training\n        x = x[..., :4, :4]", ""),  # only ever trains
+        (f"while not self.training: self.stem[2](x)\n        {BY_INDEX}", ""),  # never ends
     ],
 )
 def test_of_others_it_cannot_be_told(cut: str, end: str, tmp_path: Path) -> None:

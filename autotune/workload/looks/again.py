@@ -4,7 +4,9 @@ kernel of one's own) reads other numbers then, ids that are computed become othe
 says so.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,6 +21,8 @@ from autotune.workload.randomness.nudging import nudge
 # What weights are moved by, as a share of each: by some units in the last place of float32, as
 # another order of summing moves sums; and by one of bf16.
 _LITTLE, _BY_A_FORMAT = 1e-6, 2.0**-8
+# A model that writes out whole texts where it evaluates may take minutes.
+_MOST_SECONDS = 5.0
 _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
 
 
@@ -46,7 +50,8 @@ class ComputingAgain:
             handle.remove()
         self._live.elsewhere = True  # none of these calls is the program's
         try:
-            found = [_again(_Model(module, given)) for module, given in self._given.items()]
+            with _in_time():
+                found = [_again(_Model(module, given)) for module, given in self._given.items()]
         finally:
             self._live.elsewhere = False
         names = {name for each in found for name in each.formats}
@@ -58,6 +63,22 @@ class ComputingAgain:
     def _note(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         if torch.is_grad_enabled():
             self._given.setdefault(module, (args, kwargs))
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """After `_MOST_SECONDS`, each call of a module fails."""
+    ends = time.monotonic() + _MOST_SECONDS
+
+    def check(*_: Any) -> None:
+        if time.monotonic() > ends:
+            raise TimeoutError
+
+    handle = nn.modules.module.register_module_forward_pre_hook(check)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 class _Model:
