@@ -18,6 +18,8 @@ MOST_WORKERS = 32
 # How far what a model gives may lie from what it gives as it is, as a share: scrambled numbers
 # lie about as far as they are large. And no further than so many times as far as by chance.
 MOST_APART, TIMES_CHANCE = 0.25, 5.0
+# And by how much it may call more or fewer functions for it.
+MOST_CALLS = 0.1
 
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 
@@ -33,8 +35,18 @@ def percent(share: float) -> str:
 
 
 def gives_another(found: Apart | None) -> str:
-    """That a model gives something else of the same batch with a setting."""
-    if found is None or not found.is_another(most=MOST_APART, times_chance=TIMES_CHANCE):
+    """That a model gives something else of the same batch with a setting, or computes it in more or
+    fewer rounds.
+    """
+    if found is None:
+        return ""
+    if abs(found.more_calls) > MOST_CALLS:
+        which = "more" if found.more_calls > 0 else "fewer"
+        return (
+            f"the model then calls {percent(abs(found.more_calls))} {which} of torch's functions "
+            "for the same batch (a loop of its own ends by its numbers)"
+        )
+    if not found.is_another(most=MOST_APART, times_chance=TIMES_CHANCE):
         return ""
     return f"the model then gives something else of the same batch (by {percent(found.apart)})"
 

@@ -33,6 +33,18 @@ _REFUSED = (
 )
 
 
+# On a CPU torch 2.13 goes through both as they lie, without a word.
+_OTHERWISE = (
+    "some gradients lie in memory otherwise than their weights (set by the program itself, or "
+    "weights that were transposed): a fused optimizer mixes up which is whose"
+)
+
+
+def _strides_differ(seen: Seen) -> bool:
+    optimizers = (seen.optimizer, *seen.beside)
+    return any(each is not None and each.strides_differ for each in optimizers)
+
+
 class Optimizer(Knob):
     name = "optimizer"
     relieves = frozenset({Bottleneck.OPTIMIZER, Bottleneck.OVERHEAD})
@@ -56,8 +68,10 @@ class Optimizer(Knob):
         values = [own]
         if optimizer.takes_foreach and own != "foreach":
             values.append("foreach")
-        if optimizer.takes_fused:
+        if optimizer.takes_fused and not _strides_differ(profile.seen):
             values.append("fused")
+        if len(values) == 1 and optimizer.takes_fused:
+            return Skip(reason=_OTHERWISE, impossible=True)
         if len(values) == 1:
             return Skip(
                 reason=f"{optimizer.name} runs batched already, and has no fused implementation"
@@ -81,6 +95,9 @@ class Optimizer(Knob):
         by_torch = optimizer.fused is None and optimizer.foreach is None and optimizer.takes_foreach
         on_gpu = seen.device == "cuda"
         return "foreach" if optimizer.foreach or (by_torch and on_gpu) else "forloop"
+
+    def doubted(self, seen: Seen) -> str:
+        return _OTHERWISE if self.read(seen) == "fused" and _strides_differ(seen) else ""
 
     def apply(self, setup: Setup, value: Value) -> None:
         setup.optimizer.pop("fused", None)

@@ -118,11 +118,14 @@ class Rounded:
 class Apart:
     """How far what a model gives with a setting lies `apart` from what it gives as it is, and how
     far two calls of it lie apart by chance (its own random numbers, weights moved as far as the
-    setting may round them), both as shares of what it gives (root mean squares).
+    setting may round them), both as shares of what it gives (root mean squares). By which share it
+    calls more of torch's functions for that, or fewer, where it is not by chance: a loop of its own
+    ends by its numbers.
     """
 
     apart: float
     by_chance: float
+    more_calls: float = 0.0
 
     def is_another(self, *, most: float, times_chance: float) -> bool:
         """Whether it is something else than the same: by more than `most`, and so many times as far

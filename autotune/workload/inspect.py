@@ -112,7 +112,17 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         closure=closure,
         state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
         trained_bytes=_bytes(each for each in parameters if each.requires_grad),
+        strides_differ=any(map(_lies_otherwise, parameters)),
     )
+
+
+def _lies_otherwise(parameter: torch.Tensor) -> bool:
+    """Whether its gradient has its numbers in another order in memory."""
+    gradient = parameter.grad
+    if gradient is None or gradient.layout is not torch.strided:
+        return False
+    strides = zip(parameter.shape, parameter.stride(), gradient.stride(), strict=True)
+    return any(size > 1 and own != other for size, own, other in strides)
 
 
 def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:

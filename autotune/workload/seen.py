@@ -104,6 +104,7 @@ class SeenOptimizer:
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
     trained_bytes: int = 0  # of its parameters, those with gradients
+    strides_differ: bool = False  # some gradients lie in memory otherwise than their parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

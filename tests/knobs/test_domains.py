@@ -323,6 +323,18 @@ class TestPrecision:
 
 
 class TestModel:
+    def test_a_fused_optimizer_is_left_out_where_gradients_lie_otherwise(self) -> None:
+        given = with_optimizer(on_a_cpu(), strides_differ=True)
+        assert "fused" not in offered("optimizer", given)
+        only = with_optimizer(given, takes_foreach=False)
+        assert "mixes up which is whose" in reason("optimizer", only)
+
+    def test_bf16_is_left_out_where_a_loop_of_the_model_then_ends_sooner(self) -> None:
+        fast = replace(on_a_cpu(), probes={"bf16_speedup": 3.0})
+        sooner = Apart(apart=0.01, by_chance=0.01, more_calls=-0.45)
+        other = replace(fast, again=Again(formats={"bfloat16": sooner}))
+        assert "calls 45 % fewer of torch's functions" in reason("precision", other)
+
     def test_bf16_is_left_out_where_models_then_give_something_else(self) -> None:
         fast = replace(on_a_cpu(), probes={"bf16_speedup": 3.0})
         far, near = Apart(apart=0.9, by_chance=0.01), Apart(apart=0.2, by_chance=0.01)

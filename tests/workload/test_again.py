@@ -44,6 +44,17 @@ BY_IDS = """letters = torch.arange(64).remainder(4).float().expand(len(x), 64).r
         x = self.words(F.conv1d(letters[:, None], self.powers).long()).mean((1, 2))"""
 
 
+UNTIL_STILL = """x, before, last = x[..., :4, :4].flatten(1), 0, 1e9
+        weight = 0.95 * torch.linalg.qr(torch.ones(128, 128).tril() - 0.5)[0]
+        y = torch.zeros_like(x)
+        for _ in range(400):
+            before, y = y, F.linear(y, weight) + x
+            change = float((y - before).detach().norm() / y.detach().norm())
+            if change < 1e-5:
+                break
+        x = y"""
+
+
 def looked_at(cut: str, folder: Path, end: str = "") -> Again:
     text = PROGRAM.format(cut=cut, end=end)
     reports = run(text, RunWindow(seconds=0.0, steps=1, mode=AGAIN), folder=folder)
@@ -70,6 +81,13 @@ def test_a_model_that_reads_by_index_gives_the_same(tmp_path: Path) -> None:
 def test_a_model_that_computes_ids_gives_something_else_in_bf16(tmp_path: Path) -> None:
     bf16 = looked_at(BY_IDS, tmp_path).formats["bfloat16"]
     assert bf16 is not None and bf16.apart > 0.25 and bf16.by_chance < 0.05
+
+
+def test_a_loop_that_ends_by_its_numbers_is_told_by_its_calls(tmp_path: Path) -> None:
+    found = looked_at(UNTIL_STILL, tmp_path)
+    bf16 = found.formats["bfloat16"]
+    assert bf16 is not None and abs(bf16.more_calls) > 0.2
+    assert found.channels_last is not None and abs(found.channels_last.more_calls) < 0.05
 
 
 def test_noise_of_its_own_is_told_as_chance(tmp_path: Path) -> None:

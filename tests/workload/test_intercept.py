@@ -3,6 +3,7 @@
 import json
 import os
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.weak import WeakIdKeyDictionary
 
+from autotune.knobs import by_name
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
 from autotune.workload.randomness.nudging import nudge
 from autotune.workload.seen import Seen
@@ -102,6 +104,29 @@ def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:
         """)
     seen = observe(text, tmp_path)
     assert [each.parameters for each in seen.models] == [8]
+
+
+@pytest.mark.parametrize(
+    ("made", "differ"), [("net.weight.T.contiguous().T", True), ("net.weight.clone()", False)]
+)
+def test_gradients_that_lie_otherwise_than_their_weights_are_seen(
+    tmp_path: Path, made: str, differ: bool
+) -> None:
+    text = HEAD + textwrap.dedent(f"""
+        net = nn.Linear(4, 3)
+        net.weight.data = {made}.data
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+        for step in range(100):
+            optimizer.zero_grad()
+            net(torch.randn(8, 4)).square().mean().backward()
+            for each in net.parameters():
+                each.grad = each.grad.contiguous()
+            optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.strides_differ is differ
+    fused = replace(seen.optimizer, fused=True)
+    assert bool(by_name("optimizer").doubted(replace(seen, optimizer=fused))) is differ
 
 
 def test_every_hook_is_gone_afterwards(tmp_path: Path) -> None:

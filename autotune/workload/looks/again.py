@@ -7,10 +7,12 @@ says so.
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from autotune.workload.found import Again, Apart
@@ -21,6 +23,8 @@ from autotune.workload.randomness.nudging import nudge
 # What weights are moved by, as a share of each: by some units in the last place of float32, as
 # another order of summing moves sums; and by one of bf16.
 _LITTLE, _BY_A_FORMAT = 1e-6, 2.0**-8
+# Calls differ by more than chance where they do so many times as much.
+_TIMES_CHANCE = 2.0
 # A model that writes out whole texts where it evaluates may take minutes.
 _MOST_SECONDS = 5.0
 _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
@@ -81,6 +85,28 @@ def _in_time() -> Iterator[None]:
         handle.remove()
 
 
+class _Calls(TorchFunctionMode):
+    """Counts the functions of torch's that Python calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a model gave, and how many functions of torch's it called for it."""
+
+    numbers: list[torch.Tensor]
+    calls: int
+
+
 class _Model:
     """A model that evaluates what it was given to train on; None stands for what it cannot give: it
     may only ever train, or view its batch.
@@ -93,18 +119,19 @@ class _Model:
         for part in module.modules():
             part.training = False
 
-    def gives(self, dtype: str = "") -> list[torch.Tensor] | None:
+    def gives(self, dtype: str = "") -> _Given | None:
         """Its numbers, computed under autocast to a `dtype`."""
         short = getattr(torch, dtype) if dtype else None
+        autocast = torch.autocast(self.device, short, enabled=short is not None)
         try:
-            with torch.no_grad(), torch.autocast(self.device, short, enabled=short is not None):
+            with torch.no_grad(), autocast, _Calls() as calls:
                 outcome = self._module(*self._args, **self._kwargs)
         except Exception:  # noqa: BLE001 - the program's own
             return None
-        found = batches.tensors(outcome)
-        return [each.detach().float().clone() for each in found if each.is_floating_point()]
+        found = (each.detach() for each in batches.tensors(outcome) if each.is_floating_point())
+        return _Given([each.float().clone() for each in found], calls.count)
 
-    def gives_channels_last(self) -> list[torch.Tensor] | None:
+    def gives_channels_last(self) -> _Given | None:
         """The same with its weights in that order, which is taken back."""
         order: Any = self._module.to
         try:
@@ -115,7 +142,7 @@ class _Model:
         order(memory_format=torch.contiguous_format)
         return found
 
-    def gives_moved(self, share: float) -> list[torch.Tensor] | None:
+    def gives_moved(self, share: float) -> _Given | None:
         """The same with its weights moved by a `share` of themselves, as they are from then on."""
         with torch.no_grad():
             nudge(self._module, share, WeakIdKeyDictionary())
@@ -144,29 +171,46 @@ def _again(model: _Model) -> Again:
     )
 
 
-Given = list[torch.Tensor] | None
-
-
-def _held(own: Given, other: Given, by_chance: tuple[Given, ...]) -> Apart | None:
-    apart, chances = _apart(own, other), [_apart(own, each) for each in by_chance]
-    known = [each for each in chances if each is not None]
-    if apart is None or len(known) < len(chances):
-        return None
-    return Apart(apart=apart, by_chance=max(known))
-
-
-def _apart(own: Given, other: Given) -> float | None:
-    """How far they lie apart, as a share of what they are (root mean squares), at the most; None
-    where they are not as many numbers.
+def _held(
+    own: _Given | None, other: _Given | None, by_chance: tuple[_Given | None, ...]
+) -> Apart | None:
+    """`other` held to its `own`; None where one of them could not be had, or is not as many
+    numbers.
     """
-    if not own or not other or [each.shape for each in own] != [each.shape for each in other]:
+    if own is None or other is None or not own.numbers:
         return None
+    known = [each for each in by_chance if each is not None]
+    shapes = [each.shape for each in own.numbers]
+    if len(known) < len(by_chance) or any(
+        [number.shape for number in each.numbers] != shapes for each in (other, *known)
+    ):
+        return None
+    more = _more_calls(own, other)
+    chance = max(abs(_more_calls(own, each)) for each in known)
+    return Apart(
+        apart=_apart(own, other),
+        by_chance=max(_apart(own, each) for each in known),
+        more_calls=more if abs(more) > _TIMES_CHANCE * chance else 0.0,
+    )
+
+
+def _more_calls(own: _Given, other: _Given) -> float:
+    return (other.calls - own.calls) / max(1, own.calls)
+
+
+def _apart(own: _Given, other: _Given) -> float:
+    """How far they lie apart, as a share of what they are (root mean squares), at the most."""
     return max(
         float((one - another).norm() / one.norm().clamp(min=torch.finfo(one.dtype).tiny))
-        for one, another in zip(own, other, strict=True)
+        for one, another in zip(own.numbers, other.numbers, strict=True)
     )
 
 
 def _furthest(found: Iterable[Apart | None]) -> Apart | None:
+    """Of several models' the one that is furthest from what it was."""
     known = [each for each in found if each is not None]
-    return max(known, key=lambda each: each.apart / max(each.by_chance, _LITTLE), default=None)
+    return max(known, key=_distance, default=None)
+
+
+def _distance(each: Apart) -> tuple[float, float]:
+    return abs(each.more_calls), each.apart / max(each.by_chance, _LITTLE)
