@@ -5,6 +5,7 @@ import re
 import time
 
 from autotune.flow.context import Context
+from autotune.knobs import by_name
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
@@ -51,6 +52,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """
     if time.monotonic() > context.deadline:
         return space
+    for name in tuple(space.choices):
+        if name in space.choices:
+            space = _narrowed(space, name, _vet_profiled(profiled, space, name))
     for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))
@@ -96,6 +100,17 @@ def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vet
     start = functools.partial(context.bench.start, injected=True)
     precision = precision_of(profiled.seen, profiled.machine)
     return vet_micro_batches(start, precision, parts)
+
+
+def _vet_profiled(profiled: Profile, space: Space, name: str) -> Vetted:
+    """Without the values that the profile has tried, and found to be another training."""
+    knob, own = by_name(name), space.own[name]
+    found = {
+        value: "" if value == own else knob.contradicted(value, profiled)
+        for value in space.choices[name]
+    }
+    values = tuple(value for value, reason in found.items() if not reason)
+    return Vetted(values=values, reason=next(filter(None, found.values()), ""))
 
 
 def _vet_source(context: Context, profiled: Profile, space: Space, name: str) -> Vetted:

@@ -54,10 +54,6 @@ class ChannelsLast(Knob):
         if any(model.five_dimensional for model in profile.seen.models):
             reason = "a model has tensors of five dimensions, for which torch has no such order"
             return Skip(reason=reason, impossible=True)
-        if profile.again and (reason := gives_another(profile.again.channels_last)):
-            return Skip(
-                reason=f"{reason}: code of its own goes by the order in memory", impossible=True
-            )
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")
         if reason := little_from_computing(profile):
@@ -67,6 +63,11 @@ class ChannelsLast(Knob):
     def expects(self, value: Value, profile: Profile) -> Expectation:
         # Convolutional networks ran 1.24x to 1.36x as fast on CPUs.
         return Expectation(phase="compute", log_mean=-0.2 if value else 0.0, sd=0.15)
+
+    def contradicted(self, value: Value, profile: Profile) -> str:
+        found = profile.again.channels_last if profile.again and value else None
+        reason = gives_another(found)
+        return reason and f"{reason}: code of its own goes by the order in memory"
 
     def is_to_blame(self, reason: str) -> bool:
         return _NOT_TO_BE_VIEWED in reason or _OF_FOUR_DIMENSIONS in reason

@@ -106,6 +106,10 @@ class Knob(Protocol):
         """By how much a run with `value` comes later to its usual pace: what a trial costs more."""
         return 0.0
 
+    def contradicted(self, value: Value, profile: Profile) -> str:
+        """Why `value` would be another training, by what the profile tried; "" if not."""
+        return ""
+
     def doubted(self, seen: Seen) -> str:
         """Why a run that had the setting, as `read` says, does not show what it does; else ""."""
         return ""

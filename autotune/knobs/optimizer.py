@@ -68,10 +68,8 @@ class Optimizer(Knob):
         values = [own]
         if optimizer.takes_foreach and own != "foreach":
             values.append("foreach")
-        if optimizer.takes_fused and not _strides_differ(profile.seen):
+        if optimizer.takes_fused:
             values.append("fused")
-        if len(values) == 1 and optimizer.takes_fused:
-            return Skip(reason=_OTHERWISE, impossible=True)
         if len(values) == 1:
             return Skip(
                 reason=f"{optimizer.name} runs batched already, and has no fused implementation"
@@ -95,6 +93,9 @@ class Optimizer(Knob):
         by_torch = optimizer.fused is None and optimizer.foreach is None and optimizer.takes_foreach
         on_gpu = seen.device == "cuda"
         return "foreach" if optimizer.foreach or (by_torch and on_gpu) else "forloop"
+
+    def contradicted(self, value: Value, profile: Profile) -> str:
+        return _OTHERWISE if value == "fused" and _strides_differ(profile.seen) else ""
 
     def doubted(self, seen: Seen) -> str:
         return _OTHERWISE if self.read(seen) == "fused" and _strides_differ(seen) else ""

@@ -21,7 +21,6 @@ What it changes
 """
 
 import math
-from collections.abc import Sequence
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import gives_another, little_from_computing, on_cuda
@@ -57,17 +56,6 @@ def _is_called_in_parts(profile: Profile) -> str:
     if beside <= MOSTLY * profile.phases.get("forward", 0.0):
         return ""
     return "the model computes in methods that are called by themselves, outside of its forward"
-
-
-def _without_others(own: Value, values: Sequence[Value], profile: Profile) -> Choices | Skip:
-    """`values` without those in which the models were seen to give something else."""
-    formats = profile.again.formats if profile.again else {}
-    reasons = {each: gives_another(formats.get(_DTYPES.get(str(each), ""))) for each in values}
-    kept = tuple(each for each in values if each == own or not reasons[each])
-    if len(kept) == 1:
-        format_, reason = next((each, reasons[each]) for each in values if reasons[each])
-        return Skip(reason=f"in {format_} {reason}: part of it needs float32", impossible=True)
-    return Choices(own=own, values=kept)
 
 
 class Precision(Knob):
@@ -106,7 +94,7 @@ class Precision(Knob):
             return Skip(
                 reason=_why_no_fp16(profile) or "the GPU has no units for a shorter number format"
             )
-        return _without_others(own, values, profile)
+        return Choices(own=own, values=tuple(values))
 
     def _domain_on_a_cpu(self, profile: Profile) -> Choices | Skip:
         speedup = profile.probes.get("bf16_speedup")
@@ -118,7 +106,7 @@ class Precision(Knob):
             )
         if reason := little_from_computing(profile) or _is_called_in_parts(profile):
             return Skip(reason=reason)
-        return _without_others("fp32", ("fp32", "bf16"), profile)
+        return Choices(own="fp32", values=("fp32", "bf16"))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         if not on_cuda(profile):
@@ -127,6 +115,11 @@ class Precision(Knob):
             return Expectation(phase="compute", log_mean=-gain, sd=0.3)
         gains = {"fp32": 0.0, "tf32": 0.3, "bf16": 0.5, "fp16": 0.5}
         return Expectation(phase="compute", log_mean=-gains[str(value)], sd=0.4)
+
+    def contradicted(self, value: Value, profile: Profile) -> str:
+        formats = profile.again.formats if profile.again else {}
+        reason = gives_another(formats.get(_DTYPES.get(str(value), "")))
+        return reason and f"in {value} {reason}: part of it needs float32"
 
     def is_to_blame(self, reason: str) -> bool:
         return any(name in reason for name in _SHORT)

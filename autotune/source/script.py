@@ -153,9 +153,7 @@ class Script:
         return line[: len(line) - len(line.lstrip(" \t\f"))]
 
     def owns_its_lines(self, statement: ast.stmt) -> bool:
-        """Whether nothing but white space, a last semicolon and a comment shares the lines of
-        `statement`.
-        """
+        """Whether nothing but white space, a last semicolon and a comment shares its lines."""
         before = self.text[self.line_start(self.first_line(statement)) : self.start(statement)]
         after = self.text[self.end(statement) : self.line_start(self.last_line(statement) + 1)]
         decorated = self.first_line(statement) != statement.lineno

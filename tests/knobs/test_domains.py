@@ -13,7 +13,7 @@ from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
-from autotune.workload.found import Again, Apart, SavedBlock
+from autotune.workload.found import SavedBlock
 from tests import builders
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -323,41 +323,12 @@ class TestPrecision:
 
 
 class TestModel:
-    def test_a_fused_optimizer_is_left_out_where_gradients_lie_otherwise(self) -> None:
-        given = with_optimizer(on_a_cpu(), strides_differ=True)
-        assert "fused" not in offered("optimizer", given)
-        only = with_optimizer(given, takes_foreach=False)
-        assert "mixes up which is whose" in reason("optimizer", only)
-
-    def test_bf16_is_left_out_where_a_loop_of_the_model_then_ends_sooner(self) -> None:
-        fast = replace(on_a_cpu(), probes={"bf16_speedup": 3.0})
-        sooner = Apart(apart=0.01, by_chance=0.01, more_calls=-0.45)
-        other = replace(fast, again=Again(formats={"bfloat16": sooner}))
-        assert "calls 45 % fewer of torch's functions" in reason("precision", other)
-
-    def test_bf16_is_left_out_where_models_then_give_something_else(self) -> None:
-        fast = replace(on_a_cpu(), probes={"bf16_speedup": 3.0})
-        far, near = Apart(apart=0.9, by_chance=0.01), Apart(apart=0.2, by_chance=0.01)
-        other = replace(fast, again=Again(formats={"bfloat16": far}))
-        assert reason("precision", other) == (
-            "in bf16 the model then gives something else of the same batch (by 90 %): part of it "
-            "needs float32"
-        )
-        for found in (near, None):
-            same = replace(fast, again=Again(formats={"bfloat16": found}))
-            assert offered("precision", same) == ("fp32", "bf16")
-
     def test_channels_last_is_for_convolutions(self) -> None:
         assert offered("channels_last", on_a_cpu()) == (False, True)
         assert "no 2-D convolutions" in reason(
             "channels_last", with_model(on_a_cpu(), convolutions=0)
         )
         assert "already" in reason("channels_last", settled())
-        other = replace(on_a_cpu(), again=Again(channels_last=Apart(apart=0.9, by_chance=1e-5)))
-        assert "something else of the same batch (by 90 %)" in reason("channels_last", other)
-        for found in (Apart(apart=0.01, by_chance=0.0), Apart(apart=0.9, by_chance=0.5), None):
-            told = replace(on_a_cpu(), again=Again(channels_last=found))
-            assert offered("channels_last", told) == (False, True)
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)
 
