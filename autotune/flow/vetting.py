@@ -45,16 +45,17 @@ _NOT_WRITTEN = "the source does not show that parts of a batch would train the s
 
 
 def vet(context: Context, profiled: Profile, space: Space) -> Space:
-    """`space` without the workers that would deliver other data, without micro-batches that would
-    not add up to the same step, without what the source forbids, without formats that round angles,
-    predictions or whole numbers too far, and without freed gradients where zeros in their place
-    move weights; as it is where there is no time left to try any of them.
+    """`space` without what the profile found to be another training; and as far as there is time
+    left to try any, without the workers that would deliver other data, without micro-batches that
+    would not add up to the same step, without what the source forbids, without formats that round
+    angles, predictions or whole numbers too far, and without freed gradients where zeros in their
+    place move weights.
     """
-    if time.monotonic() > context.deadline:
-        return space
     for name in tuple(space.choices):
         if name in space.choices:
             space = _narrowed(space, name, _vet_profiled(profiled, space, name))
+    if time.monotonic() > context.deadline:
+        return space
     for name in _MAY_BE_FORBIDDEN:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))

@@ -12,6 +12,7 @@ from autotune.measurement.untimed.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
+from autotune.workload.found import Again, Apart
 from autotune.workload.program.target import OBJECTS, SCRIPT
 from tests import builders
 from tests.flow.device import Device
@@ -194,3 +195,22 @@ def test_freed_gradients_are_looked_at_alone_in_the_time_that_the_budget_has(
     assert not found.choices
     assert found.skipped[-1].refused and found.skipped[-1].knob == "set_to_none"
     assert started == [builders.profile().step_seconds]
+
+
+def test_what_the_profile_found_to_be_another_training_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, device: Device
+) -> None:
+    far = Apart(apart=0.9, by_chance=0.01)
+    profiled = replace(
+        builders.profile(), again=Again(channels_last=far, formats={"bfloat16": far})
+    )
+    space = Space(
+        choices={"channels_last": (False, True), "precision": ("fp32", "bf16", "fp16")},
+        own={"channels_last": False, "precision": "fp32"},
+        skipped=(),
+    )
+    left = vetted(monkeypatch, device, OBJECTS, Emission(), space, profiled)
+    assert left.choices == {"precision": ("fp32", "fp16")}
+    said = {each.knob: each.reason for each in left.skipped if each.refused}
+    assert said["channels_last"].endswith("code of its own goes by the order in memory")
+    assert said["precision"].endswith("part of it needs float32; what is left to try is fp16")
