@@ -12,8 +12,8 @@ TINY_STEP_SECONDS = 0.005
 WORKING_RATE = 5e9
 MOSTLY = 0.5
 # And so are they, however long the step, where those that are counted, views and what torch starts
-# by itself among them, take no longer than this in the mean: attention scores filled in one by one
-# 1.8 us; convolutions of 64 channels with weight norm, which compute most of the time, 12 us.
+# by itself among them, take no longer than this in the mean: chosen between attention scores filled
+# in one by one and convolutions with weight norm, which compute most of the time.
 SMALL_OPERATION_SECONDS = 5e-6
 COMPUTING = ("forward", "backward", "optimizer")
 
