@@ -325,3 +325,72 @@ def test_a_line_that_builds_other_loaders_too_keeps_its_batch_size() -> None:
     assert (done.statuses, done.text) == (["refused"], text)
     both = source("loader, other = (DataLoader(each, 8) for each in (data, held_out))")
     assert "other loaders" in rewritten(both, LARGER).reason
+
+
+ANEW = """
+def batches():
+    loader = DataLoader(data, batch_size=4)
+    while True:
+        try:
+            yield next(loader)
+        except StopIteration:
+            loader = DataLoader(
+                data, batch_size=4
+            )
+"""
+
+
+def test_a_loader_that_is_made_anew_by_another_line_is_given_the_same() -> None:
+    done = rewritten(source(ANEW), WORKERS)
+    assert done.text == source(ANEW).replace("batch_size=4", "batch_size=4, num_workers=4")
+    assert rewritten(done.text, WORKERS).statuses == ["already"]
+    assert rewritten(done.text, NO_WORKERS).text == done.text.replace("workers=4", "workers=0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+        if small:
+            loader = DataLoader(data)
+        else:
+            loader = DataLoader(data)
+        """,
+        """
+        if small:
+            loader = DataLoader(data)
+        elif large:
+            data = more()
+            loader = DataLoader(data)
+        """,
+        """
+        loader = DataLoader(data)
+        data = more()
+        loader = DataLoader(data)
+        """,
+        """
+        def first():
+            loader = DataLoader(data)
+            return loader
+        def second():
+            loader = DataLoader(data)
+            return loader
+        """,
+        """
+        def either():
+            if small:
+                loader = DataLoader(data)
+                return loader
+            loader = DataLoader(data)
+            return loader
+        """,
+        """
+        loader = DataLoader(data)
+        other = DataLoader(data)
+        """,
+    ],
+)
+def test_a_loader_of_another_run_or_of_other_data_is_not_made_anew(text: str) -> None:
+    written = source(text)
+    done = rewritten(written, WORKERS)
+    assert done.text == written.replace("DataLoader(data)", "DataLoader(data, num_workers=4)", 1)

@@ -263,3 +263,32 @@ def test_a_window_counts_as_many_batches_as_steps_where_they_are_drawn_ahead(
     tmp_path: Path,
 ) -> None:
     assert window_of(run(program(tmp_path, PREPARED), steps(5), folder=tmp_path)).samples == 5 * 25
+
+
+ANEW = """
+def forever():
+    batches = DataLoader(dataset, batch_size=20)
+    batches = iter(batches)
+    while True:
+        try:
+            yield next(batches)
+        except StopIteration:
+            batches = DataLoader(
+                dataset, batch_size=20
+            )
+            batches = iter(batches)
+            yield next(batches)
+loader = forever()
+"""
+
+
+def test_a_loader_that_another_line_makes_anew_has_the_same_settings(tmp_path: Path) -> None:
+    text = f"{HEAD}{ANEW}{LOOP}"
+    seen = observe(text, tmp_path)
+    key = seen.training_loader()
+    tried = observe(text, tmp_path, setup=Setup(loader={"batch_size": 40}), loader=key)
+
+    assert seen.places.loader is not None
+    assert seen.places.loader.line == line_of(text, "batches = DataLoader(dataset")
+    assert tried.loader is not None and not tried.loader.shared_place
+    assert (tried.loader.batch_size, tried.samples_per_step) == (40, 40)

@@ -2,6 +2,7 @@
 
 import ast
 
+from autotune.source.calls.anew import calls_anew
 from autotune.source.calls.building import LOADER, NEEDS_WORKERS, Building, building
 from autotune.source.calls.keywords import (
     drop_argument,
@@ -38,7 +39,7 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
-    program = program.changed(set_argument(at.call, edit.name, code, at.signature, hand_step))
+    program = program.changed(_set(at, edit.name, code, hand_step))
     if (edit.name, edit.code) == ("num_workers", "0"):
         for name in NEEDS_WORKERS:
             program = program.changed(_dropped(building(program, name, hand_step), name, hand_step))
@@ -72,12 +73,25 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
         raise at.call.refusal(reason, by_hand, Forbidden)
 
 
+def _set(at: Building, name: str, code: str, hand_step: str) -> list[Change]:
+    """What builds the loader with `name=code`, wherever it is built anew as well."""
+    return [
+        change
+        for call in calls_anew(at.call)
+        for change in set_argument(call, name, code, at.signature, hand_step)
+    ]
+
+
 def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:
     """What leaves DataLoader at its own default of `name`."""
     default = LOADER.defaults[name]
-    if at.signature.defaults[name] == default:
-        return drop_argument(at.call, name, at.signature, hand_step)
-    return set_argument(at.call, name, default, at.signature, hand_step)
+    if at.signature.defaults[name] != default:
+        return _set(at, name, default, hand_step)
+    return [
+        change
+        for call in calls_anew(at.call)
+        for change in drop_argument(call, name, at.signature, hand_step)
+    ]
 
 
 def overridden(program: Program, edit: LoaderArgument) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from autotune.source.calls.anew import first_of
 from autotune.source.edits import Place
 from autotune.workload.inspect import describe_loader
 from autotune.workload.live import Live
@@ -35,7 +36,7 @@ def install(live: Live) -> None:
 
     @functools.wraps(original)  # libraries read in its signature what a loader is built with
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        place = calling_place(building=self) or _UNKNOWN
+        place = _place_of(calling_place(building=self))
         built = None
         if is_installed(place.path):
             built = _rebuilt(live, place, signature.bind(self, *args, **kwargs).arguments)
@@ -52,6 +53,13 @@ def install(live: Live) -> None:
         setattr(self, BUILT, built)
 
     live.patch(DataLoader, "__init__", __init__)
+
+
+def _place_of(place: Place | None) -> Place:
+    """Where a loader is built, the same for one that is made anew by another line."""
+    if place is None:
+        return _UNKNOWN
+    return place if is_installed(place.path) else first_of(place)
 
 
 def _add(live: Live, built: BuiltLoader) -> None:
@@ -72,7 +80,7 @@ def _add(live: Live, built: BuiltLoader) -> None:
 
 
 def _new(live: Live, place: Place, loader: Any) -> BuiltLoader:
-    within = calling_place()
+    within = _place_of(calling_place())
     return BuiltLoader(
         loader=weakref.ref(loader),
         place=place,
