@@ -1,6 +1,7 @@
 """A first epoch in which the program fills a cache: what comes after it is what counts."""
 
 import os
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ EPOCHS_THAT_FILL = 2
 FEWEST_ALIKE = 3
 # A cache that is divided into folders by its files' names is so once, or twice.
 DIVISIONS = 2
+_DIGEST = re.compile("(?=.*[a-f])[0-9a-f]{16,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,8 @@ def epochs_of(run: ProcessRun) -> int:
 
 def cache_of(files: Iterable[str]) -> tuple[str, ...]:
     """Those of `files` that have others of their kind beside them, or in many folders beside theirs
-    and by other names: what has one name in each folder may be checkpoints.
+    and by other names: what has one name in each folder may be checkpoints, unless a digest names
+    the folder (as joblib's, of what a function was given).
     """
     files = tuple(files)
     alike = Counter(map(_folder_and_kind, files))
@@ -94,7 +97,7 @@ def cache_of(files: Iterable[str]) -> tuple[str, ...]:
     for file in files:
         for whole, part in _divided(file):
             folders[whole].add(part)
-            names[whole].add(os.path.basename(file))
+            names[whole].add(part if _DIGEST.fullmatch(part) else os.path.basename(file))
     divided = {
         whole for whole in folders if min(len(folders[whole]), len(names[whole])) >= FEWEST_FILES
     }

@@ -123,6 +123,12 @@ def test_a_cache_may_be_divided_into_folders_by_its_names() -> None:
     assert cache_of([*deep, *others]) == tuple(sorted(deep))
 
 
+def test_a_folder_of_a_cache_may_be_named_by_a_digest() -> None:
+    kept = [f"/p/of/{each * 7919:032x}/output.pkl".replace("/000", "/a0f") for each in range(9)]
+    numbered = [f"/p/runs/2026112400000{each:03}/output.pkl" for each in range(9)]
+    assert cache_of([*kept, *numbered, "/p/of/func_code.py"]) == tuple(sorted(kept))
+
+
 @pytest.mark.usefixtures("lent_zygote")
 def test_later_runs_find_the_cache_and_the_users_folder_has_none(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
