@@ -41,6 +41,7 @@ _MAY_BE_ROUNDED = re.compile(
     r"|\.(long|int)\(\)|\btorch\.(long|int|int32|int64)\b",
     re.IGNORECASE,
 )
+_WORKERS = frozenset(("num_workers", "persistent_workers"))
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
@@ -60,9 +61,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         if name in space.choices and context.target.kind != OBJECTS:
             space = _narrowed(space, name, _vet_source(context, profiled, space, name))
     loader = profiled.seen.loader
-    if loader is not None and "num_workers" in space.choices:
+    if loader is not None and _WORKERS & space.choices.keys():
         with context.device.held():
-            space = _narrowed(space, "num_workers", _vet_workers(context, loader, space))
+            space = _without_others(space, _vet_workers(context, loader, space))
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
@@ -81,10 +82,22 @@ def _vet_workers(context: Context, loader: SeenLoader, space: Space) -> Vetted:
         context.bench.start,
         context.target,
         loader,
-        space.choices["num_workers"],
+        space.choices.get("num_workers", (loader.num_workers,)),
         seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
         deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
     )
+
+
+def _without_others(space: Space, vetted: Vetted) -> Space:
+    """`space` without the workers that would deliver other data."""
+    if vetted.counted and "persistent_workers" in space.choices:
+        live_on = Vetted(
+            values=(False,),
+            reason=f"reading counts `{vetted.counted}`, and what is read depends on it: workers "
+            "that live on would count on from epoch to epoch",
+        )
+        space = _narrowed(space, "persistent_workers", live_on)
+    return _narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
 
 
 def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:

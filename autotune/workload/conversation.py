@@ -29,6 +29,7 @@ class Draw:
         still: every batch of a map-style dataset, and every worker of an iterable one, reads from
             the same random numbers, so that two runs can be compared.
         repeat: a map-style dataset is asked for the same batch again and again.
+        here: in the training's own process, whatever workers the loader has.
         left: names of what making a batch changes, of which it is told what others could read.
         only_lengths: nothing is asked but how much the dataset keeps in memory.
     """
@@ -38,6 +39,7 @@ class Draw:
     seed: int = 0
     still: bool = False
     repeat: bool = False
+    here: bool = False
     left: tuple[str, ...] = ()
     only_lengths: bool = False
 

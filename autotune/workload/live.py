@@ -113,6 +113,7 @@ class Live:
     # Each kind of call: the module's id, the shape of its first tensor, the numbers beside it.
     calls: set[tuple[int, tuple[int, ...], tuple[float, ...]]] = field(default_factory=set)
     forward_begun: bool = False  # a module was called since the last backward
+    evaluated: int = 0  # the id of that one, where it was not in training mode
     forward_samples: int = 0  # of the last training forward, for programs without a loader
     outputs: Outputs = field(default_factory=Outputs)
     autocast: str = ""

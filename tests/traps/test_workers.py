@@ -388,7 +388,7 @@ class TestDatasetsThatChange:
         item = "self.given += 1\nreturn X[index] * min(1.0, self.given / 5000), Y[index]"
         vetted = workers(table(item, "self.given = 0"), (0, 2))
         assert vetted.values == (0,)
-        assert "each reading changes `dataset.given`" in vetted.reason
+        assert "reading counts `dataset.given`" in vetted.reason
 
     def test_one_whose_random_numbers_grow_with_what_it_has_given_is_refused(
         self, workers: Vet
@@ -400,7 +400,7 @@ class TestDatasetsThatChange:
         text = table(item, "self.given = 0").replace("for x, y in", "for x, y, _ in")
         vetted = workers(text, (0, 2))
         assert vetted.values == (0,)
-        assert "each reading changes `dataset.given`" in vetted.reason
+        assert "reading counts `dataset.given`" in vetted.reason
 
     def test_one_whose_sampler_chooses_all_at_once_may_have_workers(self, workers: Vet) -> None:
         sampler = (
@@ -548,3 +548,44 @@ class TestWhatIsReadBack:
         text = table(PLAIN, options="batch_sampler=buckets").replace("loader =", sampler, 1)
         text = text.replace("optimizer.step()", "optimizer.step()\n        len(buckets.batches)")
         assert workers(text, (0, 2)).values == (0, 2)
+
+
+class TestCounts:
+    """Numbers that reading counts on in the dataset."""
+
+    COUNTED = "self.read += 1\nreturn X[index] * (1 if self.read < {0} else 0), Y[index]"
+
+    def test_what_is_read_later_may_depend_on_how_much_was_read(self, workers: Vet) -> None:
+        text = table(self.COUNTED.format(100_000), "self.read = 0")
+        vetted = workers(text, (0, 2))
+        assert (vetted.values, vetted.counted) == ((0,), "dataset.read")
+        assert vetted.reason.startswith("with 2 workers, reading counts `dataset.read`, and what")
+
+    def test_so_it_may_where_workers_read_already(self, workers: Vet) -> None:
+        options = "batch_size=16, shuffle=True, num_workers=2"
+        text = table(self.COUNTED.format(100_000), "self.read = 0", options=options)
+        vetted = workers(text, (0, 2, 4))
+        assert (vetted.values, vetted.counted) == ((2,), "dataset.read")
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            "self.read += 1\nreturn X[index], Y[index]",  # a figure for someone
+            "self.read = index\nreturn X[self.read], Y[self.read]",
+            "return X[index + self.read - self.read], Y[index]",
+        ],
+    )
+    def test_others_are_no_matter(self, workers: Vet, item: str) -> None:
+        vetted = workers(table(item, "self.read = 0"), (0, 2))
+        assert (vetted.values, vetted.counted) == ((0, 2), "")
+
+    def test_a_model_that_is_asked_for_its_width_is_none_of_the_data(self, workers: Vet) -> None:
+        collate = "batch_size=16, collate_fn=lambda rows: padded(rows, model.in_features)"
+        padded = (
+            "def padded(rows, width):\n    x, y = torch.utils.data.default_collate(rows)\n"
+            "    return x[:, :width], y\n\n\nclass Table"
+        )
+        text = table(PLAIN, options=collate).replace("class Table", padded, 1)
+        assert workers(text, (0, 2)).values == (0, 2)
+        weighed = text.replace("model.in_features", "int(model.weight.shape[1])")
+        assert workers(weighed, (0, 2)).values == (0,)

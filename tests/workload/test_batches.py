@@ -156,6 +156,25 @@ class Fields(dict[str, Any]):
     """A dict of a class that torch does not know."""
 
 
+class Rows(dict[str, Any]):
+    """As torch_ac's `DictList`: an index is of the rows of its tensors."""
+
+    __getattr__ = dict.__getitem__
+
+    def __getitem__(self, index: Any) -> Any:
+        return Rows({name: rows[index] for name, rows in self.items()})
+
+    def __setitem__(self, index: Any, rows: Any) -> None:
+        for name, value in rows.items():
+            dict.__getitem__(self, name)[index] = value
+
+
+def test_a_dict_may_take_rows_in_place_of_keys() -> None:
+    rows = Rows(image=torch.zeros(4, 3, 8, 8), text=torch.zeros(4, 5))
+    assert batches.tensors(rows) == [rows.image, rows.text]
+    assert containers.taken_apart(rows)[0] == [rows]
+
+
 class Read(Mapping[str, Any]):
     """A mapping that nobody can fill."""
 

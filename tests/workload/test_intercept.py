@@ -173,6 +173,15 @@ def test_forward_begins_with_the_first_of_several_models(tmp_path: Path) -> None
     assert place is not None and "model[0]" in text.splitlines()[place.line - 1]
 
 
+def test_a_look_at_what_the_model_gives_after_a_step_is_no_forward_pass(tmp_path: Path) -> None:
+    after = (
+        "optimizer.step()\n        model.eval()\n        looked = model(x)\n        model.train()"
+    )
+    text = PLAIN.replace("optimizer.step()", after)
+    place = observe(text, tmp_path).places.forward
+    assert place is not None and "criterion(model" in text.splitlines()[place.line - 1]
+
+
 def test_a_program_that_ends_reports_what_was_measured_until_then(tmp_path: Path) -> None:
     end = run(PLAIN.replace("range(50)", "range(1)"), steps(100), folder=tmp_path)[-1]
     assert isinstance(end, Ended)

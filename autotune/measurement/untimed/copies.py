@@ -4,10 +4,12 @@ the copy.
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
 
 from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.conversation import Draw
-from autotune.workload.samples.delivery import Left, changed
+from autotune.workload.samples.delivery import Delivery, Left, changed
 
 OTHER_DATA = "the program would be given other data"
 
@@ -15,26 +17,46 @@ OTHER_DATA = "the program would be given other data"
 WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
 # Batches, each drawn by itself, after which it is looked at what making it has changed: what is
 # left to chance is left alone in some.
-LOOKED_BATCHES = 8
+LOOKED_BATCHES, _STRIDE = 8, 5
+FEWEST_COUNTED = 4  # in which a number goes up each time
 _MOST_NAMED = 2
 
 
-def changed_by_reading(run: ProcessRun, seconds: float) -> set[str]:
-    """What making a batch changes of that which batches are made from, or leaves there, in a run
-    without workers.
+def read_here(run: ProcessRun, seconds: float) -> list[Delivery]:
+    """What making a batch changes of that which batches are made from, or leaves there: draws of a
+    batch each, in the training's own process.
     """
-    found: set[str] = set()
+    found: list[Delivery] = []
     began = time.monotonic()
-    for seed in range(LOOKED_BATCHES):
-        found.update(run.draw(Draw(batches=1, seconds=seconds, seed=seed)).read)
-        if time.monotonic() - began > seconds:
-            break
+    while len(found) < LOOKED_BATCHES and (not found or time.monotonic() - began < seconds):
+        seed = _STRIDE * len(found) % LOOKED_BATCHES  # what only follows it goes up and down
+        found.append(run.draw(Draw(batches=1, seconds=seconds, seed=seed, here=True)))
     return found
+
+
+def counted(run: ProcessRun, looked: Sequence[Delivery], seconds: float) -> str:
+    """The name of a number that reading counts on, and that what is read depends on: each worker
+    counts for itself, from the start again where it is started anew. "" without one.
+    """
+    names = [
+        name
+        for name in looked[0].numbers
+        if len(looked) >= FEWEST_COUNTED
+        and all(
+            one.numbers[name] < next_.numbers.get(name, -inf) for one, next_ in pairwise(looked)
+        )
+    ]
+    for name in names:
+        left = left_by_reading(run, {name}, seconds)
+        if any(each.steers for each in left.attributes):
+            return name
+    return ""
 
 
 def left_by_reading(run: ProcessRun, changed: set[str], seconds: float) -> Left:
     """What of `changed`, by making batches, the rest of the program could read."""
-    asked = Draw(batches=LOOKED_BATCHES, seconds=seconds, left=tuple(sorted(changed)))
+    names = tuple(sorted(changed))
+    asked = Draw(batches=LOOKED_BATCHES, seconds=seconds, left=names, here=True)
     return run.draw(asked).left
 
 

@@ -5,16 +5,18 @@ program is given as it is.
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.copies import (
     OTHER_DATA,
-    changed_by_reading,
     changed_by_training,
+    counted,
     left_by_reading,
     names_of,
+    read_here,
 )
 from autotune.measurement.untimed.delivered import (
     NOT_COMPARED,
@@ -52,11 +54,12 @@ Start = Callable[[Config], ProcessRun]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vetted:
     """The values of a knob that keep its promise, why the others do not, and what could not be
-    found out.
+    found out. Of workers, by which number reading counts.
     """
 
     values: tuple[Value, ...]
     reason: str = ""
+    counted: str = ""
     doubt: Doubt | None = None
 
 
@@ -101,6 +104,7 @@ def vet_workers(
         values=tuple(value for value in values if value in kept),
         reason=reason,
         doubt=vetting.longer if vetting.compared else NOT_COMPARED,
+        counted=vetting.counted,
     )
 
 
@@ -121,6 +125,7 @@ class _Workers:
         self._seconds = seconds
         self._deadline = deadline
         self._patience_seconds = PATIENCE_SECONDS
+        self.counted = self._read_back = ""
         self.compared = True
         self.longer: Doubt | None = None
 
@@ -131,7 +136,7 @@ class _Workers:
             run.await_first_step()
             self._own = self._draw(run)
             self._again = self._draw(run, seed=int(self._loader.iterable))
-            self._read_back = self._reads_back(run)
+            self._look_at_reading(run)
         except RunEnded as end:
             hurried = end.failure.kind == "hung" and self._patience() < self._patience_seconds
             more = "; a larger --budget has more time for it" if hurried else ""
@@ -143,16 +148,19 @@ class _Workers:
         self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
         return "" if self._own.batches else "its loader gave no batch"
 
-    def _reads_back(self, run: ProcessRun) -> str:
-        """Where the program reads what making a batch leaves behind; "" where it does not, or has
-        workers as it is.
+    def _look_at_reading(self, run: ProcessRun) -> None:
+        """See what reading changes of that which batches are made from: whether the program reads
+        it back, and whether reading counts by it.
         """
-        if self._loader.num_workers:
-            return ""
         left = {*self._own.read, *self._again.read}
         if not self._loader.iterable:  # whose batches are drawn with the same random numbers
-            left |= changed_by_reading(run, self._seconds)
-        return read_back(self._target, left_by_reading(run, left, self._seconds)) if left else ""
+            with suppress(NotPossible):  # its workers may have what it needs to read
+                looked = read_here(run, self._seconds)
+                left.update(name for each in looked for name in each.read)
+                self.counted = counted(run, looked, self._seconds)
+        if left and not self._loader.num_workers:  # with workers as it is, it reads none
+            left_there = left_by_reading(run, left, self._seconds)
+            self._read_back = read_back(self._target, left_there)
 
     def refusal(self, workers: int) -> str:
         """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in
@@ -162,6 +170,11 @@ class _Workers:
             return (
                 f"the program reads {self._read_back}, which making a batch sets: in a worker it "
                 "is set in a copy"
+            )
+        if self.counted:
+            return (
+                f"with {_workers(workers)}, reading counts `{self.counted}`, and what is read "
+                "depends on it: each worker counts for itself"
             )
         if time.monotonic() > self._deadline:
             return (

@@ -95,7 +95,7 @@ def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
     if scaled:  # another would give gradients that are not
         alone = len(backwards_in_loop(backward)) == 1
     if not alone or len(program.places.backwards) > 1:
-        raise backward.refusal("a step runs more than one backward pass", hand_step)
+        raise backward.refusal("a step may run more than one backward pass", hand_step)
     return forward_span(program, backward, hand_step)
 
 

@@ -110,8 +110,9 @@ def _opened(leaf: Any) -> tuple[list[Any], Build] | None:
     """
     kind = type(leaf)  # one may stand in for an object that is gone
     if issubclass(kind, Mapping):
-        names = list(leaf)
-        return [leaf[name] for name in names], lambda given: _filled(leaf, names, given)
+        if (held := _held(leaf)) is None:
+            return None
+        return list(held.values()), lambda given: _filled(leaf, list(held), given)
     if issubclass(kind, list) and kind is not list:
         return list(leaf), lambda given: _filled(leaf, [slice(None)], [given])
     if issubclass(kind, tuple) and kind is not tuple:
@@ -121,6 +122,15 @@ def _opened(leaf: Any) -> tuple[list[Any], Build] | None:
         values = [getattr(leaf, name) for name in names]
         return values, lambda given: _with_fields(leaf, names, given)
     return None
+
+
+def _held(mapping: Any) -> dict[Any, Any] | None:
+    """What a mapping holds; None of one that does not say. A class of dicts may take something else
+    than its keys in `[]` (rows of the tensors that it holds).
+    """
+    with contextlib.suppress(Exception):  # a class of any library's, or of the program's
+        return {name: mapping[name] for name in mapping}
+    return dict(dict.items(mapping)) if issubclass(type(mapping), dict) else None
 
 
 def _filled(container: Any, names: list[Any], values: list[Any]) -> Any:

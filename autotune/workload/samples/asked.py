@@ -9,6 +9,7 @@ import os
 import sys
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -141,3 +142,15 @@ def attributes(code: CodeType) -> set[str]:
 def variables(code: CodeType) -> set[str]:
     """Of the module and of the functions around it."""
     return {name for kind, name in _loaded(code) if kind in ("GLOBAL", "NAME", "DEREF")}
+
+
+@functools.cache
+def only_asked_for(code: CodeType, variable: str) -> frozenset[str]:
+    """The attributes that `code` asks `variable` for, where it does nothing else with it."""
+    found = set()
+    for each, following in pairwise(dis.get_instructions(code)):
+        if each.argval == variable and each.opname.startswith(_USES):
+            if not following.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
+                return frozenset()
+            found.add(str(following.argval))
+    return frozenset(found)

@@ -37,12 +37,14 @@ class LeftAttribute:
         kinds: names of its object's class, and of the user's that this one derives from.
         known_as: names of its object where it was found: "collate_fn", "transform".
         collates: a method of its object makes the batches, as one of a trainer's may.
+        steers: making a batch reads it for more than to count it on.
     """
 
     name: str
     kinds: tuple[str, ...]
     known_as: frozenset[str]
     collates: bool = False
+    steers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ class Delivery:
         moved: open files of the dataset whose position the loader's workers moved.
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
+        numbers: those that are numbers, by name.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name, where only that
@@ -100,6 +103,7 @@ class Delivery:
     holdings: tuple[Holding, ...] = ()
     moved: tuple[str, ...] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)

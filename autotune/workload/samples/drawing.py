@@ -17,7 +17,7 @@ from autotune.workload.loading import batches
 from autotune.workload.randomness.stillness import ordered, seed_order, still
 from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.samples.holdings import holdings, position
-from autotune.workload.samples.kept import kept_by_loader
+from autotune.workload.samples.kept import kept_by_loader, numbers_to_read
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.remembered import remembered
 from autotune.workload.seams.loader import draw
@@ -52,6 +52,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         holdings=tuple(holding for holding, _ in held),
         moved=tuple(moved) if loader.num_workers else (),
         kept=kept,
+        numbers=numbers_to_read(loader) if command.here else {},
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
@@ -70,9 +71,23 @@ def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], 
         chosen = _repeated(loader) if command.repeat else ordered(loader, command.seed)
         stack.enter_context(chosen)
         seed_order(loader, command.seed)
+        if command.here:
+            stack.enter_context(_without_workers(loader))
         if command.still:
             stack.enter_context(still(loader, command.seed))
         return _draw_some(loader, command)
+
+
+@contextmanager
+def _without_workers(loader: Any) -> Iterator[None]:
+    """Let the process itself read what `loader` gives."""
+    alone = {"num_workers": 0, "timeout": 0}
+    own = {name: vars(loader)[name] for name in alone}
+    vars(loader).update(alone)  # setattr() is refused
+    try:
+        yield
+    finally:
+        vars(loader).update(own)
 
 
 @contextmanager

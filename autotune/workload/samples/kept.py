@@ -9,7 +9,7 @@ import functools
 import inspect
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import chain
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -27,6 +27,7 @@ from autotune.workload.samples.asked import (
     is_asked,
     is_users_class,
     of_the_users,
+    only_asked_for,
     variables,
 )
 from autotune.workload.samples.chosen import chosen_at_once
@@ -94,6 +95,15 @@ def pieces_to_read(loader: Any) -> dict[str, Piece]:
     """The pieces of what a DataLoader makes batches from, by path."""
     pieces = chain(_pieces(loader.collate_fn, "collate_fn"), _pieces(loader.dataset, "dataset"))
     return {piece.path: piece for piece, _ in pieces}
+
+
+def numbers_to_read(loader: Any) -> dict[str, float]:
+    """The numbers among them, by path."""
+    return {
+        path: piece.value
+        for path, piece in pieces_to_read(loader).items()
+        if isinstance(piece.value, (int, float)) and not isinstance(piece.value, bool)
+    }
 
 
 def kept_by(
@@ -252,10 +262,24 @@ def _read_by(
     for code, around in functions:
         for variable in variables(code) & around.keys():
             value = around[variable]
+            settings = _settings_of(value, only_asked_for(code, variable))
+            yield from ((f"{variable}.{name}", each, value) for name, each in settings)
+            if settings:
+                continue
             yield variable, value, None
             if of_the_users(value):
                 for name, inner in _data_of(value, read):
                     yield f"{variable}.{name}", inner, value
+
+
+def _settings_of(value: object, names: Set[str]) -> list[tuple[str, object]]:
+    """What a model that is asked for nothing but `names` says then: its width, say. Nothing where
+    one of them is more than a setting.
+    """
+    said = vars(value) if isinstance(value, nn.Module) else {}
+    found = [(name, said[name]) for name in names & said.keys()]
+    plain = all(isinstance(each, PLAIN) for _, each in found)
+    return found if plain and len(found) == len(names) else []
 
 
 def _own(owner: object) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def left_behind(loader: Any, paths: Sequence[str], makers: set[CodeType]) -> Lef
     known = pieces_to_read(loader)
     pieces = [_whole(known[path]) for path in paths if path in known]
     collates = getattr(loader.collate_fn, "__self__", None)
-    attributes = {_attribute(each, collates) for each in pieces if "." in each.part}
+    attributes = {_attribute(each, collates, makers) for each in pieces if "." in each.part}
     left = {_variable(each, makers) for each in pieces}
     return Left(
         makers=frozenset((code.co_filename, code.co_firstlineno) for code in makers),
@@ -63,7 +63,7 @@ def _whole(piece: Piece) -> Piece:
     return piece
 
 
-def _attribute(piece: Piece, collates: object) -> LeftAttribute | None:
+def _attribute(piece: Piece, collates: object, makers: set[CodeType]) -> LeftAttribute | None:
     if isinstance(piece.owner, ModuleType):
         return None
     owner, _, name = piece.part.rpartition(".")
@@ -74,7 +74,17 @@ def _attribute(piece: Piece, collates: object) -> LeftAttribute | None:
         kinds=tuple(kinds),
         known_as=frozenset([owner] if owner else _words(piece.above)),
         collates=piece.owner is collates,
+        steers=_steers(name, makers),
     )
+
+
+def _steers(name: str, makers: set[CodeType]) -> bool:
+    """Whether `makers` read the attribute `name` more often than they set it: each `+= 1` does
+    both.
+    """
+    uses = [each for code in makers for each in dis.get_instructions(code) if each.argval == name]
+    read = sum(each.opname == "LOAD_ATTR" for each in uses)
+    return read > sum(each.opname == "STORE_ATTR" for each in uses) > 0
 
 
 def _words(piece: Piece | None) -> list[str]:

@@ -29,8 +29,11 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
     if live.discovering:
         if not live.forward_begun:
             live.note_place("forward")
-            live.forward_begun = True
+            live.forward_begun, live.evaluated = True, 0 if module.training else id(module)
             samples.forget_dropped(live, (args, kwargs))
+        elif module.training and live.evaluated == id(module):  # first it was only looked at
+            live.note_place("forward")
+            live.evaluated = 0
         if shape is not None and not live.drawn:
             live.models.time_first.look(module, shape)
         live.models.note(module, live.pace.steps)
