@@ -27,10 +27,11 @@ from autotune.measurement.untimed.delivered import (
     more_steps,
     same_from_each,
 )
+from autotune.measurement.untimed.shared import likely, unshareable
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.delivery import CONNECTION, THREADS, Delivery, Holding, say
+from autotune.workload.samples.delivery import Delivery
 from autotune.workload.samples.read_back import read_back
 from autotune.workload.seen import SeenLoader
 
@@ -189,7 +190,7 @@ class _Workers:
             holdings = given.holdings
             reason = (
                 self._difference(run, given, workers)
-                or _unshareable(given, workers)
+                or unshareable(given, workers)
                 or (changed_by_training(run, given.read) if workers else "")
             )
         except RunEnded as end:
@@ -199,7 +200,7 @@ class _Workers:
             reason, holdings = str(why), self._own.holdings
         finally:
             run.kill()
-        return reason and f"with {_workers(workers)}, {reason}{_likely(holdings, workers, reason)}"
+        return reason and f"with {_workers(workers)}, {reason}{likely(holdings, workers, reason)}"
 
     def _patience(self) -> float:
         left = max(LEAST_SECONDS, self._deadline - time.monotonic())
@@ -275,28 +276,3 @@ class _Workers:
 
 def _workers(count: int) -> str:
     return f"{count or 'no'} worker{'' if count == 1 else 's'}"
-
-
-def _unshareable(given: Delivery, workers: int) -> str:
-    """Why processes would get in each other's way, even where they did not yet."""
-    connections = [each for each in given.holdings if each.kind == CONNECTION]
-    if workers and connections:
-        return f"processes would share {say(connections)}: it is to be opened by each for itself"
-    threads = [each for each in given.holdings if each.kind == THREADS]
-    if workers and threads:
-        return (
-            f"{say(threads)} would stay behind in the program's own process, and what a worker "
-            "gives them to do may never be done: each is to start its own"
-        )
-    if given.moved:
-        return (
-            f"processes share one open file (`{given.moved[0]}`), and each moves where the others "
-            "read on: it is to be opened by each for itself"
-        )
-    return ""
-
-
-def _likely(holdings: Sequence[Holding], workers: int, reason: str) -> str:
-    """The likely cause of a failure: what the dataset holds that processes cannot share."""
-    others = [each for each in holdings if f"`{each.path}`" not in reason]
-    return f" (the dataset holds {say(others)})" if workers and others else ""

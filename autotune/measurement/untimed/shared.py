@@ -1,0 +1,30 @@
+"""What a dataset holds that processes cannot share, and what becomes of that in workers."""
+
+from collections.abc import Sequence
+
+from autotune.workload.samples.delivery import CONNECTION, THREADS, Delivery, Holding, say
+
+
+def unshareable(given: Delivery, workers: int) -> str:
+    """Why processes would get in each other's way, even where they did not yet."""
+    connections = [each for each in given.holdings if each.kind == CONNECTION]
+    if workers and connections:
+        return f"processes would share {say(connections)}: it is to be opened by each for itself"
+    threads = [each for each in given.holdings if each.kind == THREADS]
+    if workers and threads:
+        return (
+            f"{say(threads)} would stay behind in the program's own process, and what a worker "
+            "gives them to do may never be done: each is to start its own"
+        )
+    if given.moved:
+        return (
+            f"processes share one open file (`{given.moved[0]}`), and each moves where the others "
+            "read on: it is to be opened by each for itself"
+        )
+    return ""
+
+
+def likely(holdings: Sequence[Holding], workers: int, reason: str) -> str:
+    """The likely cause of a failure: what the dataset holds that processes cannot share."""
+    others = [each for each in holdings if f"`{each.path}`" not in reason]
+    return f" (the dataset holds {say(others)})" if workers and others else ""
