@@ -35,6 +35,7 @@ from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.course import (
     doubts_of_course,
     doubts_of_other_loops,
+    doubts_of_processes,
     doubts_of_thaws,
     doubts_of_the_clock,
     doubts_of_threads,
@@ -170,6 +171,7 @@ def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
+        *doubts_of_processes(ablation.seen),
         *doubts_of_faults(ablation.windows[AS_IS]),
         *doubts_of_trackers(ablation.seen),
         *doubts_of_storage(ablation.windows[AS_IS], warm=ablation.warm, seen=ablation.seen),

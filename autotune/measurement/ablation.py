@@ -4,7 +4,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autotune.measurement.anomaly import without_anomaly
 from autotune.measurement.benchmark import (
@@ -151,6 +151,7 @@ def _look_closer(
 ) -> None:
     """What is looked for once every mode has been timed."""
     windows = ablation.windows[AS_IS]
+    ablation.seen = replace(ablation.seen, process_beside=run.seen().process_beside)
     ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
     ablation.one_thread = one_thread(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores

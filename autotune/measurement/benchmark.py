@@ -13,6 +13,7 @@ from autotune.measurement.readings.bursts import fetched_ahead
 from autotune.measurement.readings.memory import beside_bytes, whole_peak
 from autotune.measurement.readings.telemetry import Sampled, sampled
 from autotune.measurement.statistics import stable, throughput
+from autotune.profiling.course import doubts_of_processes
 from autotune.profiling.telemetry import Telemetry, joules_per_sample
 from autotune.workload.seen import Seen
 from autotune.workload.window import LiveRun, Window
@@ -173,7 +174,7 @@ def _measurement(
         startup_seconds=run.startup_seconds,
         peak_bytes=None,
         losses=tuple(chain.from_iterable(window.losses for window in (*warm, *timed))),
-        doubts=doubts_of(timed, cores=cores),
+        doubts=(*doubts_of(timed, cores=cores), *doubts_of_processes(seen)),
     )
 
 

@@ -130,6 +130,8 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
     if filled is None:
         return ()
     folder, kind = _folder_and_kind(filled.files[0])
+    while _DIGEST.fullmatch(os.path.basename(folder)):
+        folder = os.path.dirname(folder)
     near = os.path.relpath(folder, directory)
     where = folder if near.startswith("..") else near
     files = f"It makes files as it first reads its samples ({len(filled.files)} so far, such as "

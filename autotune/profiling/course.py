@@ -179,6 +179,22 @@ def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:
     )
 
 
+def doubts_of_processes(seen: Seen) -> tuple[Doubt, ...]:
+    """What must be known of a program that starts processes beside its training."""
+    if (place := seen.process_beside) is None:
+        return ()
+    where = f"{os.path.basename(place.path)}:{place.line}"
+    return (
+        Doubt(
+            name="process beside",
+            evidence=f"It starts processes while it trains ({where}) and goes on beside them: they "
+            "have some of the processors, now and then, and few of the steps that are timed are "
+            "beside one. A whole run may gain less.",
+            advice="Time whole runs of both, or have such processes run once the training is over.",
+        ),
+    )
+
+
 def _later_loop(passed: int) -> Doubt:
     which = "A training loop" if passed == 1 else f"{passed} training loops"
     return Doubt(

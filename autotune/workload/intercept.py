@@ -13,7 +13,15 @@ from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
 from autotune.workload.randomness import reseeding, restreaming
 from autotune.workload.samples.drawing import deliver
-from autotune.workload.seams import anomaly, backward, copies, loader, model, optimizer
+from autotune.workload.seams import (
+    anomaly,
+    backward,
+    copies,
+    loader,
+    model,
+    optimizer,
+    processes,
+)
 from autotune.workload.seen import LoaderKey, Seen
 from autotune.workload.setup import Setup
 from autotune.workload.steps import feeding
@@ -58,7 +66,8 @@ def intercepted(
         watch=lambda mode: watch_for(live, mode),
         device=live.device,
     )
-    for seam in (loader, model, backward, optimizer, anomaly, *([copies] if has_gpu else [])):
+    seams = (loader, model, backward, optimizer, anomaly, processes)
+    for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
     if setup.stream:
         restreaming.install(live)

@@ -59,10 +59,17 @@ def observe(live: Live) -> Seen:
         copies_to_device=round(live.copied.count / steps),
         set_to_none=live.set_to_none,
         **_switches(),
+        process_beside=_process_beside(live),
         trackers=trackers(steps),
         modules=_modules(),
         places=_places(live),
     )
+
+
+def _process_beside(live: Live) -> Place | None:
+    """Where the first of those was started that a step has left behind."""
+    left = (place for step, place in live.processes.values() if step < live.pace.steps)
+    return next(left, None)
 
 
 def _switches() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from autotune.source.edits import Place
 from autotune.workload.program.framework import OURS, is_installed
 
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
-_OF_TORCH = os.path.dirname(torch.__file__)
+_OF_TORCH = os.path.join(os.path.dirname(torch.__file__), "")  # and not torchvision's
 _NOT_THE_USERS = (_OF_TORCH, OURS)
 
 
@@ -118,6 +118,18 @@ def _callee(frame: FrameType) -> str:
 def is_users(path: str) -> bool:
     """Whether a file is the program's own: no library's, nor made up."""
     return not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path))
+
+
+def asking_place() -> Place | None:
+    """The program's own line that led here, by itself or by the standard library; None where
+    another library did.
+    """
+    for frame in _frames():
+        path = frame.f_code.co_filename
+        standard = path.startswith(_STANDARD) and not is_installed(path)
+        if not (standard or path.startswith((OURS, "<frozen"))):
+            return _place(frame) if is_users(path) else None
+    return None
 
 
 def users_place() -> Place | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from autotune.nvml import Gpu
-from autotune.source.edits import Places
+from autotune.source.edits import Place, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +176,7 @@ class Seen:
     keeps_freed_memory: bool = False  # and gives none of it back to the system
     trackers: tuple[SeenTracker, ...] = ()
     compiling_seconds: float = 0.0  # that torch.compile was at work so far
+    process_beside: Place | None = None  # where one was started in a step that did not wait for it
     beside: tuple[SeenOptimizer, ...] = ()
     modules: tuple[str, ...] = ()  # files of the program's own that it has imported so far
     places: Places = field(default_factory=Places)
