@@ -4,7 +4,7 @@ import ast
 import copy
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
@@ -43,12 +43,10 @@ def missing_from_recipe(source: str) -> set[str]:
     return {"build_model", "build_dataset"} - names
 
 
-def imports_package(source: str, package: Sequence[str]) -> bool:
-    """Whether `source` imports relatively, or from `package` (its name, if it lies in one)."""
-    if not package:
-        return False
+def imports_package(source: str, package: str) -> bool:
+    """Whether `source` imports relatively, or from `package`; not where that is ""."""
     names = imported_names(ast.walk(parse(source))).values()
-    return any(name.partition(".")[0] in ("", *package) for name in names)
+    return bool(package) and any(name.partition(".")[0] in ("", package) for name in names)
 
 
 def last_name(expression: ast.expr) -> str:

@@ -139,7 +139,7 @@ class Live:
     holding: bool = False  # gradients of some of its micro-batches are held
     share: float = 1.0  # of the current micro-batch in its batch
 
-    # By which step and where processes were started that were not waited for, by their objects' ids.
+    # By which step and where processes were started and not waited for, by their objects' ids.
     processes: dict[int, tuple[int, Place]] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)

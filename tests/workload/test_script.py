@@ -94,6 +94,15 @@ def test_a_program_that_imports_its_own_package_by_name_is_a_module_of_it(tmp_pa
     assert sys.modules["__main__"].RESULT == (3, "own_package")
 
 
+def test_a_module_beside_it_may_have_the_name_of_its_folder(tmp_path: Path) -> None:
+    path = package(tmp_path, "from own_package import SIZE\nRESULT = SIZE, __package__\n")
+    (path.parent / "own_package.py").write_text("SIZE = 4\n")
+    target = load_target(path)
+    assert not target.module
+    run_script(target.program())
+    assert sys.modules["__main__"].RESULT == (4, None)
+
+
 def test_a_module_may_be_named_as_for_python_m(tmp_path: Path) -> None:
     path = package(tmp_path, RELATIVE)
     assert load_target("own_package.train").path == str(path)

@@ -190,13 +190,19 @@ def _shown(line: str | None) -> str:
 
 
 def _module(file: Path, source: str) -> str:
-    """The dotted name of `file` where it imports what only a module of its package can, else ""."""
+    """The dotted name of `file` where it imports what only a module of its package can, else "".
+
+    A module beside it that has the package's name is what a script imports by that.
+    """
     folders: list[str] = []
     for folder in file.parents:
         if not (folder / "__init__.py").is_file():
             break
         folders.insert(0, folder.name)
-    return ".".join([*folders, file.stem]) if imports_package(source, folders[:1]) else ""
+    package = "".join(folders[:1])
+    if any((file.parent / name).exists() for name in (f"{package}.py", package) if package):
+        package = "."
+    return ".".join([*folders, file.stem]) if imports_package(source, package) else ""
 
 
 def read_source(file: Path) -> str:
