@@ -87,6 +87,9 @@ class BlasThreads(Knob):
                 f'.select(internal_api="openblas").limit(limits={value})',
                 imports=("import threadpoolctl",),
             ),
+            ProcessStatement(  # for one that is loaded later: SciPy's, say, by a function
+                code=f'os.environ["OPENBLAS_NUM_THREADS"] = "{value}"', imports=("import os",)
+            ),
         )
 
 
