@@ -1,0 +1,215 @@
+"""Every setting of a few small training programs, each measured in a process of its own: grids for
+`tests.bench.regret`, on the machine that this runs on.
+
+    python -m tests.bench.measured_grids [--out reports/bench/grids] [PROGRAM...]
+
+A row is a configuration: its knobs, samples over the wall time of a window that begins once what
+the loader had prepared is used up, that of the whole process, shares of a step, and the processors
+that the training process kept busy. The order is drawn by chance. The user's own setting and the
+five fastest are measured twice more (`remeasured`); nothing else should run meanwhile. Where two
+threads of torch's were put on one processor, which the system does now and then for as long as a
+process lives, the configuration is measured in another one.
+"""
+
+import argparse
+import csv
+import itertools
+import math
+import random
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from tests.bench.measured_programs import Config, Measured, programs
+
+WARM_SECONDS, SECONDS, LIMIT_SECONDS = 0.7, 1.5, 60.0
+AGAIN, TIMES_AGAIN = 5, 2
+# Processors kept busy while it computes, for each thread: below it they share one.
+STALLED, MOST_TRIES = 0.75, 3
+FIGURES = ("samples_per_s", "wall_s", "f_data", "f_fwdbwd", "f_opt", "f_data_cpu", "cores_main")
+FIGURES += ("cores_computing",)
+
+
+def configurations(program: Measured) -> list[Config]:
+    """All of them, the user's own first; what a loader without workers cannot have is left out."""
+    own = {name: values[0] for name, values in program.knobs.items()}
+    found = [
+        dict(zip(program.knobs, values, strict=True))
+        for values in itertools.product(*program.knobs.values())
+    ]
+    return [
+        config
+        for config in found
+        if config["nw"] or config.get("pf", own.get("pf")) == own.get("pf")
+    ]
+
+
+def measured(name: str, config: Config) -> dict[str, float]:
+    """One configuration, in a process that is forked from this one, which has computed nothing; no
+    number of samples a second where its threads shared one processor three times.
+
+    Raises:
+        RuntimeError: it failed, or took longer than a minute.
+    """
+    for _ in range(MOST_TRIES):
+        figures = _in_a_process(name, config)
+        if config["nw"] or figures["cores_computing"] >= STALLED * config["thr"]:
+            return figures
+    return figures | {"samples_per_s": math.nan}
+
+
+def _in_a_process(name: str, config: Config) -> dict[str, float]:
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    began = time.perf_counter()
+    process = context.Process(target=_child, args=(name, config, theirs))
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(LIMIT_SECONDS):
+            raise RuntimeError(f"{name} {config}: no answer")
+        figures: dict[str, float] = ours.recv()
+    except EOFError:
+        raise RuntimeError(f"{name} {config}: failed") from None
+    finally:
+        process.kill()
+        process.join()
+    return figures | {"wall_s": time.perf_counter() - began}
+
+
+def _child(name: str, config: Config, answer: Connection) -> None:
+    warnings.simplefilter("ignore")  # more workers than processors are meant
+    program = programs()[name]
+    torch.set_num_threads(config["thr"])
+    torch.manual_seed(0)
+    model = program.model()
+    if config.get("cl"):
+        model.to(memory_format=torch.channels_last)
+    kind = {"foreach": config["opt"] == "foreach"} | (
+        {"fused": True} if config["opt"] == "fused" else {}
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **kind)
+    batches = _endless(program, config)
+    parts = program.batch // config.get("mb", program.batch)
+    spent = dict.fromkeys(("data", "data_cpu", "compute", "opt", "computing_cpu"), 0.0)
+
+    def step() -> None:
+        at, cpu = time.perf_counter(), time.thread_time()
+        batch = next(batches)
+        spent["data_cpu"] += time.thread_time() - cpu
+        at = _passed(spent, "data", at)
+        cpu = time.process_time()
+        optimizer.zero_grad()
+        for chunks in zip(*(each.chunk(parts) for each in batch), strict=True):
+            part = [_laid_out(chunk, config) for chunk in chunks]
+            with torch.autocast("cpu", torch.bfloat16) if config.get("amp") else nullcontext():
+                loss = program.loss(model, part)
+            (loss / parts).backward()
+        at = _passed(spent, "compute", at)
+        optimizer.step()
+        _passed(spent, "opt", at)
+        spent["computing_cpu"] += time.process_time() - cpu
+
+    began, steps = time.perf_counter(), 0
+    drained = config["nw"] * config.get("pf", 2) + 5
+    while steps < drained or time.perf_counter() - began < WARM_SECONDS:
+        step()
+        steps += 1
+    spent.update(dict.fromkeys(spent, 0.0))
+    began, processors, steps = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - began < SECONDS:
+        step()
+        steps += 1
+    seconds = time.perf_counter() - began
+    answer.send(
+        {
+            "samples_per_s": steps * program.batch / seconds,
+            "f_data": spent["data"] / seconds,
+            "f_fwdbwd": spent["compute"] / seconds,
+            "f_opt": spent["opt"] / seconds,
+            "f_data_cpu": spent["data_cpu"] / seconds,
+            "cores_main": (time.process_time() - processors) / seconds,
+            "cores_computing": spent["computing_cpu"] / (spent["compute"] + spent["opt"]),
+        }
+    )
+
+
+def _laid_out(tensor: torch.Tensor, config: Config) -> torch.Tensor:
+    if not config.get("cl") or tensor.ndim != 4:
+        return tensor
+    return tensor.contiguous(memory_format=torch.channels_last)
+
+
+def _passed(spent: dict[str, float], phase: str, since: float) -> float:
+    now = time.perf_counter()
+    spent[phase] += now - since
+    return now
+
+
+def _endless(program: Measured, config: Config) -> Iterator[Any]:
+    workers = config["nw"]
+    ahead = {"prefetch_factor": config.get("pf", 2), "persistent_workers": True} if workers else {}
+    loader: DataLoader[Any] = DataLoader(
+        program.data(config),
+        batch_size=program.batch,
+        shuffle=True,
+        drop_last=True,
+        num_workers=workers,
+        collate_fn=program.collate,
+        **ahead,
+    )
+    while True:
+        yield from loader
+
+
+def main() -> int:
+    """Measure the grids of PROGRAMs, all of them by default, and write a table of each."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("programs", nargs="*", choices=[*programs(), []])
+    parser.add_argument("--out", type=Path, default=Path("reports/bench/grids"))
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in arguments.programs or programs():
+        _write(arguments.out / f"grid_{name}.csv", name)
+    return 0
+
+
+def _write(path: Path, name: str) -> None:
+    program = programs()[name]
+    found = configurations(program)
+    own, order = found[0], random.Random(name).sample(found, len(found))
+    rows = []
+    for number, config in enumerate(order):
+        rows.append(dict(config) | measured(name, config) | {"remeasured": ""})
+        print(f"{name}: {number + 1} of {len(order)}", end="\r", file=sys.stderr, flush=True)
+    fastest = sorted(rows, key=_rate, reverse=True)[:AGAIN]
+    again = [*fastest, *(row for row in rows if row not in fastest and own.items() <= row.items())]
+    for row in again * TIMES_AGAIN:
+        config = {knob: row[knob] for knob in program.knobs}
+        rate = f"{measured(name, config)['samples_per_s']:.1f}"
+        row["remeasured"] = f"{row['remeasured']};{rate}".lstrip(";")
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, [*program.knobs, *FIGURES, "remeasured"])
+        table.writeheader()
+        for row in rows:
+            table.writerow(
+                {key: f"{each:.4g}" if type(each) is float else each for key, each in row.items()}
+            )
+
+
+def _rate(row: Mapping[str, Any]) -> float:
+    rate: float = row["samples_per_s"]
+    return 0.0 if math.isnan(rate) else rate
+
+
+if __name__ == "__main__":
+    sys.exit(main())
