@@ -276,7 +276,7 @@ def test_a_model_that_is_called_without_gradients_in_every_step_is_not_called_lo
     phases = {"data": 0.02, "forward": 0.4, "backward": 0.2, "other": 0.38}
     window = builders.window(10.0, seconds=1.0, gradless_seconds=0.3)
     found = first(phases=phases, ceilings=ceilings(), windows=(window,))
-    assert found.headline.startswith("Calls its model without gradients in every step, 30 % of it")
+    assert found.headline.startswith("Acts or evaluates without gradients 30 % of each step")
     assert found.max_gain == pytest.approx(1 / 0.7)
     little = replace(window, gradless_seconds=0.1)
     found = first(phases=phases, ceilings=ceilings(), windows=(little,))
@@ -289,7 +289,7 @@ def test_a_wait_for_the_step_before_is_no_gain_of_evaluating_less():
     phases = {"data": 0.01, "forward": 0.32, "backward": 0.55, "other": 0.12}
     window = builders.window(10.0, seconds=1.0, gradless_seconds=0.7)
     found = by_name(phases=phases, ceilings=ceilings(), windows=(window,))[Bottleneck.HOST]
-    assert found.headline.startswith("Calls its model without gradients in every step, 12 % of it")
+    assert found.headline.startswith("Acts or evaluates without gradients 12 % of each step")
     assert found.max_gain == pytest.approx(1 / 0.88)
 
 

@@ -236,7 +236,7 @@ def test_the_line_that_waits_for_the_device_is_not_what_other_code_is(
 def test_a_model_that_is_called_without_gradients_keeps_the_device_busy() -> None:
     window = builders.window(10.0, seconds=1.0, gradless_seconds=0.3)
     headline = found(on_device(phases=OUTSIDE, windows=(window,)))[Bottleneck.HOST].headline
-    assert headline.startswith("Calls its model without gradients in every step, 30 % of it")
+    assert headline.startswith("Acts or evaluates without gradients 30 % of each step")
 
 
 def test_pageable_copies_that_are_waited_for_are_named() -> None:

@@ -30,36 +30,42 @@ MOST_OF_THE_WAIT = 0.5
 
 def data(profile: Profile) -> Finding | None:
     """The share of a step that waits for batches, where it is worth a finding."""
-    grade = severity(surely(profile, "data"), WAIT_WARNING, WAIT_CRITICAL)
+    share = profile.phases.get("data", 0.0)
+    starts = _share_of_starting(profile)
+    grade = severity(max(surely(profile, "data"), min(share, starts)), WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
-    share = profile.phases["data"]
     gain, beyond = _gain_of_loading(profile, share)
     loader = profile.seen.loader
     crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
     slowed = ", and workers take processors from the rest" if crowded else ""
     busy = busiest(profile, "data")
-    started, starts = _starts(profile, share)
+    started, mostly = _starts(profile, starts, share)
     said = (started, _loader_at_work(profile), _rates(profile), beyond)
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
         evidence=" ".join(filter(None, said)),
         max_gain=gain,
-        headline=f"Waits for data {percent(share)} of each step{starts or busy + slowed}; "
+        headline=f"Waits for data {percent(share)} of each step{mostly or busy + slowed}; "
         f"loading faster {can_gain(gain)}.",
     )
 
 
-def _starts(profile: Profile, share: float) -> tuple[str, str]:
+def _share_of_starting(profile: Profile) -> float:
+    """The share of all time that workers take to start anew in each epoch, 0 if unknown."""
+    begins = starting(profile)
+    if begins is None:
+        return 0.0
+    return begins.seconds * profile.samples_per_second / begins.epoch_samples
+
+
+def _starts(profile: Profile, of_all: float, share: float) -> tuple[str, str]:
     """What it takes to start workers anew in each epoch, as evidence and, where that is most of the
     wait, for the headline; "" where it is little.
     """
     begins, loader = starting(profile), profile.seen.loader
-    if begins is None or loader is None:
-        return "", ""
-    of_all = begins.seconds * profile.samples_per_second / begins.epoch_samples
-    if of_all < WAIT_WARNING:
+    if begins is None or loader is None or of_all < WAIT_WARNING:
         return "", ""
     mend = "Build the loader once, with persistent_workers=True" if begins.anew else ""
     evidence = (

@@ -37,10 +37,11 @@ def own_python(profile: Profile) -> Finding | None:
         return None
     if _is_mostly_gradless(profile):
         gradless = _gradless_share(profile)
-        what = f"Calls its model without gradients in every step, {percent(gradless)} of it"
+        what = f"Acts or evaluates without gradients {percent(gradless)} of each step"
         evidence = (
-            f"Evaluation, rollouts or pseudo-labels. {percent(share)} of a step are outside "
-            "loading, copies, "
+            "From a call of its model without gradients to the next with them: rollouts, with "
+            f"their environment, evaluation or pseudo-labels. {percent(share)} of a step are "
+            "outside loading, copies, "
         )
         share = gradless
     elif profile.seen.loader is None:

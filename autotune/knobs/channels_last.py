@@ -54,6 +54,12 @@ class ChannelsLast(Knob):
         if any(model.five_dimensional for model in profile.seen.models):
             reason = "a model has tensors of five dimensions, for which torch has no such order"
             return Skip(reason=reason, impossible=True)
+        if any(model.parts_of_a_vector for model in profile.seen.models):
+            reason = (
+                "weights of convolutions are parts of a larger tensor, which another order would "
+                "cut them loose from"
+            )
+            return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the model lies channels last already")
         if reason := little_from_computing(profile):

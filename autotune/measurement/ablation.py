@@ -151,7 +151,10 @@ def _look_closer(
 ) -> None:
     """What is looked for once every mode has been timed."""
     windows = ablation.windows[AS_IS]
-    ablation.seen = replace(ablation.seen, process_beside=run.seen().process_beside)
+    now = run.seen()  # what was there at the first window is not the whole of it
+    ablation.seen = replace(
+        ablation.seen, process_beside=now.process_beside, taking_turns=now.taking_turns
+    )
     ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
     ablation.one_thread = one_thread(
         run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores

@@ -8,8 +8,9 @@ from statistics import fmean, median
 from autotune.profiling.profile import Profile
 from autotune.workload.window import AS_IS
 
-# The longest steps are the beginnings of epochs where most of them lie whole epochs apart.
-_MOST = 0.8
+# The longest steps are the beginnings of epochs where most of them lie whole epochs apart; where no
+# window has two of them, as there are as many as epochs, each so many times as long as all others.
+_MOST, _TIMES = 0.8, 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +33,18 @@ def starting(profile: Profile) -> Starting | None:
     steps_of_epoch = round((loader.dataset_length or 0) / per_step)
     windows = [window for window in profile.windows if window.mode == AS_IS]
     steps = [seconds for window in windows for seconds in window.step_seconds]
-    epochs = len(steps) // steps_of_epoch if steps_of_epoch > 1 else 0
+    epochs = round(len(steps) / steps_of_epoch) if steps_of_epoch > 1 else 0
     if epochs < 2:
         return None
-    longest = sorted(steps)[-epochs:]
+    ordered = sorted(steps)
+    longest, next_longest = ordered[-epochs:], ordered[-epochs - 1]
     apart = [
         after - before
         for window in windows
         for before, after in pairwise(_places(window.step_seconds, longest[0]))
     ]
     whole = [distance for distance in apart if abs(_remainder(distance, steps_of_epoch)) <= 1]
-    if not apart or len(whole) < _MOST * len(apart):
+    if len(whole) < _MOST * len(apart) or (not apart and longest[0] < _TIMES * next_longest):
         return None
     usual = median(steps)
     longer = fmean(longest) - usual

@@ -23,12 +23,17 @@ _OTHER_ORDER = (
     "But the samples come in another order, each worker reading its part of the stream: losses of "
     "single steps cannot be compared."
 )
+_OTHER_RATE = (
+    "But from step {step} on the learning rate is another, {own:.4g} where the program as it is "
+    "has {first:.4g}: it goes by something that a faster program has otherwise, as the clock is."
+)
 _ALLOWED = "Another training was allowed."
 # A scale that begins at 2**16 has come to 2**-8 after so many halvings: gradients that overflow
 # even then are infinite themselves. Once a scale is found, a single step may overflow by chance: it
 # grows after 2,000 steps without any. Both chosen, not measured.
 MOST_SKIPPED, MOST_SKIPPED_LATE = 24, 1
 SETTLED_AFTER = 2 / 3  # of the steps that are compared
+SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
@@ -45,6 +50,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)
+    if found.same_training and (parted := _other_rate(turns, name)):
+        found = replace(found, same_training=None, reason=f"{found.reason} {parted}".strip())
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:
@@ -58,6 +65,17 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
             found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
         )
     return replace(found, skipped_steps=skipped)
+
+
+def _other_rate(turns: Turns, name: str) -> str:
+    """Since when `name` has another learning rate than the program as it is, in a sentence; ""
+    where both have the same in each step. One that follows the losses may differ as these do.
+    """
+    both = zip(*(turns.rates.get(each, ()) for each in (BASELINE, name)), strict=False)
+    for step, (first, own) in enumerate(both, start=1):
+        if math.isfinite(first - own) and not math.isclose(first, own, rel_tol=SAME_RATE):
+            return _OTHER_RATE.format(step=step, first=first, own=own)
+    return ""
 
 
 def _otherwise(config: Config, seen: Seen) -> str:

@@ -60,6 +60,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         batch_norms=_count(modules, _BatchNorm),
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
         channels_last=_is_channels_last(modules),
+        parts_of_a_vector=any(each.dim() == 4 and _is_a_part(each) for each in parameters),
         five_dimensional=any(each.dim() == 5 for each in (*parameters, *inner.buffers())),
         compiled=_compiled(module),
         checkpointed=_checkpointed(inner, blocks),
@@ -75,6 +76,13 @@ def describe_model(module: nn.Module) -> SeenModel:
         ),
         sparse_gradients=any(each.sparse and each.weight.requires_grad for each in tables),
     )
+
+
+def _is_a_part(parameter: torch.Tensor) -> bool:
+    """Whether `parameter` is trained as a part of a larger tensor, as all weights in one vector."""
+    if not parameter.requires_grad or parameter.layout is not torch.strided:
+        return False
+    return 0 < parameter.nbytes < parameter.untyped_storage().nbytes()
 
 
 def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:

@@ -24,7 +24,7 @@ from autotune.workload.seams import (
 )
 from autotune.workload.seen import LoaderKey, Seen
 from autotune.workload.setup import Setup
-from autotune.workload.steps import feeding
+from autotune.workload.steps import feeding, leading
 from autotune.workload.steps.clock import CudaClock, HostClock, Untimed
 from autotune.workload.steps.pace import Pace
 
@@ -65,6 +65,7 @@ def intercepted(
         ),
         watch=lambda mode: watch_for(live, mode),
         device=live.device,
+        rate=lambda: leading.rate(live),
     )
     seams = (loader, model, backward, optimizer, anomaly, processes)
     for seam in (*seams, *([copies] if has_gpu else [])):

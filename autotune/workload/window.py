@@ -83,6 +83,8 @@ class Window:
         threads: that compute an operation, as the program has set them; 0 if unknown.
         losses: of the optimizer steps since the window before, each of a run's first 200 and one in
             eight of those that follow; nan where one is not a number.
+        rates: the learning rate that each of them was trained with, over all groups of parameters;
+            nan where it is no number that the host has.
         peak_bytes: peak memory of the device in this window, or of this process alone since the run
             began, on a CPU; None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
@@ -107,6 +109,7 @@ class Window:
     page_faults: int | None = None
     threads: int = 0
     losses: tuple[float, ...] = ()
+    rates: tuple[float, ...] = ()
     peak_bytes: int | None = None
     allocator: Allocator | None = None
 
@@ -149,6 +152,7 @@ def as_one(windows: Sequence[Window]) -> Window:
         else sum(window.read_bytes or 0 for window in windows),
         threads=max(window.threads for window in windows),
         losses=tuple(loss for window in windows for loss in window.losses),
+        rates=tuple(rate for window in windows for rate in window.rates),
         peak_bytes=max((window.peak_bytes or 0 for window in windows), default=0) or None,
     )
 

@@ -15,12 +15,14 @@ import argparse
 import csv
 import itertools
 import math
+import os
 import random
+import signal
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,8 +35,8 @@ from tests.bench.measured_programs import Config, Measured, programs
 
 WARM_SECONDS, SECONDS, LIMIT_SECONDS = 0.7, 1.5, 60.0
 AGAIN, TIMES_AGAIN = 5, 2
-# Processors kept busy while it computes, for each thread: below it they share one.
-STALLED, MOST_TRIES = 0.75, 3
+# Processors kept busy while it computes, for each of two threads: below it they share one.
+STALLED, MOST_TRIES = 0.55, 3
 FIGURES = ("samples_per_s", "wall_s", "f_data", "f_fwdbwd", "f_opt", "f_data_cpu", "cores_main")
 FIGURES += ("cores_computing",)
 
@@ -73,6 +75,7 @@ def _in_a_process(name: str, config: Config) -> dict[str, float]:
     began = time.perf_counter()
     process = context.Process(target=_child, args=(name, config, theirs))
     process.start()
+    assert process.pid is not None
     theirs.close()
     try:
         if not ours.poll(LIMIT_SECONDS):
@@ -81,12 +84,15 @@ def _in_a_process(name: str, config: Config) -> dict[str, float]:
     except EOFError:
         raise RuntimeError(f"{name} {config}: failed") from None
     finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # with its loader's workers
         process.kill()
         process.join()
     return figures | {"wall_s": time.perf_counter() - began}
 
 
 def _child(name: str, config: Config, answer: Connection) -> None:
+    os.setsid()
     warnings.simplefilter("ignore")  # more workers than processors are meant
     program = programs()[name]
     torch.set_num_threads(config["thr"])

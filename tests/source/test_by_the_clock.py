@@ -101,3 +101,34 @@ while (spent := time.monotonic() - start) < 150:
     optimizer.step()
 """
     assert found(text) == ByTheClock(end="run.py:4", rate="run.py:6")
+
+
+OWN_CLOCK = """\
+import time
+
+class Budget:
+    def __init__(self, seconds):
+        self.seconds, self.began = seconds, time.monotonic()
+
+    def used(self):
+        return (time.monotonic() - self.began) / self.seconds
+
+    def steps(self):
+        return 1000
+
+def train(model, optimizer, batches, lr_at):
+    budget = Budget(720)
+    for batch in batches:
+        used = budget.{method}()
+        if used >= 1 or not batch:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(used)
+        model(batch).backward()
+        optimizer.step()
+"""
+
+
+def test_a_clock_may_be_a_class_of_the_programs() -> None:
+    assert found(OWN_CLOCK.format(method="used")) == ByTheClock(end="run.py:17", rate="run.py:20")
+    assert found(OWN_CLOCK.format(method="steps")) == ByTheClock()

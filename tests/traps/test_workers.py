@@ -275,6 +275,26 @@ class TestTables:
         assert vetted.values == (0,)
         assert "an open connection (`dataset.database`)" in vetted.reason
 
+    def test_a_process_that_it_talks_to_is_not_talked_to_by_several(self, workers: Vet) -> None:
+        prepare = (
+            "import subprocess\npipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}\n"
+            "self.process = subprocess.Popen(['cat'], bufsize=0, **pipes)"
+        )
+        item = f"self.process.stdin.write(b'1')\nself.process.stdout.read(1)\n{PLAIN}"
+        vetted = workers(table(item, prepare), (0, 1, 2))
+        assert vetted.values == (0,)
+        assert "the pipes of a process that it talks to (`dataset.process`)" in vetted.reason
+
+    def test_one_that_fills_the_same_memory_for_each_batch_is_refused(self, workers: Vet) -> None:
+        prepare = "self.x, self.y = torch.empty(16, 4), torch.empty(16, dtype=Y.dtype)"
+        item = "self.x[:], self.y[:] = X[index], Y[index]\nreturn self.x, self.y"
+        options = "batch_size=None, sampler=torch.arange(640).view(40, 16)"
+        vetted = workers(table(item, prepare, options), (0, 1, 2))
+        assert vetted.values == (0,)
+        assert "batches would be torn" in vetted.reason
+        copied = item.replace("self.x, self.y", "self.x.clone(), self.y.clone()")
+        assert workers(table(copied, prepare, options), (0, 1, 2)).values == (0, 1, 2)
+
     def test_threads_that_workers_do_not_have_hang_and_are_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -432,6 +432,27 @@ def test_samples_of_a_stream_come_in_another_order_from_workers(by, iterable, wo
     assert found.outcome == ("no_gain" if same is False else "faster")
 
 
+@pytest.mark.parametrize(
+    ("tuned", "same"),
+    [
+        ([0.1] * 50 + [0.01] * 50, True),
+        ([0.1] * 20 + [0.1001] * 30 + [0.01] * 50, None),
+        ([0.1] * 20 + [math.nan] * 80, True),
+        ([], True),
+    ],
+)
+def test_another_learning_rate_in_the_same_step_leaves_open_whether_it_is_the_same_training(
+    tuned: list[float], same: bool | None
+) -> None:
+    taken = turns(baseline=1000, tuned=2000)
+    taken.rates = {BASELINE: [0.1] * 50 + [0.01] * 50, TUNED: tuned}
+    parity = judged(taken).parity
+    assert parity.same_training is same
+    assert ("from step 21 on the learning rate is another" in parity.reason) == (same is None)
+    taken.rates[BASELINE] = [math.nan] * 100  # on its device
+    assert judged(taken).parity.same_training
+
+
 def test_a_contestant_is_judged_by_seeds_of_its_own() -> None:
     course = [3.0 - 0.01 * step for step in range(100)]
 

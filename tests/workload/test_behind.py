@@ -102,6 +102,7 @@ class Training:
             deliver=lambda _: pytest.fail("nobody draws"),
             watch=lambda _: None,
             device=lambda: self.device,
+            rate=lambda: 1.0,
         )
         self.train(1)  # the start-up
         if device == GPU:

@@ -146,6 +146,15 @@ class TestModel:
         with pytest.raises(RuntimeError, match="rank 4"):
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    def test_weights_that_are_parts_of_one_vector_are_noted(self) -> None:
+        model = convnet()
+        assert not describe_model(model).parts_of_a_vector
+        vector = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+        nn.utils.vector_to_parameters(vector, model.parameters())
+        assert describe_model(model).parts_of_a_vector
+        model.requires_grad_(False)
+        assert not describe_model(model).parts_of_a_vector
+
     @compiles
     @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
     def test_the_mode_of_compiling_is_seen(self, mode: str) -> None:

@@ -79,6 +79,7 @@ def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
     assert 0 < sum(window.phases.values()) <= window.seconds
     assert window.seconds == pytest.approx(sum(window.step_seconds))
     assert len(window.losses) == 15  # the first step's too
+    assert len(window.rates) == 15 and set(window.rates) == {1e-2}
 
 
 def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:

@@ -293,6 +293,7 @@ class Round:
             if (before := len(turns.losses[name])) < LOSSES_WANTED and window.skipped_steps:
                 turns.skipped.setdefault(name, []).append((before, window.skipped_steps))
             turns.losses[name] += window.losses
+            turns.rates.setdefault(name, []).extend(window.rates)
 
 
 def _steps(windows: Sequence[Window]) -> int:

@@ -28,7 +28,8 @@ class Turns:
 
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on; `skipped` says for each window of them how many losses
-    came before it, and how many of its steps a GradScaler left out. `controls` are those of the
+    came before it, and how many of its steps a GradScaler left out; `rates` are the learning rates
+    that belong to the losses. `controls` are those of the
     program as it is where chance alone is another, `pairs` those of the program as it is and of
     each contestant where both have another seed. `failures` names who could not be measured, and
     why.
@@ -38,6 +39,7 @@ class Turns:
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
+    rates: dict[str, list[float]] = field(default_factory=dict)
     skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Turns:
             rounds.pop()
             if not rounds:
                 self.losses[name].clear()
+                self.rates.pop(name, None)
                 self.skipped.pop(name, None)
         left = len(next(iter(self.windows.values())))
         self.disturbed = {each for each in self.disturbed if each[0] < left}

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from autotune.workload.samples.delivery import CONNECTION, THREADS, Delivery, Holding, say
+from autotune.workload.samples.delivery import CONNECTION, PIPES, THREADS, Delivery, Holding, say
 
 
 def unshareable(given: Delivery, workers: int) -> str:
     """Why processes would get in each other's way, even where they did not yet."""
-    connections = [each for each in given.holdings if each.kind == CONNECTION]
+    connections = [each for each in given.holdings if each.kind in (CONNECTION, PIPES)]
     if workers and connections:
         return f"processes would share {say(connections)}: it is to be opened by each for itself"
     threads = [each for each in given.holdings if each.kind == THREADS]

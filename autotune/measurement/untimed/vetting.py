@@ -172,6 +172,12 @@ class _Workers:
                 f"the program reads {self._read_back}, which making a batch sets: in a worker it "
                 "is set in a copy"
             )
+        if workers and self._own.overwritten:
+            return (
+                f"with {_workers(workers)}, batches would be torn: the dataset fills the same "
+                "memory anew for each batch (give out a copy of it), and a worker fills it while "
+                "the batch before is on its way, or trained on"
+            )
         if self.counted:
             return (
                 f"with {_workers(workers)}, reading counts `{self.counted}`, and what is read "

@@ -29,19 +29,33 @@ class ByTheClock:
 def by_the_clock(program: Program) -> ByTheClock:
     """What of the training of `program` goes by the clock, as far as its loops show it."""
     inner, outer = loops_of_training(program)
+    tellers = _tellers(program)
     end = rate = ""
     for script in program.scripts.values():
         for loop in (at for at in ast.walk(script.tree) if at in inner or at in outer):
-            times = _times(script, loop)
+            times = _times(script, loop, tellers)
             end = end or next(_ends(script, loop, times), "")
             rate = rate or next(_rates(script, loop, times), "")
     return ByTheClock(end=end, rate=rate)
 
 
-def _times(script: Script, loop: ast.AST) -> set[str]:
-    """The variables in the function of `loop` that hold a time."""
+def _tellers(program: Program) -> frozenset[str]:
+    """The program's functions and methods, by name and with brackets, that give a time."""
+    return frozenset(
+        f"{function.name}()"
+        for script in program.scripts.values()
+        for function in ast.walk(script.tree)
+        if isinstance(function, ast.FunctionDef)
+        for given in ast.walk(function)
+        if isinstance(given, ast.Return)
+        if given.value and script.function(given) is function and _is_time(script, given.value, ())
+    )
+
+
+def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
+    """The variables in the function of `loop` that hold a time, and the `tellers` of it."""
     given = list(_given(script.function(loop) or script.tree))
-    times = set[str]()
+    times = set(tellers)
     while more := {name for name, value in given if _is_time(script, value, times)} - times:
         times |= more
     return times
@@ -61,8 +75,16 @@ def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
         case ast.Call(func=function, args=given):
             name = script.qualified(function)
             numbers = name in _OF_NUMBERS and any(_is_time(script, at, times) for at in given)
-            return name in _CLOCKS or numbers
+            return name in _CLOCKS or numbers or f"{_last(function)}()" in times
     return False
+
+
+def _last(function: ast.expr) -> str:
+    """What `function` is called by its owner: `used` of `budget.used`."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
 
 def _ends(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str]:

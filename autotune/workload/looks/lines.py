@@ -96,7 +96,7 @@ class Sampling:
             frames = sys._current_frames()
             beside.note(frames)
             frame = frames.get(self._live.thread)
-            if frame is not None and not self._live.pace.away:
+            if frame is not None and not self._live.pace.is_left_out:
                 self.looks += 1
                 self._note(frame)
 

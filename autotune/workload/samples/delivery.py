@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 Digests = tuple[tuple[int, ...], ...]
 
 # What a dataset may hold that processes cannot share.
-CONNECTION, FILE, LOCK, THREADS, GPU = "connection", "file", "lock", "threads", "gpu"
+CONNECTION, PIPES, FILE, LOCK = "connection", "pipes", "file", "lock"
+THREADS, GPU = "threads", "gpu"
 _SAID = {
     CONNECTION: "an open connection",
+    PIPES: "the pipes of a process that it talks to",
     FILE: "an open file",
     LOCK: "a lock",
     THREADS: "threads of its own",
@@ -20,7 +22,7 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """Something that a dataset holds and that processes cannot share: its kind, one of the five
+    """Something that a dataset holds and that processes cannot share: its kind, one of the six
     above, and where it is ("dataset.archive.fp").
     """
 
@@ -86,6 +88,8 @@ class Delivery:
         ended: the epoch was over; otherwise more was to come.
         holdings: what the dataset of the training process holds that processes cannot share.
         moved: open files of the dataset whose position the loader's workers moved.
+        overwritten: a batch of a loader without workers was another once the next one was given:
+            both are in the same memory.
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         numbers: those that are numbers, by name.
@@ -102,6 +106,7 @@ class Delivery:
     ended: bool
     holdings: tuple[Holding, ...] = ()
     moved: tuple[str, ...] = ()
+    overwritten: bool = False
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
     read: tuple[str, ...] = ()

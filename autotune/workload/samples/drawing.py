@@ -4,6 +4,7 @@ import gc
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from itertools import repeat
 from types import CodeType
 from typing import Any
@@ -21,6 +22,9 @@ from autotune.workload.samples.kept import kept_by_loader, numbers_to_read
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.remembered import remembered
 from autotune.workload.seams.loader import draw
+
+# So many batches are looked at again once the next one is there.
+_HELD = 3
 
 
 def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
@@ -42,15 +46,16 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     makers: set[CodeType] = set()
     try:
         with noted(makers) if command.left else nullcontext():
-            drawn, ended = _draw_all(loader, command) if command.batches else ([], False)
+            drawn = _draw_all(loader, command) if command.batches else _Drawn()
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
     moved = [path for path, file in files.items() if position(file) != before[path]]
     return Delivery(
-        batches=tuple(drawn),
-        ended=ended,
+        batches=tuple(drawn.batches),
+        ended=drawn.ended,
         holdings=tuple(holding for holding, _ in held),
         moved=tuple(moved) if loader.num_workers else (),
+        overwritten=drawn.overwritten,
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
@@ -66,7 +71,18 @@ def _lasts() -> int | None:
     return min((each.total_steps for each in found), default=None)
 
 
-def _draw_all(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+@dataclass(slots=True)
+class _Drawn:
+    """What drawing gave: digests of batches, whether the epoch was over then, and whether one was
+    written over by the next.
+    """
+
+    batches: list[Digests] = field(default_factory=list)
+    ended: bool = False
+    overwritten: bool = False
+
+
+def _draw_all(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
     with ExitStack() as stack:
         chosen = _repeated(loader) if command.repeat else ordered(loader, command.seed)
         stack.enter_context(chosen)
@@ -104,17 +120,23 @@ def _repeated(loader: Any) -> Iterator[None]:
         vars(loader)[name] = own
 
 
-def _draw_some(loader: "DataLoader[Any]", command: Draw) -> tuple[list[Digests], bool]:
+def _draw_some(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
     iterator: Any = loader._get_iterator()  # iter() would start persistent workers' epoch anew
     iterator._in_order = True  # two runs can be compared only so, whatever the program has chosen
-    drawn: list[Digests] = []
+    drawn, last = _Drawn(), None
     ends = time.perf_counter() + command.seconds
     try:
-        while len(drawn) < command.batches and (not drawn or time.perf_counter() < ends):
-            drawn.append(batches.digest(draw(iterator)))
+        while len(drawn.batches) < command.batches and (
+            not drawn.batches or time.perf_counter() < ends
+        ):
+            batch = draw(iterator)
+            if 0 < len(drawn.batches) <= _HELD and not loader.num_workers:
+                drawn.overwritten |= batches.digest(last) != drawn.batches[-1]
+            drawn.batches.append(batches.digest(batch))
+            last = batch
     except StopIteration:
-        return drawn, True
+        drawn.ended = True
     finally:
         if loader.num_workers:
             iterator._shutdown_workers()
-    return drawn, False
+    return drawn

@@ -3,6 +3,7 @@
 import io
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -10,7 +11,15 @@ from typing import Any
 
 import torch
 
-from autotune.workload.samples.delivery import CONNECTION, FILE, GPU, LOCK, THREADS, Holding
+from autotune.workload.samples.delivery import (
+    CONNECTION,
+    FILE,
+    GPU,
+    LOCK,
+    PIPES,
+    THREADS,
+    Holding,
+)
 
 # How far into a dataset it is looked, and how many objects: enough for wrapped datasets, their
 # transforms and archives; what lies deeper is data.
@@ -56,10 +65,16 @@ def _kind(value: object) -> str:
         return THREADS if _is_at_work(value) else ""
     if isinstance(value, io.IOBase):
         return FILE if _shares_position(value) else ""
+    return _kind_of_talk(value)
+
+
+def _kind_of_talk(value: object) -> str:
+    """How `value` is talked through to who answers, "" where it is not."""
+    if isinstance(value, subprocess.Popen):
+        return PIPES if value.stdin and value.stdout else ""
     name = type(value).__name__.lower()
-    if isinstance(value, socket.socket) or name.endswith("connection"):  # as PEP 249 calls them
-        return CONNECTION
-    return ""
+    talks = isinstance(value, socket.socket) or name.endswith("connection")  # as PEP 249 calls them
+    return CONNECTION if talks else ""
 
 
 def _is_at_work(value: Executor | threading.Thread) -> bool:

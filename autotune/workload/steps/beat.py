@@ -27,6 +27,10 @@ class Beat(Protocol):
     def away(self) -> bool:
         """Whether the program is at something that is not training."""
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether what the program does now is none of its steps' time."""
+
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training."""
 
@@ -72,7 +76,7 @@ class Steps:
     """
 
     mode = AS_IS
-    away = wants_loss = False
+    away = is_left_out = wants_loss = False
 
     def __init__(self, *, after: int, then: Callable[[bool], None]) -> None:
         self.steps = 0

@@ -143,3 +143,13 @@ def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
     weights = [each for group in optimizer.param_groups for each in group["params"]]
     known = {id(each) for model in live.models.trained for each in model.parameters()}
     return all(id(each) in known for each in weights)
+
+
+def rate(live: Live) -> float:
+    """The learning rate of the leading optimizer, over all its groups; nan where it has none, or
+    has it on its device, which would have to be waited for.
+    """
+    leader = live.leader() if live.leader else None
+    rates = [group.get("lr") for group in leader.param_groups] if leader else []
+    known = bool(rates) and all(isinstance(each, float | int) for each in rates)
+    return math.fsum(rates) if known else math.nan  # type: ignore[arg-type]

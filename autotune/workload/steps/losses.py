@@ -1,6 +1,9 @@
-"""The losses of steps, and how often a GradScaler found that gradients had overflown."""
+"""The losses of steps, their learning rates, and how often a GradScaler found that gradients had
+overflown.
+"""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -8,10 +11,14 @@ from autotune.workload.system.idle import is_capturing
 
 
 class Losses:
-    """Keeps them where they are until they are taken: reading a number waits for its device."""
+    """Keeps them where they are until they are taken: reading a number waits for its device.
+    `rate` says what the learning rate is now.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, rate: Callable[[], float]) -> None:
+        self._rate = rate
         self._losses: list[torch.Tensor | float] = []
+        self._rates: list[float] = []
         self._loss: torch.Tensor | float | None = None
         self._overflows: list[tuple[torch.Tensor, ...]] = []
 
@@ -37,11 +44,17 @@ class Losses:
         """What follows is another step's."""
         if self._loss is not None:
             self._losses.append(self._loss)
+            self._rates.append(self._rate())
             self._loss = None
 
-    def take(self) -> tuple[tuple[float, ...], int]:
-        """The losses since they were last taken, and how many steps an overflow left out."""
+    def clear(self) -> None:
+        """What was noted so far is of another training."""
+        self._loss, self._losses, self._rates, self._overflows = None, [], [], []
+
+    def take(self) -> dict[str, Any]:
+        """What a window says of the steps since this was last asked."""
         losses = tuple(map(float, self._losses))
         skipped = sum(any(map(float, found)) for found in self._overflows)
-        self._losses, self._overflows = [], []
-        return losses, skipped
+        taken = {"losses": losses, "rates": tuple(self._rates), "skipped_steps": skipped}
+        self._losses, self._rates, self._overflows = [], [], []
+        return taken

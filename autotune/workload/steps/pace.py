@@ -62,6 +62,7 @@ class Pace:
         deliver: Callable[[Drawing], Report],
         watch: Callable[[str], Watch | None],
         device: Callable[[], torch.device],
+        rate: Callable[[], float],
     ) -> None:
         self._conversation = conversation
         self._clock = clock
@@ -78,7 +79,7 @@ class Pace:
         self._mark = self._started  # the last step's end, or where the open window began
         self.away = False  # at something that is not training
         self._left_at = 0.0
-        self._losses = Losses()
+        self._losses = Losses(rate)
         self._processor = Processor(torch.get_num_threads)
         self._away = 0.0  # seconds of validation within the current step
         self._was_away = False  # and in the step before
@@ -94,6 +95,11 @@ class Pace:
     def mode(self) -> str:
         """How the loop is to be fed now."""
         return self._open.mode
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether what the program does now is none of its steps' time."""
+        return self.away and not self._was_away
 
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training (validation): its step's clock
@@ -142,15 +148,11 @@ class Pace:
         return self._open.leave_out(away)
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
-        """Count `loss` towards the current step's, the mean of one with several numbers; one on
-        another device stays there and is read at the window's edge.
-        """
+        """See `Losses.add`."""
         self._losses.add(loss, weight)
 
     def add_overflows(self, found: Iterable[torch.Tensor]) -> None:
-        """A GradScaler had the optimizer step, or not: where any of `found`, one number for each
-        device, is not 0, there was an overflow. They are read at the window's edge.
-        """
+        """See `Losses.add_overflows`."""
         self._losses.add_overflows(found)
 
     def step(self) -> None:
@@ -193,7 +195,8 @@ class Pace:
 
     def pass_over(self) -> None:
         """What was noted since the last step was of another training loop."""
-        self.pending_samples, self._losses = 0, Losses()
+        self.pending_samples = 0
+        self._losses.clear()
 
     def end(self, exit_code: int = 0) -> None:
         """The program came to its own end: report what was measured until then."""
@@ -225,7 +228,6 @@ class Pace:
         step_seconds = self._edges.end(window.step_seconds, waited)
         phases = self._clock.drain()
         device = self._edges.device
-        losses, skipped = self._losses.take()
         return Window(
             mode=window.mode,
             steps=len(step_seconds),
@@ -235,11 +237,10 @@ class Pace:
             validations=window.validations,
             step_seconds=step_seconds,
             phases=phases,
-            skipped_steps=skipped,
             gradless_seconds=window.gradless_seconds,
-            losses=losses,
             peak_bytes=peak_bytes(device),
             allocator=allocator(device),
+            **self._losses.take(),
             **self._processor.spent(),
         )
 
