@@ -754,3 +754,18 @@ def test_a_measured_training_outlives_its_schedule(make: Any, tmp_path: Path) ->
     assert len(rates) > 12
     assert min(rates) >= 0
     assert max(rates[6:]) == pytest.approx(max(rates[:6]), rel=0.3)
+
+
+def test_a_schedule_of_a_rate_that_is_a_tensor_begins_anew_too() -> None:
+    weight = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], lr=torch.tensor(0.1))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / 4)
+    make_endless(schedule, optimizer)
+    rates = []
+    for _ in range(10):
+        weight.grad = torch.ones(3)
+        optimizer.step()
+        schedule.step()
+        rates.append(float(optimizer.param_groups[0]["lr"]))
+    assert rates[4] == pytest.approx(0.1) and min(rates) >= 0
+    assert rates[5:] == pytest.approx(rates[:5])

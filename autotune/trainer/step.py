@@ -229,7 +229,7 @@ def make_endless(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> No
     schedule was made for. Its class has the step that does so: its state is saved as before.
     """
     kind, begun = type(scheduler), copy.deepcopy(scheduler.state_dict())
-    rates = [group["lr"] for group in optimizer.param_groups]
+    rates = [copy.deepcopy(group["lr"]) for group in optimizer.param_groups]  # some are tensors
 
     def step(self: LRScheduler, *args: Any, **kwargs: Any) -> None:
         try:
@@ -240,7 +240,10 @@ def make_endless(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> No
         if ended:
             scheduler.load_state_dict(copy.deepcopy(begun))
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
+                if isinstance(rate, torch.Tensor):
+                    group["lr"].copy_(rate)
+                else:
+                    group["lr"] = rate
 
     scheduler.__class__ = type(kind.__name__, (kind,), {"step": step})
 

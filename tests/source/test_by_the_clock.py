@@ -132,3 +132,29 @@ def train(model, optimizer, batches, lr_at):
 def test_a_clock_may_be_a_class_of_the_programs() -> None:
     assert found(OWN_CLOCK.format(method="used")) == ByTheClock(end="run.py:17", rate="run.py:20")
     assert found(OWN_CLOCK.format(method="steps")) == ByTheClock()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('group["lr"] *= 0.5 ** (time.monotonic() - start)', ByTheClock(rate="run.py:7")),
+        ('group["lr"].fill_(time.process_time() - start)', ByTheClock(rate="run.py:7")),
+        ('group["lr"] *= 0.5', ByTheClock()),
+        ("if time.time() - start > 9: sys.exit()", ByTheClock(end="run.py:7")),
+        ("if time.time() - start > 9: raise SystemExit", ByTheClock(end="run.py:7")),
+        ("if time.time() - start > 9: print(group)", ByTheClock()),
+    ],
+)
+def test_rates_and_ends_have_many_forms(line: str, told: ByTheClock) -> None:
+    text = f"""\
+import sys
+import time
+
+def train(model, optimizer, batches, start):
+    for batch in batches:
+        for group in optimizer.param_groups:
+            {line}
+        model(batch).backward()
+        optimizer.step()
+"""
+    assert found(text) == told

@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+import subprocess
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import torch
 
 from autotune.workload.samples.delivery import Holding, say
+from autotune.workload.samples.digests import digest_of
 from autotune.workload.samples.holdings import holdings, position
 
 
@@ -48,6 +50,39 @@ def test_an_archive_holds_an_open_file(tmp_path: Path) -> None:
         assert Holding(kind="file", path="dataset.archive.fp") in found(
             SimpleNamespace(archive=archive)
         )
+
+
+class Loading(list[str]):
+    def __getitem__(self, index: object) -> str:
+        raise FileNotFoundError(f"{index} was read")
+
+
+class LoadingByName(dict[str, object]):
+    def __getitem__(self, name: str) -> object:
+        raise FileNotFoundError(f"{name} was read")
+
+
+class Computed:
+    @property
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+        raise RuntimeError("was asked")
+
+
+def test_containers_that_load_what_they_are_asked_for_are_not_asked() -> None:
+    lock = threading.Lock()
+    dataset = SimpleNamespace(
+        names=Loading(["a"] * 30), table=LoadingByName(lock=lock), computed=Computed()
+    )
+    assert found(dataset) == [Holding(kind="lock", path="dataset.table['lock']")]
+    assert digest_of(dataset.names) == digest_of(dataset.names) is not None
+    assert digest_of(dataset.table) is not None
+
+
+def test_a_process_that_is_read_from_is_named_by_its_pipes() -> None:
+    with subprocess.Popen(["true"], stdout=subprocess.PIPE) as process:
+        assert found(SimpleNamespace(decoder=process)) == [
+            Holding(kind="pipes", path="dataset.decoder")
+        ]
 
 
 def test_files_in_memory_closed_files_and_logs_are_nobodys_business(tmp_path: Path) -> None:

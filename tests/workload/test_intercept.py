@@ -82,6 +82,12 @@ def test_a_window_counts_steps_samples_and_phases(tmp_path: Path) -> None:
     assert len(window.rates) == 15 and set(window.rates) == {1e-2}
 
 
+def test_a_rate_may_be_a_tensor(tmp_path: Path) -> None:
+    text = PLAIN.replace("lr=1e-2)", "lr=torch.tensor(1e-2))")
+    rates = window_of(run(text, steps(3), folder=tmp_path)).rates
+    assert rates and all(each == pytest.approx(1e-2) for each in rates)
+
+
 def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:
     text = HEAD + textwrap.dedent("""
         class Fast(nn.Module):

@@ -8,10 +8,12 @@ from autotune.source.loops.around_training import loops_of_training
 from autotune.source.program import Program
 from autotune.source.script import Script
 
+_NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _CLOCKS = frozenset(
-    {f"time.{name}" for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns")}
-    | {"time.perf_counter_ns", "datetime.datetime.now", "datetime.now"}
+    {f"time.{name}{unit}" for name in _NAMES for unit in ("", "_ns")}
+    | {f"{kind}.{name}" for kind in ("datetime.datetime", "datetime") for name in ("now", "utcnow")}
 )
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 # What gives a time again where it is given one.
 _OF_NUMBERS = frozenset({"min", "max", "float", "int", "round", "abs"})
 
@@ -103,6 +105,11 @@ def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:
     if isinstance(node, ast.Break):
         around = (at for at in script.ancestors(node) if isinstance(at, ast.For | ast.While))
         return next(around, None) is loop
+    match node:
+        case ast.Call(func=function):
+            return script.qualified(function) in _EXITS
+        case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))):
+            return name in ("SystemExit", "KeyboardInterrupt", "StopIteration")
     return isinstance(node, ast.Return)
 
 
@@ -120,7 +127,17 @@ def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[st
     """Where `loop` sets a learning rate that a time goes into."""
     for node in ast.walk(loop):
         match node:
-            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value="lr"))], value=value):
+            case (
+                ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value="lr"))], value=value)
+                | ast.AugAssign(target=ast.Subscript(slice=ast.Constant(value="lr")), value=value)
+                | ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Subscript(slice=ast.Constant(value="lr")),
+                        attr="fill_" | "copy_" | "mul_",
+                    ),
+                    args=[value],
+                )
+            ):
                 pass
             case _:
                 continue

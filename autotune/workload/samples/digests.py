@@ -5,7 +5,7 @@ import random
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
@@ -66,7 +66,9 @@ def _of_items(items: Any) -> int:
         first, others = islice(held, LOOKED_INTO), islice(held, _MOST_COMPARED)
     else:
         step = 1 + len(items) // _MOST_COMPARED
-        first, others = items[:LOOKED_INTO], items[LOOKED_INTO::step]
+        kind: Any = next((each for each in (list, tuple) if isinstance(items, each)), type(items))
+        parts = slice(LOOKED_INTO), slice(LOOKED_INTO, None, step)
+        first, others = (kind.__getitem__(items, part) for part in parts)
     return hash((len(items), *map(id, first), *map(_which, others)))
 
 
@@ -78,7 +80,18 @@ def _which(item: object) -> int:
 
 
 def _held(items: Any) -> Iterable[object]:
-    return items.values() if isinstance(items, dict) else items
+    return (item for _, item in items_of(items))
+
+
+def items_of(container: Any) -> Iterator[tuple[Any, Any]]:
+    """The items of a container and what they are found by, read as Python's own class reads them:
+    one of the program's may compute what it is asked for.
+    """
+    if isinstance(container, dict):
+        yield from dict.items(container)
+    else:
+        kind: Any = next(each for each in CONTAINERS if isinstance(container, each))
+        yield from enumerate(kind.__iter__(container))
 
 
 def _of_generator(value: random.Random | torch.Generator) -> int:

@@ -7,6 +7,8 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ from autotune.workload.samples.delivery import (
     THREADS,
     Holding,
 )
+from autotune.workload.samples.digests import CONTAINERS, items_of
 
 # How far into a dataset it is looked, and how many objects: enough for wrapped datasets, their
 # transforms and archives; what lies deeper is data.
@@ -71,7 +74,7 @@ def _kind(value: object) -> str:
 def _kind_of_talk(value: object) -> str:
     """How `value` is talked through to who answers, "" where it is not."""
     if isinstance(value, subprocess.Popen):
-        return PIPES if value.stdin and value.stdout else ""
+        return PIPES if value.stdin or value.stdout else ""
     name = type(value).__name__.lower()
     talks = isinstance(value, socket.socket) or name.endswith("connection")  # as PEP 249 calls them
     return CONNECTION if talks else ""
@@ -99,12 +102,9 @@ def _within(value: object) -> Iterator[tuple[str, object]]:
     """What `value` is made of: the first items of containers, and attributes of other objects."""
     if isinstance(value, (str, bytes, int, float, type(None), type, torch.Tensor, Executor)):
         return
-    if isinstance(value, dict):
-        for key in list(value)[:_MOST_ITEMS]:
-            yield f"[{key!r}]", value[key]
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value[:_MOST_ITEMS]):
-            yield f"[{index}]", item
+    if isinstance(value, CONTAINERS):
+        for key, item in islice(items_of(value), _MOST_ITEMS):
+            yield f"[{key!r}]", item
     else:
-        for name, inner in getattr(value, "__dict__", {}).items():
-            yield f".{name}", inner
+        with suppress(Exception):  # its `__dict__` may be computed too
+            yield from ((f".{name}", inner) for name, inner in list(vars(value).items()))

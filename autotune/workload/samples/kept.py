@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -31,7 +31,7 @@ from autotune.workload.samples.asked import (
     variables,
 )
 from autotune.workload.samples.chosen import chosen_at_once
-from autotune.workload.samples.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of
+from autotune.workload.samples.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of, items_of
 
 _DEPTH = 4
 _MOST_OBJECTS = 2000
@@ -229,10 +229,10 @@ def _within(value: Any, functions: list[Function]) -> Iterator[Part]:
         if functions:
             yield from _read_by(functions, getattr(value, "__self__", None))
     elif isinstance(value, dict):
-        for key in list(value)[:LOOKED_INTO]:
-            yield f"[{key!r}]", value[key], None
+        for key, item in islice(items_of(value), LOOKED_INTO):
+            yield f"[{key!r}]", item, None
     elif isinstance(value, CONTAINERS):
-        yield from _numbered(value)
+        yield from _numbered(item for _, item in items_of(value))
     else:
         # A table of pandas holds its columns where Python does not look.
         yield from _numbered(getattr(getattr(value, "_mgr", None), "arrays", ()))

@@ -147,9 +147,13 @@ def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
 
 def rate(live: Live) -> float:
     """The learning rate of the leading optimizer, over all its groups; nan where it has none, or
-    has it on its device, which would have to be waited for.
+    has it on a GPU, which would have to be waited for.
     """
     leader = live.leader() if live.leader else None
-    rates = [group.get("lr") for group in leader.param_groups] if leader else []
-    known = bool(rates) and all(isinstance(each, float | int) for each in rates)
-    return math.fsum(rates) if known else math.nan  # type: ignore[arg-type]
+    rates = [group.get("lr", math.nan) for group in leader.param_groups] if leader else [math.nan]
+    if any(isinstance(each, torch.Tensor) and not each.is_cpu for each in rates):
+        return math.nan
+    try:
+        return math.fsum(rates)
+    except (TypeError, ValueError):
+        return math.nan
