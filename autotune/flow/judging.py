@@ -17,6 +17,7 @@ from autotune.measurement.interleaved.losses import LossSeconds
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
+from autotune.measurement.readings.faults import lasting_share
 from autotune.measurement.workbench import Workbench
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
@@ -35,6 +36,7 @@ from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
 from autotune.workload.program.target import OBJECTS
+from autotune.workload.window import AS_IS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
 STEPS_PER_TURN = 2.5
@@ -217,6 +219,7 @@ def _take_turns(
         losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
+    turns.lasting = lasting_share([each for each in profiled.windows if each.mode == AS_IS])
     if whole and TUNED in turns.seen:
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]

@@ -15,6 +15,7 @@ from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clea
 from autotune.verdict.contestants import BASELINE, DELIVERED, TUNED, parity_in_turns
 from autotune.verdict.parity import Parity
 from autotune.workload.seen import Seen
+from autotune.workload.window import page_faults_per_second
 
 __all__ = [
     "BASELINE",
@@ -122,7 +123,17 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
     if sum(map(len, pairs)) < FEWEST_TURNS:
         return None
     confidence = confidence_per_look(len(LOOKS))
-    return ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
+    found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
+    return replace(found, low=found.low * turns.lasting) if _takes_less(turns, name) else found
+
+
+def _takes_less(turns: Turns, name: str) -> bool:
+    """Whether `name` takes less than half the memory anew that the program as it is takes."""
+    own, its = (
+        page_faults_per_second([window for taken in turns.windows[each] for window in taken])
+        for each in (BASELINE, name)
+    )
+    return own is not None and its is not None and 2 * its < own
 
 
 def _scatter(turns: Turns, name: str) -> float:

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from autotune.measurement.ratios import PAIR_SCATTER
-from autotune.measurement.readings.faults import NOTABLE_FAULTS, doubts_of_faults, scatter_of
+from autotune.measurement.readings.faults import (
+    NOTABLE_FAULTS,
+    doubts_of_faults,
+    lasting_share,
+    scatter_of,
+)
+from autotune.workload.window import Window
 from tests import builders
 from tests.workload.programs import run, steps, window_of
 
@@ -55,3 +61,21 @@ def test_processes_that_take_memory_anew_are_expected_to_differ_by_more() -> Non
 
 def test_nothing_is_said_where_nobody_counted() -> None:
     assert doubts_of_faults([builders.window(page_faults=None)]) == ()
+
+
+def taking(*windows: tuple[float, int]) -> list[Window]:
+    """Windows of ten steps, by their seconds and how many pages they took."""
+    return [
+        builders.window(steps=10, seconds=seconds, page_faults=pages) for seconds, pages in windows
+    ]
+
+
+def test_a_step_is_told_as_it_is_once_no_memory_is_taken_anew() -> None:
+    ended = taking((0.2, 36_000), (0.2, 30_000), (0.1, 0), (0.1, 100))
+    assert lasting_share(ended) == pytest.approx(0.5)
+    (doubt,) = doubts_of_faults(ended)
+    assert "a step took 50 % less" in doubt.evidence
+    assert lasting_share(taking((0.2, 36_000), (0.1, 0), (0.2, 30_000))) == 1.0
+    assert lasting_share(taking((0.2, 3_000), (0.1, 0))) == 1.0
+    assert lasting_share(taking((0.1, 36_000), (0.2, 0))) == 1.0
+    assert lasting_share([]) == lasting_share([builders.window(page_faults=None)]) == 1.0

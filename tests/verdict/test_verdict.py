@@ -484,3 +484,20 @@ def test_of_programs_that_take_memory_anew_less_is_known():
     assert second.speedup.estimate == first.speedup.estimate
     assert second.speedup.low < 0.95 * first.speedup.low
     assert second.scatter > first.scatter
+
+
+@pytest.mark.parametrize(("pages", "low"), [(0, 0.7), (80_000, 1.0)])
+def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, low: float) -> None:
+    def found(lasting: float) -> Ratio:
+        taken = turns(rounds=2, baseline=100.0, tuned=150.0)
+        for name, faults in ((BASELINE, 80_000), (TUNED, pages)):
+            for windows in taken.windows[name]:
+                windows[:] = [replace(each, page_faults=faults) for each in windows]
+        taken.lasting = lasting
+        speedup = judged(taken).speedup
+        assert speedup is not None
+        return speedup
+
+    lasts, ends = found(1.0), found(0.7)
+    assert ends.low == pytest.approx(low * lasts.low)
+    assert (ends.estimate, ends.high) == (lasts.estimate, lasts.high)
