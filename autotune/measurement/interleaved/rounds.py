@@ -288,12 +288,8 @@ class Round:
         """Losses, and the steps left out among those that are compared."""
         if self._losses is None:
             return
-        turns = self._turns
         for window in windows:
-            if (before := len(turns.losses[name])) < LOSSES_WANTED and window.skipped_steps:
-                turns.skipped.setdefault(name, []).append((before, window.skipped_steps))
-            turns.losses[name] += window.losses
-            turns.rates.setdefault(name, []).extend(window.rates)
+            self._turns.keep_losses(name, window)
 
 
 def _steps(windows: Sequence[Window]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
 from autotune.measurement.interleaved.apart import Apart
-from autotune.measurement.interleaved.losses import LossSeconds
+from autotune.measurement.interleaved.losses import LOSSES_WANTED, LossSeconds
 from autotune.measurement.interleaved.rounds import NotTogether, Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
@@ -54,6 +54,13 @@ class Turns:
     def turns(self) -> int:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
+
+    def keep_losses(self, name: str, window: Window) -> None:
+        """Add the losses of a window of the contestant `name`, and what belongs to them."""
+        if (before := len(self.losses[name])) < LOSSES_WANTED and window.skipped_steps:
+            self.skipped.setdefault(name, []).append((before, window.skipped_steps))
+        self.losses[name] += window.losses
+        self.rates.setdefault(name, []).extend(window.rates)
 
     def forget_round(self, failures: dict[str, Failure]) -> None:
         """The last round did not come to its end; `failures` are those before it."""

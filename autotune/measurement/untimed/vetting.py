@@ -49,6 +49,11 @@ _NOT_ASKED = (
     "is could not be drawn once more"
 )
 
+_TORN = (
+    "batches would be torn: the dataset fills the same memory anew for each batch (give out a copy "
+    "of it), and a worker fills it while the batch before is on its way, or trained on"
+)
+
 Start = Callable[[Config], ProcessRun]
 
 
@@ -173,11 +178,7 @@ class _Workers:
                 "is set in a copy"
             )
         if workers and self._own.overwritten:
-            return (
-                f"with {_workers(workers)}, batches would be torn: the dataset fills the same "
-                "memory anew for each batch (give out a copy of it), and a worker fills it while "
-                "the batch before is on its way, or trained on"
-            )
+            return f"with {_workers(workers)}, {_TORN}"
         if self.counted:
             return (
                 f"with {_workers(workers)}, reading counts `{self.counted}`, and what is read "

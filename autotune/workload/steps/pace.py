@@ -294,7 +294,6 @@ class Pace:
         drawn = self._drain(command.seconds)
         if isinstance(drawn, str):
             return Unsupported(reason=drawn)
-        seconds = time.perf_counter() - began
+        seconds, spent = time.perf_counter() - began, self._processor.spent()
         steps, samples = drawn
-        spent = self._processor.spent()
         return Window(mode=DRAIN, steps=steps, samples=samples, seconds=seconds, **spent)
