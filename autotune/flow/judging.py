@@ -17,7 +17,7 @@ from autotune.measurement.interleaved.losses import LossSeconds
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
-from autotune.measurement.readings.faults import lasting_share
+from autotune.measurement.readings.faults import calm_share
 from autotune.measurement.workbench import Workbench
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
@@ -219,7 +219,7 @@ def _take_turns(
         losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
-    turns.lasting = lasting_share([each for each in profiled.windows if each.mode == AS_IS])
+    turns.calm_share = calm_share([each for each in profiled.windows if each.mode == AS_IS])
     if whole and TUNED in turns.seen:
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]

@@ -124,7 +124,7 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
         return None
     confidence = confidence_per_look(len(LOOKS))
     found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
-    return replace(found, low=found.low * turns.lasting) if _takes_less(turns, name) else found
+    return replace(found, low=found.low * turns.calm_share) if _takes_less(turns, name) else found
 
 
 def _takes_less(turns: Turns, name: str) -> bool:

@@ -493,7 +493,7 @@ def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, low:
         for name, faults in ((BASELINE, 80_000), (TUNED, pages)):
             for windows in taken.windows[name]:
                 windows[:] = [replace(each, page_faults=faults) for each in windows]
-        taken.lasting = lasting
+        taken.calm_share = lasting
         speedup = judged(taken).speedup
         assert speedup is not None
         return speedup

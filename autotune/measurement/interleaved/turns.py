@@ -34,8 +34,8 @@ class Turns:
     each contestant where both have another seed. `failures` names who could not be measured, and
     why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
-    turns, as (round, turn), in which the GPU was shared or kept its clocks down. `lasting` is what
-    is left of a step of the program as it is once it takes no memory anew.
+    turns, as (round, turn), in which the GPU was shared or kept its clocks down. `calm_share` is
+    what is left of a step of the program as it is while it takes little memory anew.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Turns:
     failures: dict[str, Failure] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     disturbed: set[tuple[int, int]] = field(default_factory=set)
-    lasting: float = 1.0
+    calm_share: float = 1.0
 
     @property
     def turns(self) -> int:

@@ -19,26 +19,28 @@ NOTABLE_FAULTS = 20_000
 FAULT_SCATTER = 0.5e-6
 
 
-# They have ended where each step that follows has less than this share of the most there were.
-ENDED = 0.1
+# Windows in which it takes much, and little, by the most that it took in a step of one.
+MUCH, LITTLE = 0.5, 0.25
 
 
-def lasting_share(windows: Sequence[Window]) -> float:
-    """What is left of a step's time once the program takes no memory anew, where that ended in the
-    course of `windows`, oldest first, as when something larger has been freed; 1.0 where it did
-    not, or was little.
+def calm_share(windows: Sequence[Window]) -> float:
+    """What is left of a step's time while the program takes little memory anew, where it did so in
+    some of `windows`, as once something larger has been freed; 1.0 where it did in none, or never
+    takes much.
     """
     known = [each for each in windows if each.page_faults is not None and each.steps]
     a_step = [(each.page_faults or 0) / each.steps for each in known]
-    taking = [place for place, each in enumerate(a_step) if each > ENDED * max(a_step)]
-    before, after = (known[: taking[-1] + 1], known[taking[-1] + 1 :]) if taking else ([], [])
-    if not after or (page_faults_per_second(before) or 0.0) < NOTABLE_FAULTS:
+    most = max(a_step, default=0.0)
+    pairs = list(zip(known, a_step, strict=True))
+    much = [each for each, pages in pairs if pages > MUCH * most]
+    little = [each for each, pages in pairs if pages < LITTLE * most]
+    if not little or (page_faults_per_second(much) or 0.0) < NOTABLE_FAULTS:
         return 1.0
-    first, then = (
+    calm, busy = (
         sum(each.seconds for each in part) / sum(each.steps for each in part)
-        for part in (before, after)
+        for part in (little, much)
     )
-    return min(1.0, then / first)
+    return min(1.0, calm / busy)
 
 
 def scatter_of(*contestants: Sequence[Window]) -> float:
@@ -49,19 +51,19 @@ def scatter_of(*contestants: Sequence[Window]) -> float:
 
 def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     """Whether the program's allocator gives back in each step what it takes again in the next."""
-    faults, left = page_faults_per_second(windows), lasting_share(windows)
+    faults, left = page_faults_per_second(windows), calm_share(windows)
     if faults is None or (faults < NOTABLE_FAULTS and left == 1.0):
         return ()
-    ended = (
-        f" Meanwhile that ended, and a step took {100 * (1 - left):.0f} % less: what settings gain "
-        "by ending it may be gained for a while only."
+    calm = (
+        f" For a while it took few, and a step took {100 * (1 - left):.0f} % less then: what "
+        "settings gain by ending it may be gained for a while only."
     )
     return (
         Doubt(
             name="memory taken anew",
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
             "them back. How many differs from process to process, and its speed with it."
-            f"{ended if left < 1 else ''}",
+            f"{calm if left < 1 else ''}",
             advice="The setting `keep_freed_memory` ends most of that; a search tries it.",
         ),
     )
