@@ -8,7 +8,7 @@ from autotune.diagnosis import Bottleneck, diagnose
 from autotune.profiling.ceilings import to_give_back
 from autotune.profiling.profile import Ceiling
 from autotune.source.edits import Place, Places
-from autotune.workload.found import BusyLine, Operations
+from autotune.workload.found import BusyLine, Denormals, Operations
 from autotune.workload.seen import SeenLoader
 from tests import builders
 
@@ -414,6 +414,22 @@ def test_anomaly_detection_that_is_left_on_is_named_with_its_line(gain, severity
         assert found[0] is named[0] and found[0].max_gain == gain
         assert found[0].headline == (
             "torch's anomaly detection is on (train.py:7): without it, it ran 1.60× as fast."
+        )
+
+
+@pytest.mark.parametrize(
+    ("cost", "severity"), [(1.9, "warning"), (1.15, "warning"), (1.06, "info"), (1.02, None)]
+)
+def test_averages_that_will_be_denormal_are_told_with_what_they_cost(cost, severity):
+    coming = Denormals(coming=0.31, after_steps=1_400, times_as_long=cost)
+    found = diagnose(profile(phases=HEALTHY, denormals=coming))
+    named = [each for each in found if each.bottleneck == Bottleneck.DENORMALS]
+    assert [each.severity for each in named] == ([severity] if severity else [])
+    if cost == 1.9:
+        assert found[0] is named[0] and found[0].max_gain == cost
+        assert found[0].headline == (
+            "Some 1,400 steps from now on, 31 % of the optimizer's averages are denormal numbers, "
+            "with which a step takes 1.90× as long."
         )
 
 

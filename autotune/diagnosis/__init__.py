@@ -4,6 +4,7 @@ import math
 
 from autotune.diagnosis.checks import anomaly_detection, checking_share
 from autotune.diagnosis.data import WAITING_SHARE, beside_the_wait, data
+from autotune.diagnosis.denormals import denormal_numbers
 from autotune.diagnosis.device import (
     allocator_of_device,
     copy_evidence,
@@ -78,6 +79,7 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
             validation,
             threads_in_the_way,
             anomaly_detection,
+            denormal_numbers,
             data,
             _copy,
             syncs_of_device,
@@ -117,7 +119,9 @@ def _holds_less(profile: Profile, finding: Finding) -> bool:
 
 
 def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
-    """The share of a step that `bottleneck` is about; memory takes no time."""
+    """The share of a step that `bottleneck` is about; memory takes no time, denormal numbers do so
+    later.
+    """
     if bottleneck is Bottleneck.SYNC:
         return profile.gpu.idle.get(SYNC, 0.0) if profile.gpu else 0.0
     if bottleneck is Bottleneck.OVERHEAD and profile.gpu and profile.gpu.trace:
@@ -131,6 +135,7 @@ def _weight(profile: Profile, bottleneck: Bottleneck) -> float:
         Bottleneck.OVERHEAD: ("forward", "backward"),
         Bottleneck.COMPUTE: COMPUTING,
         Bottleneck.MEMORY: (),
+        Bottleneck.DENORMALS: (),
     }[bottleneck]
     return sum(profile.phases.get(name, 0.0) for name in names)
 

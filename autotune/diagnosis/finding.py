@@ -29,6 +29,7 @@ class Bottleneck(StrEnum):
     SYNC = "sync"  # the host waits for the device, and the device then for the host
     THREADS = "threads"  # threads of several libraries that take the cores from one another
     CHECKS = "checks"  # aids to find mistakes, left on
+    DENORMALS = "denormals"  # numbers too small for their format, which a processor is slow with
     HOST = "host"  # the program's own Python between the phases
     VALIDATION = "validation"  # what is done between training steps with a model that is evaluated
 

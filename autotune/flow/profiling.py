@@ -19,7 +19,8 @@ from autotune.flow.device import that_trains
 from autotune.flow.mending import why_nothing
 from autotune.listener import Listener
 from autotune.machine import CPU
-from autotune.measurement.ablation import Ablation, ablate
+from autotune.measurement.ablated import Ablation
+from autotune.measurement.ablation import ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.first_epoch import doubts_of_memory
@@ -52,7 +53,13 @@ from autotune.source.loops.thaws import thawed_later
 from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
+from autotune.workload.window import (
+    AS_IS,
+    NO_ANOMALY,
+    ONE_BLAS_THREAD,
+    ONE_THREAD,
+    Window,
+)
 
 FIRST_SAID_SECONDS = 10.0
 # Training loops of a program that are looked at, one after another, while each is soon over.
@@ -102,7 +109,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     compiling = context.bench.compiling_seconds or 0.0
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
     profiled = with_lines(profiled, ablation.lines, ablation.operations)
-    profiled = replace(profiled, again=ablation.again)
+    profiled = replace(profiled, denormals=ablation.denormals, again=ablation.again)
     return profiled, replace(baseline, doubts=profiled.doubts)
 
 

@@ -11,6 +11,7 @@ from autotune.knobs.checkpointing import Checkpointing
 from autotune.knobs.compile import Compile
 from autotune.knobs.cudnn_benchmark import CudnnBenchmark
 from autotune.knobs.expandable_segments import ExpandableSegments
+from autotune.knobs.flush_denormal import FlushDenormal
 from autotune.knobs.keep_freed_memory import KeepFreedMemory
 from autotune.knobs.knob import Config, Knob, Value
 from autotune.knobs.micro_batches import MicroBatches
@@ -35,6 +36,7 @@ KNOBS: tuple[Knob, ...] = (
     CudnnBenchmark(),
     ExpandableSegments(),
     KeepFreedMemory(),
+    FlushDenormal(),
     BatchSize(),
     NumWorkers(),
     PrefetchFactor(),

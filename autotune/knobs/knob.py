@@ -89,6 +89,12 @@ class Knob(Protocol):
         """
         return True
 
+    def goes_along(self, profile: Profile) -> bool:
+        """Whether all that is tried has its other value too: what that gains comes later than
+        trials last, and what they gain would then be another share.
+        """
+        return False
+
     def expects(self, value: Value, profile: Profile) -> Expectation:
         """What `value` should do to a step, so that the likeliest is tried first.
 

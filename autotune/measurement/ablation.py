@@ -4,15 +4,16 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
-from autotune.measurement.anomaly import without_anomaly
+from autotune.measurement.ablated import Ablation
 from autotune.measurement.benchmark import (
     ATTEMPTS_ON_A_BUSY_MACHINE,
     WARM_LIMIT_SECONDS,
     pass_first_epoch,
     warm_up,
 )
+from autotune.measurement.closer import look_closer
+from autotune.measurement.denormals import look_for_denormals
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
 from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
@@ -20,24 +21,13 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.modes import take_windows
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.bursts import fetched_ahead
-from autotune.measurement.readings.memory import beside_bytes, most
-from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_gpu
-from autotune.measurement.threads import one_blas_thread, one_thread
-from autotune.measurement.untimed.again import computed_again
-from autotune.measurement.untimed.largest import largest_batch
-from autotune.measurement.untimed.lines import busy_lines
-from autotune.measurement.untimed.operations import operations
-from autotune.profiling.largest import LargestBatch
-from autotune.profiling.telemetry import Telemetry
+from autotune.measurement.readings.memory import beside_bytes
+from autotune.measurement.readings.telemetry import Sampled, sampled
 from autotune.workload.conversation import Draw
-from autotune.workload.found import Again, BusyLine, Operations
-from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
-LINES_SHARE = 0.1  # besides: looking at the program's lines
-THREADS_SHARE, LARGEST_SHARE = 0.15, 0.2  # one thread beside the others, going over its batches
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
@@ -46,44 +36,6 @@ _NO_DEVICE = "there is no device to copy to: the host computes"
 Kept = Callable[[], Mapping[str, int]]
 Fill = Callable[[ProcessRun, list[Window]], Filled | None]
 Remember = Callable[[ProcessRun, list[Window], Mapping[str, int], Kept], FirstEpoch | None]
-
-
-@dataclass(slots=True, kw_only=True)
-class Ablation:
-    """The windows of each mode, and why a mode has none; `ended` says that the program finished.
-
-    `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
-    the program's own functions a step then waited for, `one_thread` how many times as fast one
-    thread computes as all of the program's (None where that was not timed), `one_blas_thread` the
-    same of NumPy's linear algebra and the whole program, `without_anomaly` that without anomaly
-    detection, `filled` the cache that
-    its first epoch made, and `first_epoch` that which it kept in memory; `caches` names what
-    its dataset kept of each sample before it was timed, `kept` what it kept ever more of in memory
-    while it was, and `beside` what processes that it has
-    started needed of it, at several moments. `largest` is the largest batch of its data, where
-    memory may be too little for it, and `operations` are those that a step of it starts, and
-    `again` says what its models give of one batch in another order or format.
-    """
-
-    seen: Seen
-    warm: list[Window]
-    startup_seconds: float
-    windows: dict[str, list[Window]] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    ended: bool = False
-    telemetry: Telemetry | None = None
-    lines: tuple[BusyLine, ...] = ()
-    one_thread: float | None = None
-    one_blas_thread: float | None = None
-    without_anomaly: float | None = None
-    filled: Filled | None = None
-    first_epoch: FirstEpoch | None = None
-    caches: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    beside: list[int | None] = field(default_factory=list)
-    largest: LargestBatch | None = None
-    operations: Operations | None = None
-    again: Again | None = None
 
 
 def ablate(
@@ -129,8 +81,8 @@ def ablate(
                 pass_first_epoch(run, [])
             for mode in _modes(ablation):
                 if mode not in ablation.windows and mode not in ablation.reasons:
-                    _time_undisturbed(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
-            _look_closer(ablation, run, seconds, cores, memory_limited)
+                    _time_mode(ablation, run, mode, SHARES[mode] * seconds, cores, deadline)
+            look_closer(ablation, run, seconds, cores, memory_limited)
             break
         except RunEnded as end:
             if ablation is None or not _goes_on(ablation, end, only_loop=only_loop):
@@ -144,45 +96,6 @@ def ablate(
     if REPLAY_HOST not in _modes(ablation):
         ablation.reasons[REPLAY_HOST] = _NO_DEVICE
     return ablation
-
-
-def _look_closer(
-    ablation: Ablation, run: ProcessRun, seconds: float, cores: int, memory_limited: bool
-) -> None:
-    """What is looked for once every mode has been timed."""
-    windows = ablation.windows[AS_IS]
-    now = run.seen()  # what was there at the first window is not the whole of it
-    ablation.seen = replace(
-        ablation.seen, process_beside=now.process_beside, taking_turns=now.taking_turns
-    )
-    ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
-    ablation.one_thread = one_thread(
-        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
-    )
-    ablation.one_blas_thread = one_blas_thread(
-        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
-    )
-    ablation.without_anomaly = without_anomaly(
-        run, ablation.seen, ablation.windows, seconds=THREADS_SHARE * seconds, cores=cores
-    )
-    ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
-    ablation.operations = operations(run, ablation.seen, windows)
-    ablation.again = computed_again(run, ablation.seen, windows)  # the last: of other weights
-
-
-def _largest(
-    ablation: Ablation, run: ProcessRun, seconds: float, limited: bool
-) -> LargestBatch | None:
-    """Of a run that goes on; one that ends so early has had most of its batches timed."""
-    if not (limited or trains_on_gpu(ablation.seen)):
-        return None
-    return largest_batch(
-        run,
-        ablation.seen,
-        seconds=seconds,
-        last=ablation.windows[AS_IS][-1],
-        beside_bytes=most(ablation.beside),
-    )
 
 
 def _modes(ablation: Ablation) -> tuple[str, ...]:
@@ -217,6 +130,21 @@ def _begin(
         ablation.windows[AS_IS], ablation.warm = given, []
         ablation.ended = True
     return ablation
+
+
+def _time_mode(
+    ablation: Ablation, run: ProcessRun, mode: str, seconds: float, cores: int, deadline: float
+) -> None:
+    """Time a mode; denormal numbers are looked for before the program's own way and after it."""
+
+    def look() -> None:
+        if mode == AS_IS:
+            known = ablation.windows.get(AS_IS, ablation.warm)
+            ablation.denormals = look_for_denormals(run, ablation.seen, known)
+
+    look()
+    _time_undisturbed(ablation, run, mode, seconds, cores, deadline)
+    look()
 
 
 def _time_undisturbed(

@@ -5,7 +5,7 @@ from collections.abc import MutableMapping
 from autotune.measurement.doubts import starved
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import rate, timed
-from autotune.workload.window import Window
+from autotune.workload.window import AS_IS, Window
 
 # In turns, since what threads cost one another differs from minute to minute; fewer where steps are
 # long, and none where all of them took longer than this.
@@ -28,7 +28,7 @@ def in_turns(
         seconds: of timing.
         cores: that it may use.
     """
-    known = windows.get(beside, [])
+    known = windows.get(beside) or windows.get(AS_IS, [])
     steps = sum(window.steps for window in known)
     step_seconds = sum(window.seconds for window in known) / steps if steps else 0.0
     turns = min(TURNS, int(LONGEST_SECONDS / (4 * step_seconds))) if step_seconds else 0

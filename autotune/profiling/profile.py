@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from autotune.machine import Machine
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.largest import LargestBatch
-from autotune.workload.found import Again, BusyLine, Operations, SavedBlock
+from autotune.workload.found import Again, BusyLine, Denormals, Operations, SavedBlock
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, Window, page_faults_per_second
 
@@ -131,6 +131,8 @@ class Profile:
         doubts: reasons not to trust these figures.
         lines: the program's own functions that a step waits for, those that take most first.
         operations: that a step starts, on a CPU; None where they were not counted.
+        denormals: numbers of a step on a CPU that are too small for their format; None where that
+            was not looked at.
         again: what its models give of one batch in another order or format; None where that was not
             looked at.
         gpu: what only a GPU's profile has; None on a CPU.
@@ -159,6 +161,7 @@ class Profile:
     doubts: tuple[Doubt, ...] = ()
     lines: tuple[BusyLine, ...] = ()
     operations: Operations | None = None
+    denormals: Denormals | None = None
     again: Again | None = None
     gpu: GpuProfile | None = None
     idle_gpu: str = ""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.system.blas import blas_threads, limit_blas_threads
+from autotune.workload.system.denormals import flushes_denormals
 
 
 def _set_cudnn(name: str) -> Callable[[Any], None]:
@@ -14,9 +15,10 @@ def _set_cudnn(name: str) -> Callable[[Any], None]:
 
 
 # All that a Setup's `process` may switch and that can be switched back: how it is read and written.
-_SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+_SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], object]], ...] = (
     (torch.get_num_threads, torch.set_num_threads),
     (blas_threads, limit_blas_threads),
+    (flushes_denormals, torch.set_flush_denormal),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (lambda: torch.backends.cudnn.benchmark, _set_cudnn("benchmark")),
     (lambda: torch.backends.cudnn.allow_tf32, _set_cudnn("allow_tf32")),

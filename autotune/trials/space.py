@@ -27,7 +27,7 @@ class SkippedKnob:
 class Space:
     """What is searched: the values of each knob, the program's own values, and what was left out
     and why; `closed` are knobs whose values are not for a profile to say: the user's word, what is
-    impossible or not allowed, what was refused.
+    impossible or not allowed, what was refused. What is `along` goes with all that is tried.
     """
 
     choices: Mapping[str, tuple[Value, ...]]
@@ -36,6 +36,7 @@ class Space:
     fixed: Mapping[str, Value] = field(default_factory=dict)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)  # by knob: what was not found out
     closed: tuple[str, ...] = ()
+    along: Config = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -127,6 +128,9 @@ class Space:
         """What of `chosen` differs from the program's own and means something beside the rest."""
         own = {**self.fixed, **self.own}
         whole = {**own, **chosen}
+        along = {n: value for n, value in self.along.items() if value in self.choices.get(n, ())}
+        if any(whole[name] != own[name] for name in chosen.keys() - along.keys()):
+            whole |= along
         return {
             knob.name: whole[knob.name]
             for knob in KNOBS
@@ -172,6 +176,11 @@ def build_space(
         skipped=tuple(skipped),
         fixed=fixed,
         closed=tuple(sorted(closed)),
+        along={
+            knob.name: next(value for value in choices[knob.name] if value != own[knob.name])
+            for knob in KNOBS
+            if len(choices.get(knob.name, ())) > 1 and knob.goes_along(profile)
+        },
     )
 
 

@@ -157,6 +157,23 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Denormals:
+    """Numbers too small for the whole precision of their format, each of which a CPU takes many
+    times as long to compute with.
+
+    `results` is their share of what the operations of a step give. `coming` is the share of the
+    optimizer's running averages that will be such numbers from `after_steps` further steps on,
+    since their gradients have been zero for long (0 steps: they are by now); a step then takes so
+    many `times_as_long` as with zeros in their place, 1 where that is not sure.
+    """
+
+    results: float = 0.0
+    coming: float = 0.0
+    after_steps: int = 0
+    times_as_long: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
     """Floating point operations of products and convolutions, and of convolutions alone.
 

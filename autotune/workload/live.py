@@ -16,6 +16,7 @@ from torch import nn
 from autotune.source.edits import Place
 from autotune.workload.loading.built import BuiltLoader, Source
 from autotune.workload.loading.copied import Copied
+from autotune.workload.parts.averages import Average
 from autotune.workload.parts.models import Models
 from autotune.workload.parts.outputs import Outputs
 from autotune.workload.places import calling_place
@@ -134,6 +135,7 @@ class Live:
     set_to_none: bool = True
     # Anomaly detection as the program has set it (on, looking for NaN), while it is kept off.
     own_anomaly: tuple[bool, bool] | None = None
+    averages: list[Average] | None = None  # of its optimizers, where they are followed
     copied: Copied = field(default_factory=Copied)
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held

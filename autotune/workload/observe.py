@@ -24,6 +24,7 @@ from autotune.workload.places import is_users
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.system.blas import blas_threads
 from autotune.workload.system.compiling import compiling_seconds
+from autotune.workload.system.denormals import flushes_denormals
 from autotune.workload.system.heap import keeps_freed_memory
 from autotune.workload.system.quiet import quietly
 from autotune.workload.trackers import trackers
@@ -84,6 +85,7 @@ def _switches() -> dict[str, Any]:
         "deterministic": _is_deterministic(),
         "expandable_segments": _has_expandable_segments(),
         "keeps_freed_memory": keeps_freed_memory(),
+        "flushes_denormals": flushes_denormals(),
     }
 
 

@@ -175,6 +175,7 @@ class Seen:
     deterministic: bool = False
     expandable_segments: bool = False  # torch's GPU allocator grows its blocks in place
     keeps_freed_memory: bool = False  # and gives none of it back to the system
+    flushes_denormals: bool = False  # the processor takes numbers that are too small for zero
     trackers: tuple[SeenTracker, ...] = ()
     compiling_seconds: float = 0.0  # that torch.compile was at work so far
     process_beside: Place | None = None  # where one was started in a step that did not wait for it

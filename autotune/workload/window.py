@@ -17,6 +17,8 @@ ONE_THREAD = "one_thread"
 ONE_BLAS_THREAD = "one_blas_thread"
 # Its own way, without anomaly detection.
 NO_ANOMALY = "no_anomaly"
+# Its own way, with averages of the optimizer's that dwindle made denormal numbers, or zero.
+DENORMAL, ZEROED = "denormal", "zeroed"
 REHEARSE = "rehearse"
 # Or the largest batches that were found beforehand, one after another, each for a window.
 LARGEST = "largest"
@@ -25,11 +27,11 @@ LARGEST = "largest"
 # time line, the lines that wait for the device, floating point operations, what is kept for the
 # backward pass, the program's own functions that a step waits for, what of those inside its model
 # runs between torch's operations, weights that go without a gradient, and what a short
-# number format rounds far, how many operations a step starts, and what models
-# give of the same batch in another order or format.
+# number format rounds far, how many operations a step starts, which numbers are denormal or become
+# it, and what models give of the same batch in another order or format.
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
-OPERATIONS, AGAIN = "operations", "again"
+OPERATIONS, DENORMALS, AGAIN = "operations", "denormals", "again"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

@@ -10,7 +10,7 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow import Options, profiling
 from autotune.flow.profiling import profile_program
 from autotune.listener import Listener
-from autotune.measurement.ablation import Ablation
+from autotune.measurement.ablated import Ablation
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.processes.process import NOT_WATCHED, RunEnded
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.workload.found import Denormals
 from tests.builders import GIB, machine, profile, seen, window
 
 
@@ -165,6 +166,7 @@ PROFILES = {
     "short of memory on a GPU": short_of_memory(on_a_gpu()),
     "with gaps in memory": with_gaps_in_memory(),
     "taking memory anew": taking_memory_anew(),
+    "with denormal numbers": on_a_cpu(denormals=Denormals(results=0.02)),
     "multiplying in NumPy": multiplying_in_numpy(),
     "without a loader": without_a_loader(),
     "iterable": iterable(),

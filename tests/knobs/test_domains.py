@@ -13,7 +13,7 @@ from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.profile import Profile
 from autotune.source.edits import ModelStatement, Place, Places, ProcessStatement
-from autotune.workload.found import SavedBlock
+from autotune.workload.found import Denormals, SavedBlock
 from tests import builders
 from tests.builders import GIB
 from tests.knobs.profiles import (
@@ -561,6 +561,31 @@ class TestKeepFreedMemory:
         assert "already" in reason("keep_freed_memory", own)
         monkeypatch.setattr("autotune.knobs.keep_freed_memory.can_keep_freed_memory", lambda: False)
         assert skip("keep_freed_memory", taking_memory_anew()).impossible
+
+
+class TestFlushDenormal:
+    def with_denormals(self, **found: float) -> Profile:
+        return replace(on_a_cpu(), denormals=Denormals(**found))  # type: ignore[arg-type]
+
+    def test_is_for_results_that_are_denormal(self) -> None:
+        assert offered("flush_denormal", self.with_denormals(results=0.01)) == (False, True)
+        assert "0 %" in reason("flush_denormal", self.with_denormals(results=1e-4))
+        assert "not looked at" in reason("flush_denormal", on_a_cpu())
+        assert skip("flush_denormal", on_a_gpu()).impossible
+
+    def test_goes_along_where_averages_that_will_be_cost_something(self) -> None:
+        knob = by_name("flush_denormal")
+        costly = self.with_denormals(coming=0.3, after_steps=400, times_as_long=1.9)
+        cheap = self.with_denormals(coming=0.3, after_steps=400, times_as_long=1.02)
+        assert offered("flush_denormal", costly) == (False, True) and knob.goes_along(costly)
+        assert not knob.goes_along(cheap) and "none of its time" in reason("flush_denormal", cheap)
+        now = self.with_denormals(results=0.01)
+        assert not knob.goes_along(now)  # what it gains is timed
+        assert knob.expects(True, now).log_mean < knob.expects(True, costly).log_mean == 0.0
+
+    def test_is_left_alone_where_the_program_has_it(self) -> None:
+        own = with_seen(self.with_denormals(results=0.01), flushes_denormals=True)
+        assert "the program has" in reason("flush_denormal", own)
 
 
 class TestBlasThreads:

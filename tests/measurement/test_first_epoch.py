@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from autotune.measurement import first_epoch
-from autotune.measurement.ablation import Ablation, _still_kept, ablate
+from autotune.measurement.ablated import Ablation
+from autotune.measurement.ablation import _still_kept, ablate
 from autotune.measurement.benchmark import pass_first_epoch
 from autotune.measurement.first_epoch import FirstEpoch, doubts_of_memory, fill_memory, grown
 from autotune.measurement.processes.process import ProcessRun

@@ -5,6 +5,7 @@ from dataclasses import replace
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Semantics
 from autotune.trials.space import build_space
+from autotune.workload.found import Denormals
 from tests import builders
 
 
@@ -48,6 +49,21 @@ def test_a_config_is_what_differs_and_means_something() -> None:
     assert "prefetch_factor" not in space.difference(
         {**own, "num_workers": 0, "prefetch_factor": 4}
     )
+
+
+def test_what_goes_along_is_in_all_that_differs_from_the_program() -> None:
+    coming = Denormals(coming=0.3, after_steps=400, times_as_long=1.9)
+    profile = replace(builders.profile(), denormals=coming)
+    given = {"threads": (1, 2), "num_workers": (0, 2)}
+    space = build_space(profile, given=given)
+    own, along = dict(space.own), {"flush_denormal": True}
+    assert space.along == along
+    assert space.difference(own) == {} and space.difference({**own, **along}) == along
+    workers = {"num_workers": 2, **along}
+    assert space.difference({**own, "num_workers": 2}) == workers == space.difference(workers)
+    refused = build_space(profile, given={**given, "flush_denormal": (False,)})
+    assert refused.difference({"num_workers": 2}) == {"num_workers": 2}
+    assert build_space(builders.profile(), given=given).along == {}
 
 
 def test_parts_are_parts_of_the_programs_own_batch() -> None:

@@ -12,14 +12,21 @@ from autotune.workload.window import OPERATIONS, Window
 LONGEST_STEP_SECONDS = 3.0
 
 
-def operations(run: ProcessRun, seen: Seen, windows: Sequence[Window]) -> Operations | None:
-    """None where the program ends meanwhile, and of one that is compiled, whose kernels are several
-    operations each. `windows` are those of the program as it is.
+def can_be_counted(seen: Seen, windows: Sequence[Window]) -> bool:
+    """Whether a look at each operation takes little time, and finds all of them: kernels of a
+    program that is compiled are several each. `windows` are those of the program as it is.
     """
     steps = sum(each.steps for each in windows)
     too_long = sum(each.seconds for each in windows) > LONGEST_STEP_SECONDS * steps
     compiled = any(model.compiled != "off" for model in seen.models)
-    if seen.device != CPU or compiled or too_long:
+    return seen.device == CPU and not compiled and not too_long
+
+
+def operations(run: ProcessRun, seen: Seen, windows: Sequence[Window]) -> Operations | None:
+    """None where the program ends meanwhile, and where they cannot be counted. `windows` are those
+    of the program as it is.
+    """
+    if not can_be_counted(seen, windows):
         return None
     try:
         found = run.watch(OPERATIONS, steps=2).found

@@ -17,6 +17,9 @@ class EachOperation(TorchDispatchMode):
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """Look at one; overridden."""
 
+    def note_result(self, result: Any) -> None:
+        """Look at what one has given; overridden."""
+
     def __torch_dispatch__(
         self,
         func: Any,
@@ -25,4 +28,6 @@ class EachOperation(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         self.note(func, args, kwargs or {})
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        self.note_result(result)
+        return result

@@ -13,6 +13,7 @@ from autotune.workload.live import Live
 from autotune.workload.looks.again import ComputingAgain
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
+from autotune.workload.looks.denormals import LookingForDenormals
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
 from autotune.workload.looks.rounding import Rounding
@@ -24,6 +25,7 @@ from autotune.workload.system.quiet import quietly
 from autotune.workload.window import (
     AGAIN,
     BETWEEN,
+    DENORMALS,
     FLOPS,
     GRADIENTS,
     LINES,
@@ -64,6 +66,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         GRADIENTS: Losing,
         ROUNDING: Rounding,
         OPERATIONS: Starts,
+        DENORMALS: lambda: LookingForDenormals(live),
         AGAIN: lambda: ComputingAgain(live),
     }
     return made[mode]() if mode in made else None

@@ -15,6 +15,7 @@ from autotune.workload.steps.replayed import Replayed
 from autotune.workload.system.blas import blas_threads, limit_blas_threads
 from autotune.workload.system.memory import reset_peak
 from autotune.workload.window import (
+    AS_IS,
     LARGEST,
     NO_ANOMALY,
     ONE_BLAS_THREAD,
@@ -35,6 +36,7 @@ def feed(live: Live, mode: str) -> str:
     _compute_with(live, one_thread=mode == ONE_THREAD)
     _multiply_with(live, one_thread=mode == ONE_BLAS_THREAD)
     anomaly.detect(live, as_own=mode != NO_ANOMALY)
+    _follow_averages(live, mode)
     live.plain, live.kept_batches = False, {}
     if mode == LARGEST:
         return _feed_largest(live)
@@ -47,6 +49,15 @@ def feed(live: Live, mode: str) -> str:
     kept = live.batches.values()
     live.kept_batches = {built: Replayed(batch, device) for built, batch in kept}
     return ""
+
+
+@torch.no_grad()
+def _follow_averages(live: Live, mode: str) -> None:
+    """Look at those that are followed while the program goes its own way, or hold some of them."""
+    for average in live.averages or ():
+        if mode == AS_IS and average.places is None:
+            average.follow(live.pace.steps)
+        average.hold(mode)
 
 
 def _compute_with(live: Live, *, one_thread: bool) -> None:

@@ -1,0 +1,34 @@
+"""Numbers too small for the whole precision of their format."""
+
+from autotune.diagnosis.finding import (
+    NO_GAIN,
+    WAIT_WARNING,
+    Bottleneck,
+    Finding,
+    percent,
+    severity,
+    times,
+)
+from autotune.profiling.profile import Profile
+
+
+def denormal_numbers(profile: Profile) -> Finding | None:
+    """Averages of the optimizer's that come to be such numbers, where a step was timed to take
+    longer with them.
+    """
+    found = profile.denormals
+    if found is None or found.times_as_long < NO_GAIN:
+        return None
+    cost = found.times_as_long
+    after = f"Some {found.after_steps:,} steps from now on" if found.after_steps else "By now"
+    return Finding(
+        bottleneck=Bottleneck.DENORMALS,
+        severity=severity(1 - 1 / cost, WAIT_WARNING, 1.0) or "info",
+        evidence="Their gradients have been zero for long, so each step leaves less of them, down "
+        "to numbers below 1.2e-38, where they stay and with which the processor is slow. With as "
+        "many made so a step took that much longer than with zeros in their place. "
+        "torch.set_flush_denormal(True) at the program's beginning has them taken for zero.",
+        max_gain=cost,
+        headline=f"{after}, {percent(found.coming)} of the optimizer's averages are denormal "
+        f"numbers, with which a step takes {times(cost)} as long.",
+    )

@@ -1,0 +1,77 @@
+"""Numbers too small for the whole precision of their format (denormal) are taken for zero.
+
+What it does
+    Calls `torch.set_flush_denormal(True)` before anything is computed: a mode of the processor's
+    that threads inherit from the one that starts them.
+
+When it helps
+    On a CPU, whose arithmetic takes some hundred times as long for such a number. Averages that an
+    optimizer keeps become denormal, and stay so, some 700 steps after their last gradient that was
+    not zero: rows of an embedding that are seldom drawn, units that have died. Trials are over by
+    then; so where the profile has timed what they will cost, all that is tried has this set.
+
+What it costs
+    NumPy warns that its smallest subnormal is zero, where it is asked for it.
+
+What it changes
+    Numbers below 1.2e-38 (in float32) become zero.
+"""
+
+import math
+
+from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.finding import NO_GAIN, percent
+from autotune.knobs.evidence import on_cuda
+from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
+from autotune.profiling.profile import Profile
+from autotune.source.edits import Edit, ProcessStatement
+from autotune.workload.seen import Seen
+from autotune.workload.setup import Setup
+
+# Arithmetic takes so many times as long for a denormal number: 150 cycles or so, where others take
+# one. Below this share of what operations give, they are less than a tenth of the time.
+_TIMES_AS_LONG, _FEW_RESULTS = 100, 1e-3
+
+
+class FlushDenormal(Knob):
+    name = "flush_denormal"
+    relieves = frozenset({Bottleneck.DENORMALS, Bottleneck.COMPUTE, Bottleneck.OPTIMIZER})
+    semantics = Semantics.EQUIVALENT
+    admits = (False, True)
+
+    def domain(self, profile: Profile) -> Choices | Skip:
+        if on_cuda(profile):
+            return Skip(reason="a GPU computes with denormal numbers as fast", impossible=True)
+        if self.read(profile.seen):
+            return Skip(reason="the program has the processor take denormal numbers for zero")
+        found = profile.denormals
+        if found is None:
+            return Skip(reason="whether numbers are denormal was not looked at")
+        if found.results < _FEW_RESULTS and not self.goes_along(profile):
+            return Skip(
+                reason="denormal numbers take none of its time: they are "
+                f"{percent(found.results)} of what operations give"
+            )
+        return Choices(own=False, values=(False, True))
+
+    def goes_along(self, profile: Profile) -> bool:
+        return profile.denormals is not None and profile.denormals.times_as_long >= NO_GAIN
+
+    def expects(self, value: Value, profile: Profile) -> Expectation:
+        share = profile.denormals.results if profile.denormals else 0.0
+        slower = math.log1p(_TIMES_AS_LONG * share)
+        return Expectation(phase="compute", log_mean=-slower if value else 0.0, sd=0.1 + slower)
+
+    def read(self, seen: Seen) -> Value:
+        return seen.flushes_denormals
+
+    def apply(self, setup: Setup, value: Value) -> None:
+        def switch() -> None:
+            import torch
+
+            torch.set_flush_denormal(bool(value))
+
+        setup.process.append(switch)
+
+    def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
+        return (ProcessStatement(code=f"torch.set_flush_denormal({value})"),)

@@ -1,0 +1,65 @@
+"""Numbers too small for the whole precision of their format, which a CPU computes many times
+slower: those that operations give, and those that the optimizer's averages will come to.
+"""
+
+from typing import Any
+
+import torch
+
+from autotune.workload.found import Denormals
+from autotune.workload.live import Live
+from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.parts.averages import averages
+
+
+class LookingForDenormals:
+    """A `Watch`: the first of a run begins to follow the optimizer's averages, from window to
+    window of the program as it is, and the second says what will become of them.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._results: Any = _Results()
+
+    def begin(self) -> None:
+        """See `Watch`."""
+        self._results.__enter__()
+
+    def step(self) -> None:
+        """See `Watch`."""
+
+    @torch.no_grad()
+    def end(self) -> Denormals:
+        """See `Watch`."""
+        self._results.__exit__(None, None, None)
+        results = self._results.denormal / max(1, self._results.count)
+        step = self._live.pace.steps
+        if self._live.averages is None:
+            optimizers = [known() for known in self._live.optimizers]
+            there = (each for each in optimizers if each is not None)
+            self._live.averages = list(averages(there, step))
+            return Denormals(results=results)
+        count, coming, after_steps = 0, 0.0, 0
+        for each in self._live.averages:
+            if step not in each.left:
+                each.follow(step)
+            lasting, steps = each.lasting()
+            each.choose(lasting)
+            count, coming = count + each.average.numel(), coming + lasting
+            after_steps = max(after_steps, steps if lasting >= 1 else 0)
+        share = coming / count if coming >= 1 else 0.0
+        return Denormals(results=results, coming=share, after_steps=after_steps)
+
+
+class _Results(EachOperation):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = self.denormal = 0
+
+    def note_result(self, result: Any) -> None:
+        for each in tensors(result):
+            if each.is_floating_point() and each.layout is torch.strided:
+                least = torch.finfo(each.dtype).smallest_normal
+                self.count += each.numel()
+                self.denormal += int(((each != 0) & (each.abs() < least)).sum())
