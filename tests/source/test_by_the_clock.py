@@ -143,6 +143,13 @@ def test_a_clock_may_be_a_class_of_the_programs() -> None:
         ("if time.time() - start > 9: sys.exit()", ByTheClock(end="run.py:7")),
         ("if time.time() - start > 9: raise SystemExit", ByTheClock(end="run.py:7")),
         ("if time.time() - start > 9: print(group)", ByTheClock()),
+        (
+            "done = time.time() - start > 9; \n            if done: return",
+            ByTheClock(end="run.py:8"),
+        ),
+        ("if not go_on(): return", ByTheClock(end="run.py:7")),
+        ("if group.go_on() and steps: return", ByTheClock(end="run.py:7")),
+        ("done = len(batches) > 9; \n            if done: return", ByTheClock()),
     ],
 )
 def test_rates_and_ends_have_many_forms(line: str, told: ByTheClock) -> None:
@@ -156,5 +163,8 @@ def train(model, optimizer, batches, start):
             {line}
         model(batch).backward()
         optimizer.step()
+
+def go_on():
+    return time.time() - began < 9
 """
     assert found(text) == told

@@ -88,6 +88,17 @@ def test_a_rate_may_be_a_tensor(tmp_path: Path) -> None:
     assert rates and all(each == pytest.approx(1e-2) for each in rates)
 
 
+def test_rates_of_all_optimizers_count(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "for epoch", "other = torch.optim.SGD([nn.Parameter(inputs[:1])], lr=0.5)\nfor epoch"
+    ).replace(
+        "        optimizer.step()\n",
+        '        optimizer.step()\n        other.param_groups[0]["lr"] /= 2\n',
+    )
+    rates = window_of(run(text, steps(3), folder=tmp_path)).rates
+    assert [each - 1e-2 for each in rates] == pytest.approx([0.5, 0.25, 0.125, 0.0625])
+
+
 def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:
     text = HEAD + textwrap.dedent("""
         class Fast(nn.Module):

@@ -17,6 +17,8 @@ _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 # What gives a time again where it is given one.
 _OF_NUMBERS = frozenset({"min", "max", "float", "int", "round", "abs"})
 
+_ASKED = "?"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTheClock:
@@ -42,25 +44,31 @@ def by_the_clock(program: Program) -> ByTheClock:
 
 
 def _tellers(program: Program) -> frozenset[str]:
-    """The program's functions and methods, by name and with brackets, that give a time."""
-    return frozenset(
-        f"{function.name}()"
+    """The program's functions and methods, by name and with brackets, that give a time, or (with a
+    mark before it) whether it is time for something.
+    """
+    returned = [
+        (script, function.name, given.value)
         for script in program.scripts.values()
         for function in ast.walk(script.tree)
         if isinstance(function, ast.FunctionDef)
         for given in ast.walk(function)
-        if isinstance(given, ast.Return)
-        if given.value and script.function(given) is function and _is_time(script, given.value, ())
-    )
+        if isinstance(given, ast.Return) and given.value and script.function(given) is function
+    ]
+    times = {f"{name}()" for script, name, value in returned if _is_time(script, value, ())}
+    asked = {f"{_ASKED}{name}()" for script, name, value in returned if _asks(script, value, ())}
+    return frozenset(times | asked)
 
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
-    """The variables in the function of `loop` that hold a time, and the `tellers` of it."""
+    """The variables in the function of `loop` that hold a time, or whether it is time (with a mark
+    before it), and the `tellers` of it.
+    """
     given = list(_given(script.function(loop) or script.tree))
     times = set(tellers)
     while more := {name for name, value in given if _is_time(script, value, times)} - times:
         times |= more
-    return times
+    return times | {f"{_ASKED}{name}" for name, value in given if _asks(script, value, times)}
 
 
 def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
@@ -114,13 +122,18 @@ def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
+    """Whether `test` depends on the time."""
     sides = (
         side
         for node in ast.walk(test)
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
     )
-    return any(_is_time(script, side, times) for side in sides)
+    calls = (f"{_last(node.func)}()" for node in ast.walk(test) if isinstance(node, ast.Call))
+    names = (node.id for node in ast.walk(test) if isinstance(node, ast.Name))
+    return any(_is_time(script, side, times) for side in sides) or any(
+        f"{_ASKED}{each}" in times for each in (*calls, *names)
+    )
 
 
 def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str]:

@@ -146,11 +146,15 @@ def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
 
 
 def rate(live: Live) -> float:
-    """The learning rate of the leading optimizer, over all its groups; nan where it has none, or
-    has it on a GPU, which would have to be waited for.
+    """The learning rate of the leading optimizer, over all its groups, and those of others beside
+    it; nan where it has none, or has it on a GPU, which would have to be waited for.
     """
     leader = live.leader() if live.leader else None
-    rates = [group.get("lr", math.nan) for group in leader.param_groups] if leader else [math.nan]
+    if leader is None:
+        return math.nan
+    known = [] if live.models.made_anew else [each() for each in live.optimizers]
+    beside = [each for each in known if each is not None and each is not leader]
+    rates = [group.get("lr", math.nan) for each in (leader, *beside) for group in each.param_groups]
     if any(isinstance(each, torch.Tensor) and not each.is_cpu for each in rates):
         return math.nan
     try:
