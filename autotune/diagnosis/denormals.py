@@ -17,9 +17,9 @@ def denormal_numbers(profile: Profile) -> Finding | None:
     longer with them.
     """
     found = profile.denormals
-    if found is None or found.times_as_long < NO_GAIN:
+    cost = found.times_as_long if found else None
+    if found is None or cost is None or cost < NO_GAIN:
         return None
-    cost = found.times_as_long
     after = f"Some {found.after_steps:,} steps from now on" if found.after_steps else "By now"
     return Finding(
         bottleneck=Bottleneck.DENORMALS,

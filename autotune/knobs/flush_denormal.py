@@ -31,6 +31,8 @@ from autotune.workload.setup import Setup
 # Arithmetic takes so many times as long for a denormal number: 150 cycles or so, where others take
 # one. Below this share of what operations give, they are less than a tenth of the time.
 _TIMES_AS_LONG, _FEW_RESULTS = 100, 1e-3
+# Where their cost could not be timed, so many averages are taken to have one.
+_MANY_AVERAGES = 0.05
 
 
 class FlushDenormal(Knob):
@@ -55,7 +57,10 @@ class FlushDenormal(Knob):
         return Choices(own=False, values=(False, True))
 
     def goes_along(self, profile: Profile) -> bool:
-        return profile.denormals is not None and profile.denormals.times_as_long >= NO_GAIN
+        found = profile.denormals
+        if found is None or found.times_as_long is None:
+            return found is not None and found.coming >= _MANY_AVERAGES
+        return found.times_as_long >= NO_GAIN
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         share = profile.denormals.results if profile.denormals else 0.0

@@ -39,4 +39,4 @@ def with_cost(
         return found
     taken = in_turns(run, ZEROED, DENORMAL, windows, seconds=seconds, cores=cores)
     cost = surely_faster(windows, taken)
-    return replace(found, times_as_long=max(1.0, cost or 1.0))
+    return replace(found, times_as_long=None if cost is None else max(1.0, cost))

@@ -164,13 +164,14 @@ class Denormals:
     `results` is their share of what the operations of a step give. `coming` is the share of the
     optimizer's running averages that will be such numbers from `after_steps` further steps on,
     since their gradients have been zero for long (0 steps: they are by now); a step then takes so
-    many `times_as_long` as with zeros in their place, 1 where that is not sure.
+    many `times_as_long` as with zeros in their place, 1 where it was not longer each time, None
+    where that could not be timed.
     """
 
     results: float = 0.0
     coming: float = 0.0
     after_steps: int = 0
-    times_as_long: float = 1.0
+    times_as_long: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -579,6 +579,8 @@ class TestFlushDenormal:
         cheap = self.with_denormals(coming=0.3, after_steps=400, times_as_long=1.02)
         assert offered("flush_denormal", costly) == (False, True) and knob.goes_along(costly)
         assert not knob.goes_along(cheap) and "none of its time" in reason("flush_denormal", cheap)
+        unknown = [self.with_denormals(coming=share, after_steps=400) for share in (0.3, 0.01)]
+        assert [knob.goes_along(each) for each in unknown] == [True, False]
         now = self.with_denormals(results=0.01)
         assert not knob.goes_along(now)  # what it gains is timed
         assert knob.expects(True, now).log_mean < knob.expects(True, costly).log_mean == 0.0

@@ -20,7 +20,7 @@ class LookingForDenormals:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._results: Any = _Results()
+        self._results: Any = _Results(live)
 
     def begin(self) -> None:
         """See `Watch`."""
@@ -53,12 +53,15 @@ class LookingForDenormals:
 
 
 class _Results(EachOperation):
-    def __init__(self) -> None:
+    """Counts what operations give, but for an optimizer's: what its averages cost is timed."""
+
+    def __init__(self, live: Live) -> None:
         super().__init__()
+        self._live = live
         self.count = self.denormal = 0
 
     def note_result(self, result: Any) -> None:
-        for each in tensors(result):
+        for each in () if self._live.stepping else tensors(result):
             if each.is_floating_point() and each.layout is torch.strided:
                 least = torch.finfo(each.dtype).smallest_normal
                 self.count += each.numel()
