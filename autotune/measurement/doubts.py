@@ -175,22 +175,22 @@ def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
     third = len(windows) // 3
     if third == 0:
         return None
-    first, last = (
-        rate([timed(window) for window in part]) for part in (windows[:third], windows[-third:])
-    )
-    if first > 0 and last >= CHANGED_TIMES * first:
+    parts = windows[:third], windows[-third:]
+    first, last = (rate([timed(window) for window in part]) for part in parts)
+    early, late = ([window.samples_per_second for window in part] for part in parts)
+    if first > 0 and last >= CHANGED_TIMES * first and min(late) > max(early):
         return Doubt(
             name=SPED_UP,
             evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read "
             "for the first time, or other programs end.",
             advice="Measure again, or with a larger budget.",
         )
-    if last > 0 and first >= CHANGED_TIMES * last:
+    if last > 0 and first >= CHANGED_TIMES * last and min(early) > max(late):
         return Doubt(
             name=SLOWED_DOWN,
             evidence=f"It slowed down {first / last:.1f}× while it was timed, as when batches come "
-            "sorted by their length: what comes later is in none of the figures, and may gain "
-            "otherwise.",
+            "sorted by their length, or numbers become denormal: what comes later is in none of "
+            "the figures, and may gain otherwise.",
             advice="Give it a larger budget, so that an epoch ends meanwhile.",
         )
     return None

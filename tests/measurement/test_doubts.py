@@ -166,6 +166,9 @@ def test_a_run_that_slows_down_has_more_to_come_than_was_timed():
     falling = [window(each) for each in (1010, 1000, 800, 600, 420, 400)]
     assert names(falling) == ["slowed down"]
     assert "It slowed down 2.5×" in doubts_of(falling, cores=2)[0].evidence
+    # Where slow windows come among fast ones it is no change for good.
+    turning = [window(each) for each in (1010, 990, 400, 700, 700, 700, 300, 500, 310)]
+    assert names(turning) == ["unstable"]
 
 
 def test_few_steps_are_doubted():
