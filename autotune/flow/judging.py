@@ -76,7 +76,8 @@ def judge(
         return verdict, emission
     seconds = AGAIN_SHARE * context.options.budget_seconds
     in_time = context.deadline - time.monotonic() > seconds
-    other, name = next_best(best, found, space, profiled.seen), suspect(best.config)
+    name = verdict.suspect or suspect(best.config)
+    other = next_best(best, name, found, space, profiled.seen)
     fits = other in found.ranked or not limited  # of what was not tried nobody knows the peak
     if other and fits and (in_time or _STARTS * profiled.startup_seconds < seconds):
         again, its_emission = _judged(context.with_left(seconds), profiled, _shown(other))

@@ -18,6 +18,7 @@ from autotune.workload.seen import Seen
 PARTING = (
     *("batch_size", "precision", "micro_batches", "num_workers", "persistent_workers", "compile"),
     *("channels_last", "optimizer", "threads", "blas_threads", "cudnn_benchmark", "checkpointing"),
+    "flush_denormal",
 )
 
 
@@ -26,12 +27,11 @@ def suspect(config: Config) -> str:
     return next((name for name in PARTING if name in config), "")
 
 
-def next_best(best: Trial, found: Found, space: Space, seen: Seen) -> Trial | None:
-    """What is most likely fastest of what was `found` without what makes `best` suspect, where it
-    was faster than the program as it is; else `best` without that, though it was not tried. None
-    where nothing is left.
+def next_best(best: Trial, name: str, found: Found, space: Space, seen: Seen) -> Trial | None:
+    """What is most likely fastest of what was `found` without the setting called `name`, which
+    makes `best` suspect, where it was faster than the program as it is; else `best` without that,
+    though it was not tried. None where nothing is left.
     """
-    name = suspect(best.config)
     if not name:
         return None
     own = max((_speed(trial) for trial in found.trials if not trial.config), default=0.0)

@@ -116,6 +116,12 @@ class Knob(Protocol):
         """Why `value` would be another training, by what the profile tried; "" if not."""
         return ""
 
+    def is_another(self, value: Value, seen: Seen) -> str:
+        """Why `value` is another training, by what any run was `seen` to do meanwhile; "" if it is
+        not known to be.
+        """
+        return ""
+
     def doubted(self, seen: Seen) -> str:
         """Why a run that had the setting, as `read` says, does not show what it does; else ""."""
         return ""

@@ -34,6 +34,8 @@ _NO_SECOND_EPOCH = (
     "no second epoch was begun while it was timed: what workers that live on do is seen only then"
 )
 
+_CHANGED = "the dataset is changed between epochs, which they would not see"
+
 
 class PersistentWorkers(Knob):
     name = "persistent_workers"
@@ -81,12 +83,16 @@ class PersistentWorkers(Knob):
         loader = seen.loader
         return loader is not None and loader.persistent_workers and not loader.changing
 
+    def is_another(self, value: Value, seen: Seen) -> str:
+        changing = value and seen.loader is not None and seen.loader.changing
+        return f"persistent_workers: {_CHANGED}" if changing else ""
+
     def doubted(self, seen: Seen) -> str:
         loader = seen.loader
         if loader is None or not loader.persistent_workers:
             return ""
         if loader.changing:
-            return "the dataset is changed between epochs, which they would not see"
+            return _CHANGED
         return "" if loader.epochs > 1 else _NO_SECOND_EPOCH
 
     def apply(self, setup: Setup, value: Value) -> None:

@@ -12,7 +12,13 @@ from autotune.measurement.statistics import Timed, rate
 from autotune.source.edits import EditOutcome
 from autotune.verdict.answer import Delivered, Verdict
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
-from autotune.verdict.contestants import BASELINE, DELIVERED, TUNED, parity_in_turns
+from autotune.verdict.contestants import (
+    BASELINE,
+    DELIVERED,
+    TUNED,
+    known_otherwise,
+    parity_in_turns,
+)
 from autotune.verdict.parity import Parity
 from autotune.workload.seen import Seen
 from autotune.workload.window import page_faults_per_second
@@ -93,6 +99,7 @@ def decide(
         rounds=tuple(len(each[BASELINE]) for each in rounds),
         left_out=left_out,
         scatter=_scatter(turns, TUNED),
+        suspect="" if may_differ else (known_otherwise(turns, config) or ("",))[0],
         too_short=speedup is None and not left_out and bool(turns.ended),
     )
 

@@ -52,6 +52,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         found = replace(found, same_training=None, reason=reason)
     if found.same_training and (parted := _other_rate(turns, name)):
         found = replace(found, same_training=None, reason=f"{found.reason} {parted}".strip())
+    if other := known_otherwise(turns, config):
+        found = replace(found, same_training=False, reason=f"{other[1]}.")
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:
@@ -65,6 +67,19 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
             found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
         )
     return replace(found, skipped_steps=skipped)
+
+
+def known_otherwise(turns: Turns, config: Config) -> tuple[str, str] | None:
+    """The setting of `config` that is another training, by what any contestant was seen to do, and
+    why; None where none is known to be.
+    """
+    found = (
+        (name, why)
+        for seen in turns.seen.values()
+        for name, value in config.items()
+        if (why := by_name(name).is_another(value, seen))
+    )
+    return next(found, None)
 
 
 def _other_rate(turns: Turns, name: str) -> str:

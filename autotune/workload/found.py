@@ -107,8 +107,11 @@ class RoundedNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
-    """What was rounded furthest; None where there was nothing of the kind in a short format."""
+    """What was rounded furthest; None where there was nothing of the kind in a short format.
+    `short` says whether any operation was given numbers in one.
+    """
 
+    short: bool = True
     angle: RoundedAngle | None = None
     target: RoundedTarget | None = None
     number: RoundedNumber | None = None

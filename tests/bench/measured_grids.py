@@ -5,10 +5,12 @@
 
 A row is a configuration: its knobs, samples over the wall time of a window that begins once what
 the loader had prepared is used up, that of the whole process, shares of a step, and the processors
-that the training process kept busy. The order is drawn by chance. The user's own setting and the
-five fastest are measured twice more (`remeasured`); nothing else should run meanwhile. Where two
-threads of torch's were put on one processor, which the system does now and then for as long as a
-process lives, the configuration is measured in another one.
+that the training process kept busy. All of them are measured three times, each time in another
+order that is drawn by chance, and a row holds the figures of the middle one (`rates` are all three:
+two processes of one configuration differ by some 7 %, and of many rows the fastest would be the
+luckiest). Nothing else should run meanwhile. Where two threads of torch's were put on one
+processor, which the system does now and then for as long as a process lives, the configuration is
+measured in another one.
 """
 
 import argparse
@@ -34,7 +36,7 @@ from torch.utils.data import DataLoader
 from tests.bench.measured_programs import Config, Measured, programs
 
 WARM_SECONDS, SECONDS, LIMIT_SECONDS = 0.7, 1.5, 60.0
-AGAIN, TIMES_AGAIN = 5, 2
+ROUNDS = 3
 # Processors kept busy while it computes, for each of two threads: below it they share one.
 STALLED, MOST_TRIES = 0.55, 3
 FIGURES = ("samples_per_s", "wall_s", "f_data", "f_fwdbwd", "f_opt", "f_data_cpu", "cores_main")
@@ -191,29 +193,25 @@ def main() -> int:
 
 def _write(path: Path, name: str) -> None:
     program = programs()[name]
-    found = configurations(program)
-    own, order = found[0], random.Random(name).sample(found, len(found))
-    rows = []
-    for number, config in enumerate(order):
-        rows.append(dict(config) | measured(name, config) | {"remeasured": ""})
-        print(f"{name}: {number + 1} of {len(order)}", end="\r", file=sys.stderr, flush=True)
-    fastest = sorted(rows, key=_rate, reverse=True)[:AGAIN]
-    again = [*fastest, *(row for row in rows if row not in fastest and own.items() <= row.items())]
-    for row in again * TIMES_AGAIN:
-        config = {knob: row[knob] for knob in program.knobs}
-        rate = f"{measured(name, config)['samples_per_s']:.1f}"
-        row["remeasured"] = f"{row['remeasured']};{rate}".lstrip(";")
+    found, chance = configurations(program), random.Random(name)
+    taken: list[list[dict[str, float]]] = [[] for _ in found]
+    for each in range(ROUNDS):
+        for number, place in enumerate(chance.sample(range(len(found)), len(found))):
+            taken[place].append(measured(name, found[place]))
+            said = f"{name}: {number + 1} of {len(found)}, round {each + 1} of {ROUNDS}"
+            print(said, end="\r", file=sys.stderr, flush=True)
     with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, [*program.knobs, *FIGURES, "remeasured"])
+        table = csv.DictWriter(file, [*program.knobs, *FIGURES, "rates"])
         table.writeheader()
-        for row in rows:
-            table.writerow(
-                {key: f"{each:.4g}" if type(each) is float else each for key, each in row.items()}
-            )
+        for config, figures in zip(found, taken, strict=True):
+            middle = sorted(figures, key=_rate)[len(figures) // 2]
+            rates = ";".join(f"{each['samples_per_s']:.4g}" for each in figures)
+            row = {name: f"{value:.4g}" for name, value in middle.items()}
+            table.writerow({**config, **row, "rates": rates})
 
 
-def _rate(row: Mapping[str, Any]) -> float:
-    rate: float = row["samples_per_s"]
+def _rate(row: Mapping[str, float]) -> float:
+    rate = row["samples_per_s"]
     return 0.0 if math.isnan(rate) else rate
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.flow import Options, judging
 from autotune.flow.context import Context
-from autotune.flow.next_best import PARTING, next_best
+from autotune.flow.next_best import PARTING, next_best, suspect
 from autotune.flow.trying import Found
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Semantics
@@ -62,16 +62,30 @@ OTHERWISE = builders.verdict(
 def test_the_next_best_lacks_what_is_likeliest_to_part_the_losses(
     best: Trial, trials: tuple[Trial, ...], config: Any
 ) -> None:
-    other = next_best(best, found(*trials), SPACE, builders.seen())
+    other = next_best(best, suspect(best.config), found(*trials), SPACE, builders.seen())
     assert (other.config if other else None) == config
 
 
 def test_what_this_search_may_not_hand_back_is_no_next_best() -> None:
     too_large = found(AS_IT_IS, BEST, THREADS, ranked=(BEST, AS_IT_IS))
-    assert next_best(BEST, too_large, SPACE, builders.seen()) == builders.trial(
+    given = BEST, "precision", too_large
+    assert next_best(*given, SPACE, builders.seen()) == builders.trial(
         1, {"optimizer": "fused"}, 250.0
     )
-    assert next_best(BEST, too_large, replace(SPACE, choices={}), builders.seen()) is None
+    assert next_best(*given, replace(SPACE, choices={}), builders.seen()) is None
+
+
+def test_what_was_seen_to_be_another_training_goes_first(monkeypatch: Any) -> None:
+    judged: list[Any] = []
+
+    def judge(_context: Any, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
+        judged.append(trial.config)
+        return replace(OTHERWISE, suspect="optimizer"), "nothing"
+
+    monkeypatch.setattr(judging, "_judged", judge)
+    monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
+    judging.judge(context_with(100.0), builders.profile(), SPACE, found(AS_IT_IS, BEST))
+    assert judged == [BEST.config, {"precision": "bf16"}]
 
 
 def context_with(left_seconds: float, **options: Any) -> Context:

@@ -115,6 +115,23 @@ def test_a_dataset_that_is_changed_between_epochs_forbids_workers_that_live_on(
     assert rewritten(before, KEPT).statuses == ["done"]
 
 
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ("self.labels[:2] = guesses", True),
+        ("self.round += 1", True),
+        ("labels = self.labels + guesses", False),
+    ],
+)
+def test_a_method_that_changes_its_dataset_may_give_something_too(
+    change: str, refused: bool
+) -> None:
+    text = program(epoch="taken = data.assign(epoch)") + (
+        f"class Slides:\n    def assign(self, guesses):\n        {change}\n        return 3\n"
+    )
+    assert rewritten(text, KEPT).statuses == (["refused"] if refused else ["done"])
+
+
 def test_a_change_in_what_an_epoch_calls_is_seen_too() -> None:
     text = program(epoch="begin(epoch, loader)") + (
         "def begin(epoch, loader):\n    loader.dataset.set_epoch(epoch)\n"

@@ -56,6 +56,14 @@ def test_small_ones_and_those_that_are_computed_in_float32_are_not(
     assert not found.reason
 
 
+def test_one_in_which_nothing_is_computed_is_left_out(rounding: Vet) -> None:
+    text = program(1).replace("self.head(torch.cat(", "(self.head.weight * torch.cat(")
+    text = text.replace(PLAIN, "angles = where[:, :1] * self.frequencies[0]")
+    found = rounding(text.replace("dim=-1))", "dim=-1)).sum(-1, keepdim=True)"), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("nothing of a step is computed in bf16")
+
+
 def test_a_run_that_cannot_be_looked_at_is_left_to_its_trial(rounding: Vet) -> None:
     found = rounding("raise SystemExit(3)", VALUES)
     assert found.values == VALUES

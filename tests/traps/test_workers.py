@@ -515,6 +515,28 @@ class TestWhatIsReadBack:
         text = text.replace(self.LOSS, f"(lam * {self.LOSS})")
         assert "`lam` (train.py:" in workers(text, (0, 2)).reason
 
+    @pytest.mark.parametrize(
+        ("loss", "kept"), [(f"(rounds.current * {LOSS})", (0,)), (LOSS, (0, 1, 2))]
+    )
+    @pytest.mark.parametrize("item", [PLAIN, "return X[index] + torch.rand(4), Y[index]"])
+    def test_what_choosing_a_batch_sets_is_ahead_of_the_loop(
+        self, workers: Vet, item: str, loss: str, kept: tuple[int, ...]
+    ) -> None:
+        rounds = (
+            "class Rounds(torch.utils.data.Sampler):\n    current = 0\n\n"
+            "    def __iter__(self):\n"
+            "        for part in torch.randperm(640).split(16):\n"
+            "            self.current = int(part[0])\n"
+            "            yield part.tolist()\n\n"
+            "    def __len__(self):\n        return 40\n\n\nrounds = Rounds()\nloader ="
+        )
+        text = table(item, options="batch_sampler=rounds").replace("loader =", rounds, 1)
+        vetted = workers(text.replace(self.LOSS, loss), (0, 1, 2))
+        assert vetted.values == kept, vetted.reason
+        if kept == (0,):
+            assert "reads `rounds.current` (train.py:" in vetted.reason
+            assert "chosen ahead of the one that it trains on" in vetted.reason
+
     def test_in_a_stream_it_counts_too(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"

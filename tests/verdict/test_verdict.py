@@ -501,3 +501,16 @@ def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, low:
     lasts, ends = found(1.0), found(0.7)
     assert ends.low == pytest.approx(low * lasts.low)
     assert (ends.estimate, ends.high) == (lasts.estimate, lasts.high)
+
+
+def test_workers_that_live_on_while_the_dataset_is_changed_are_another_training():
+    taken = turns(baseline=100, tuned=160)
+    kept = {"num_workers": 2, "persistent_workers": True}
+    assert judged(taken, kept).outcome == "faster"
+    loader = replace(builders.seen().loader, changing=True)
+    taken.seen[TUNED] = replace(builders.seen(), loader=loader)  # it got as far as that
+    verdict = judged(taken, kept)
+    assert verdict.trains_otherwise and verdict.suspect == "persistent_workers"
+    assert "the dataset is changed between epochs" in verdict.reason
+    assert judged(taken, {"num_workers": 2}).outcome == "faster"
+    assert judged(taken, kept, may_differ=True).suspect == ""

@@ -88,6 +88,22 @@ def test_a_rate_may_be_a_tensor(tmp_path: Path) -> None:
     assert rates and all(each == pytest.approx(1e-2) for each in rates)
 
 
+def test_a_call_with_nothing_in_it_takes_no_samples_away(tmp_path: Path) -> None:
+    text = """
+        import torch
+        from torch import nn
+        model = nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(100):
+            loss, held_out = (model(torch.randn(rows, 8)).mean() for rows in (30, 0))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    window = window_of(run(textwrap.dedent(text), steps(10), folder=tmp_path))
+    assert window.samples == 300
+
+
 def test_rates_of_all_optimizers_count(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "for epoch", "other = torch.optim.SGD([nn.Parameter(inputs[:1])], lr=0.5)\nfor epoch"

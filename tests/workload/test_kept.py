@@ -19,7 +19,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from autotune.workload.samples.delivery import changed
-from autotune.workload.samples.kept import kept_by, kept_by_loader
+from autotune.workload.samples.kept import kept_by
+from autotune.workload.samples.of_loader import kept_by_loader
 
 factor = [1.0]
 noise = [0.0]  # a global of the same name as an attribute

@@ -8,8 +8,8 @@ import torch
 from torch.utils.data import DataLoader, default_collate
 
 from autotune.workload.samples.delivery import Left, changed
-from autotune.workload.samples.kept import kept_to_read
 from autotune.workload.samples.leaving import left_behind, noted
+from autotune.workload.samples.of_loader import kept_to_read
 
 count = 0
 shares = {"lam": 1.0}

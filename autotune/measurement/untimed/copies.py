@@ -4,12 +4,15 @@ the copy.
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
 from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.conversation import Draw
+from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import Delivery, Left, changed
+from autotune.workload.samples.read_back import read_back
 
 OTHER_DATA = "the program would be given other data"
 
@@ -58,6 +61,24 @@ def left_by_reading(run: ProcessRun, changed: set[str], seconds: float) -> Left:
     names = tuple(sorted(changed))
     asked = Draw(batches=LOOKED_BATCHES, seconds=seconds, left=names, here=True)
     return run.draw(asked).left
+
+
+def why_read_back(target: Target, left: Left) -> str:
+    """Why workers would give the program of `target` something else of what is `left` there by
+    making batches, or by choosing them; "" where it reads nothing of it.
+    """
+    chosen = tuple(each for each in left.attributes if each.chooses)
+    made = tuple(each for each in left.attributes if not each.chooses)
+    if read := read_back(target, replace(left, attributes=made)):
+        return (
+            f"the program reads {read}, which making a batch sets: in a worker it is set in a copy"
+        )
+    if read := read_back(target, replace(left, attributes=chosen, variables=())):
+        return (
+            f"the program reads {read}, which choosing a batch sets: for workers, batches are "
+            "chosen ahead of the one that it trains on"
+        )
+    return ""
 
 
 def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:

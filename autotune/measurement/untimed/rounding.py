@@ -1,6 +1,6 @@
-"""A shorter number format held to its promise where losses tell too late: it must neither round the
-angles of sines by a notable part of a wave, nor predictions by one of what their targets differ by,
-nor whole numbers to others.
+"""A shorter number format held to its promise where losses tell too late: something must be
+computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
+predictions by one of what their targets differ by, nor whole numbers to others.
 """
 
 import os
@@ -38,15 +38,21 @@ def vet_formats(start: Start, values: Sequence[Value]) -> Vetted:
 
 
 def _too_far(start: Start, value: Value) -> str:
-    """What `value` rounds too far, in words; "" where it does not."""
+    """What `value` rounds too far, or that it does nothing, in words; "" where neither holds."""
     run = start({"precision": value})
     try:
         found = run.watch(ROUNDING, steps=_STEPS).found
+        compiled = any(model.compiled != "off" for model in run.seen().models)
     except (NotPossible, RunEnded):
         return ""
     finally:
         run.kill()
     assert isinstance(found, Rounded), found
+    if not (found.short or compiled):  # operations of what is compiled are not seen
+        return (
+            f"nothing of a step is computed in {value}: it has none of the products and "
+            "convolutions that autocast casts"
+        )
     angle, target, number = found.angle, found.target, found.number
     if angle is not None and angle.step_radians > MOST_RADIANS:
         return _angle_said(value, angle)

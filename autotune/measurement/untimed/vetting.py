@@ -17,6 +17,7 @@ from autotune.measurement.untimed.copies import (
     left_by_reading,
     names_of,
     read_here,
+    why_read_back,
 )
 from autotune.measurement.untimed.delivered import (
     NOT_COMPARED,
@@ -32,7 +33,6 @@ from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import Delivery
-from autotune.workload.samples.read_back import read_back
 from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.
@@ -166,17 +166,14 @@ class _Workers:
                 self.counted = counted(run, looked, self._seconds)
         if left and not self._loader.num_workers:  # with workers as it is, it reads none
             left_there = left_by_reading(run, left, self._seconds)
-            self._read_back = read_back(self._target, left_there)
+            self._read_back = why_read_back(self._target, left_there)
 
     def refusal(self, workers: int) -> str:
         """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in
         copies what the program reads, or there is no time to see; "" otherwise.
         """
         if workers and self._read_back:
-            return (
-                f"the program reads {self._read_back}, which making a batch sets: in a worker it "
-                "is set in a copy"
-            )
+            return self._read_back
         if workers and self._own.overwritten:
             return f"with {_workers(workers)}, {_TORN}"
         if self.counted:

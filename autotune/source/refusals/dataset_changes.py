@@ -3,6 +3,7 @@ where they live on, from the start.
 """
 
 import ast
+from collections.abc import Collection
 
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
@@ -42,27 +43,53 @@ def changed_meanwhile(program: Program, at: Building) -> str:
 
 def _changed_in(program: Program, ran: set[ast.AST], at: Building) -> str:
     given = given_value(at.call, _DATASET, at.signature)
-    name = last_name(given) if given is not None else ""
+    name, changers = last_name(given) if given is not None else "", _changers(program)
     for script in program.scripts.values():
         for node in ast.walk(script.tree):
             if not isinstance(node, ast.stmt) or node not in ran:
                 continue
-            if any(_is_dataset(script, each, name) for each in _changed(node)):
+            if any(_is_dataset(script, each, name) for each in _changed(node, changers)):
                 return f"{script.path}:{node.lineno}"
     return ""
 
 
-def _changed(node: ast.stmt) -> list[ast.expr]:
-    """What the statement `node` calls a method of for its own sake, or sets attributes of."""
+def _changers(program: Program) -> frozenset[str]:
+    """The names of methods of the program's classes that set attributes of their own, or what
+    these hold.
+    """
+    return frozenset(
+        method.name
+        for script in program.scripts.values()
+        for kind in ast.walk(script.tree)
+        if isinstance(kind, ast.ClassDef)
+        for method in kind.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
+        if any(
+            isinstance(changed, ast.Name) and changed.id == "self"
+            for node in ast.walk(method)
+            if isinstance(node, ast.Assign | ast.AugAssign)
+            for changed in _set(node)
+        )
+    )
+
+
+def _changed(node: ast.stmt, changers: Collection[str]) -> list[ast.expr]:
+    """What the statement `node` calls a method of for its own sake, or one of the `changers`
+    whatever for, and what it sets attributes of.
+    """
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
             return [changed]
-        case ast.Assign(targets=targets):
-            pass
-        case ast.AugAssign(target=target):
-            targets = [target]
-        case _:
-            return []
+        case ast.Assign() | ast.AugAssign():
+            called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+            methods = (each for each in called if isinstance(each, ast.Attribute))
+            return [*_set(node), *(each.value for each in methods if each.attr in changers)]
+    return []
+
+
+def _set(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    """What `node` sets attributes of, or items of such."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     inside = (each.value if isinstance(each, ast.Subscript) else each for each in targets)
     return [each.value for each in inside if isinstance(each, ast.Attribute)]
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
+from autotune.workload.loading.batches import tensors
 from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_place
 
@@ -41,7 +42,7 @@ class Rounding:
         """See `Watch`."""
         self._mode.__exit__(None, None, None)
         mode = self._mode
-        return Rounded(angle=mode.angle, target=mode.target, number=mode.number)
+        return Rounded(angle=mode.angle, target=mode.target, number=mode.number, short=mode.short)
 
 
 class _Looking(EachOperation):
@@ -56,9 +57,11 @@ class _Looking(EachOperation):
         self._copy = aten._to_copy
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
+        self.short = False
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         kind = operation.overloadpacket
+        self.short = self.short or any(each.dtype in _SHORT for each in tensors(given))
         if kind in self._waves and given[0].dtype in _SHORT and given[0].numel():
             self._note_angle(given[0].detach())
         elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):

@@ -39,6 +39,7 @@ class LeftAttribute:
         kinds: names of its object's class, and of the user's that this one derives from.
         known_as: names of its object where it was found: "collate_fn", "transform".
         collates: a method of its object makes the batches, as one of a trainer's may.
+        chooses: it is what chooses samples that sets it, in the process that trains.
         steers: making a batch reads it for more than to count it on.
     """
 
@@ -46,6 +47,7 @@ class LeftAttribute:
     kinds: tuple[str, ...]
     known_as: frozenset[str]
     collates: bool = False
+    chooses: bool = False
     steers: bool = False
 
 

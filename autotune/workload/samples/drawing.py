@@ -18,8 +18,8 @@ from autotune.workload.loading import batches
 from autotune.workload.randomness.stillness import ordered, seed_order, still
 from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.samples.holdings import holdings, position
-from autotune.workload.samples.kept import kept_by_loader, numbers_to_read
 from autotune.workload.samples.leaving import left_behind, noted
+from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
 from autotune.workload.samples.remembered import remembered
 from autotune.workload.seams.loader import draw
 

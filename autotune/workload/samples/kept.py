@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -30,7 +30,6 @@ from autotune.workload.samples.asked import (
     only_asked_for,
     variables,
 )
-from autotune.workload.samples.chosen import chosen_at_once
 from autotune.workload.samples.digests import CONTAINERS, LOOKED_INTO, PLAIN, digest_of, items_of
 
 _DEPTH = 4
@@ -78,34 +77,6 @@ class Piece:
         )
 
 
-def kept_by_loader(loader: Any) -> dict[str, int]:
-    """`kept_by` of what a DataLoader gives samples from, and of what chooses them while an epoch
-    runs.
-    """
-    without = (loader.dataset, *chosen_at_once(loader))
-    return kept_by(loader._index_sampler, "sampler", without) | kept_to_read(loader)
-
-
-def kept_to_read(loader: Any) -> dict[str, int]:
-    """`kept_by` of what a DataLoader makes batches from: its dataset, and what collates them."""
-    return kept_by(loader.collate_fn, "collate_fn") | kept_by(loader.dataset)
-
-
-def pieces_to_read(loader: Any) -> dict[str, Piece]:
-    """The pieces of what a DataLoader makes batches from, by path."""
-    pieces = chain(_pieces(loader.collate_fn, "collate_fn"), _pieces(loader.dataset, "dataset"))
-    return {piece.path: piece for piece, _ in pieces}
-
-
-def numbers_to_read(loader: Any) -> dict[str, float]:
-    """The numbers among them, by path."""
-    return {
-        path: piece.value
-        for path, piece in pieces_to_read(loader).items()
-        if isinstance(piece.value, (int, float)) and not isinstance(piece.value, bool)
-    }
-
-
 def kept_by(
     dataset: object, name: str = "dataset", without: Iterable[object] = ()
 ) -> dict[str, int]:
@@ -115,10 +86,10 @@ def kept_by(
     Comparable within one process only (see `digest_of`). What processes share (shared and mapped
     memory) is left out, as are the objects `without`.
     """
-    return {piece.path: digest for piece, digest in _pieces(dataset, name, without)}
+    return {piece.path: digest for piece, digest in pieces_of(dataset, name, without)}
 
 
-def _pieces(
+def pieces_of(
     whole: object, name: str, without: Iterable[object] = ()
 ) -> Iterator[tuple[Piece, int]]:
     """The pieces of `whole` that samples are made from, each with its digest."""

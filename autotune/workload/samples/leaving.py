@@ -13,8 +13,10 @@ import torch
 from autotune.workload.samples.asked import is_users, is_users_class, variables
 from autotune.workload.samples.delivery import Left, LeftAttribute, LeftVariable
 from autotune.workload.samples.digests import CONTAINERS
-from autotune.workload.samples.kept import Piece, pieces_to_read
+from autotune.workload.samples.kept import Piece
+from autotune.workload.samples.of_loader import SAMPLER, all_pieces
 
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -44,7 +46,7 @@ def left_behind(loader: Any, paths: Sequence[str], makers: set[CodeType]) -> Lef
         paths: as `kept_by` names them; of what batches are made from, others are passed over.
         makers: the functions that make batches.
     """
-    known = pieces_to_read(loader)
+    known = all_pieces(loader)
     pieces = [_whole(known[path]) for path in paths if path in known]
     collates = getattr(loader.collate_fn, "__self__", None)
     attributes = {_attribute(each, collates, makers) for each in pieces if "." in each.part}
@@ -67,6 +69,9 @@ def _attribute(piece: Piece, collates: object, makers: set[CodeType]) -> LeftAtt
     if isinstance(piece.owner, ModuleType):
         return None
     owner, _, name = piece.part.rpartition(".")
+    chooses = piece.path.startswith(SAMPLER)
+    if chooses and not _is_used_for_each(name, makers):
+        return None
     kind = piece.owner if isinstance(piece.owner, type) else type(piece.owner)
     kinds = [each.__name__ for each in kind.__mro__ if each is kind or is_users_class(each)]
     return LeftAttribute(
@@ -74,6 +79,7 @@ def _attribute(piece: Piece, collates: object, makers: set[CodeType]) -> LeftAtt
         kinds=tuple(kinds),
         known_as=frozenset([owner] if owner else _words(piece.above)),
         collates=piece.owner is collates,
+        chooses=chooses,
         steers=_steers(name, makers),
     )
 
@@ -87,11 +93,28 @@ def _steers(name: str, makers: set[CodeType]) -> bool:
     return read > sum(each.opname == "STORE_ATTR" for each in uses) > 0
 
 
+def _is_used_for_each(name: str, makers: set[CodeType]) -> bool:
+    """Whether `makers` use the attribute `name` for each batch, in a loop or in `__next__`; what is
+    set as an epoch begins is the same however far ahead batches are chosen.
+    """
+    for code in makers:
+        steps = list(dis.get_instructions(code))
+        uses = [each.offset for each in steps if each.argval == name]
+        back = [each for each in steps if each.opcode in _JUMPS and each.argval < each.offset]
+        if uses and code.co_name == "__next__":
+            return True
+        if any(each.argval <= use < each.offset for each in back for use in uses):
+            return True
+    return False
+
+
 def _words(piece: Piece | None) -> list[str]:
     """Which names the value of `piece` has: the attribute's, the variable's, its key's."""
     if piece is None:
         return []
     words = _NAME.findall(piece.part)[-1:]
+    if words == [SAMPLER]:
+        return [SAMPLER, f"batch_{SAMPLER}"]
     return words + _words(piece.above) if piece.part.startswith("[") else words
 
 

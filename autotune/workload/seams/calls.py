@@ -22,7 +22,9 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
     if args and isinstance(args[0], dict) and live.leading_loader is None and _is_one(args[0]):
         live.forward_samples += 1
     elif shape is not None:
-        live.forward_samples = live.models.time_first.samples(module, shape)
+        # A held-out set with nothing in it takes none away.
+        given = live.models.time_first.samples(module, shape)
+        live.forward_samples = given or live.forward_samples
     elif not live.forward_samples:  # objects of the program's own: graphs, texts
         live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
     autocast.follow(live, module, args, kwargs)

@@ -16,7 +16,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.ahead import CopiedAhead
 from autotune.workload.loading.built import BuiltLoader
-from autotune.workload.samples.kept import kept_to_read
+from autotune.workload.samples.of_loader import kept_to_read
 from autotune.workload.seams import autocast, construction
 from autotune.workload.seams.construction import BUILT
 from autotune.workload.steps.replayed import Replayed, copied
