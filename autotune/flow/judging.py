@@ -9,6 +9,7 @@ from autotune.flow.context import Context
 from autotune.flow.controls import Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
+from autotune.flow.threads_beside import thread_beside
 from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
@@ -220,6 +221,7 @@ def _take_turns(
         losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
+    turns.beside = thread_beside(context.target, profiled)
     turns.calm_share = calm_share([each for each in profiled.windows if each.mode == AS_IS])
     if whole and TUNED in turns.seen:
         turns.windows[DELIVERED] = turns.windows[TUNED]

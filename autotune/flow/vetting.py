@@ -34,6 +34,7 @@ _MAY_BE_FORBIDDEN = (
     "prefetch_to_device",
     "precision",
     "channels_last",
+    "compile",
 )
 # Sines, losses of regressions, and what makes whole numbers.
 _MAY_BE_ROUNDED = re.compile(

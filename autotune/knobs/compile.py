@@ -132,6 +132,7 @@ class Compile(Knob):
                 hinders=_HINDERED,
                 undone="{model}._compiled_call_impl = None",
                 replayed=value in _GRAPHS,
+                compiled=True,
             ),
         )
 

@@ -6,9 +6,9 @@ the ratio is one of process pairs, each of several turns.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 from autotune.measurement.statistics import (
     CONFIDENCE,
@@ -60,6 +60,23 @@ class Ratio:
     def spans(self, factor: float) -> bool:
         """Whether the interval's ends lie further apart than by `factor`."""
         return self.high > factor * self.low
+
+
+def widened(ratio: Ratio, sd: float) -> Ratio:
+    """`ratio` with an interval that knows of a further deviation of its logarithm, independent of
+    those that it has.
+    """
+    if not sd:
+        return ratio
+    more = sd * NormalDist().inv_cdf((1 + ratio.confidence) / 2)
+    down, up = (math.hypot(math.log(end), more) for end in _reaches(ratio))
+    low, high = ratio.estimate * math.exp(-down), ratio.estimate * math.exp(up)
+    return replace(ratio, low=low, high=high)
+
+
+def _reaches(ratio: Ratio) -> tuple[float, float]:
+    """How many times as large the estimate is as the lower end, and the upper one as it."""
+    return ratio.estimate / ratio.low, ratio.high / ratio.estimate
 
 
 def confidence_per_look(looks: int) -> float:

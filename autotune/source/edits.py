@@ -46,7 +46,8 @@ class ModelStatement:
 
     It `hinders` functions, by their full names, and methods that a model is handed to (exports),
     before which `undone` takes it back. It is `replayed` where each call of the model overwrites
-    what the last one gave, `reordered` where what it gives may lie in another order in memory.
+    what the last one gave, `reordered` where what it gives may lie in another order in memory,
+    `compiled` where its own Python runs no more.
     """
 
     code: str
@@ -58,6 +59,7 @@ class ModelStatement:
     undone: str = ""
     replayed: bool = False
     reordered: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

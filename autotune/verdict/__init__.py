@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from autotune.knobs.knob import Config
 from autotune.measurement.interleaved.turns import Turns
-from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns
-from autotune.measurement.readings.faults import scatter_of
+from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns, widened
+from autotune.measurement.readings.faults import scatter_of, unknown_of
 from autotune.measurement.statistics import Timed, rate
 from autotune.source.edits import EditOutcome
 from autotune.verdict.answer import Delivered, Verdict
@@ -21,7 +21,7 @@ from autotune.verdict.contestants import (
 )
 from autotune.verdict.parity import Parity
 from autotune.workload.seen import Seen
-from autotune.workload.window import page_faults_per_second
+from autotune.workload.window import Window, page_faults_per_second
 
 __all__ = [
     "BASELINE",
@@ -131,22 +131,26 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
         return None
     confidence = confidence_per_look(len(LOOKS))
     found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
-    return replace(found, low=found.low * turns.calm_share) if _takes_less(turns, name) else found
+    calm = found.low * turns.calm_share if _takes_less(turns, name) else found.low
+    found = widened(found, unknown_of(*_both(turns, name)))
+    return replace(found, low=min(found.low, calm))
 
 
 def _takes_less(turns: Turns, name: str) -> bool:
     """Whether `name` takes less than half the memory anew that the program as it is takes."""
-    own, its = (
-        page_faults_per_second([window for taken in turns.windows[each] for window in taken])
-        for each in (BASELINE, name)
-    )
+    own, its = map(page_faults_per_second, _both(turns, name))
     return own is not None and its is not None and 2 * its < own
 
 
 def _scatter(turns: Turns, name: str) -> float:
     """What processes of `name` and of the program as it is are expected to differ by."""
-    both = (turns.windows.get(each, ()) for each in (BASELINE, name))
-    return scatter_of(*([window for taken in rounds for window in taken] for rounds in both))
+    return scatter_of(*_both(turns, name))
+
+
+def _both(turns: Turns, name: str) -> tuple[list[Window], list[Window]]:
+    """All windows of the program as it is, and of `name`."""
+    own, its = (turns.windows.get(each, ()) for each in (BASELINE, name))
+    return [each for taken in own for each in taken], [each for taken in its for each in taken]
 
 
 def _delivered(

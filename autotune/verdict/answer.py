@@ -30,8 +30,9 @@ class Verdict:
 
     `config` is what is recommended, empty unless "faster". `turns` keeps the raw windows that the
     interval was computed from: for each contestant ("baseline", "tuned", "delivered") its samples
-    and seconds in order, so that anyone can compute it again; its lower end counts besides what
-    `faults.calm_share` says of the profile's windows. `rounds` is how many of them each set
+    and seconds in order, so that anyone can compute it again; of programs that take memory anew it
+    is wider by what `faults.unknown_of` says of their windows, and its lower end counts what
+    `faults.calm_share` says of the profile's. `rounds` is how many of them each set
     of fresh processes took, in order, and `left_out` how many further turns were spoilt because
     another program had the processors. `scatter` is what the log-ratio of two processes was
     expected to scatter by. `passed_over` says what was faster still, but another training;

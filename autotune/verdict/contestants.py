@@ -27,6 +27,10 @@ _OTHER_RATE = (
     "But from step {step} on the learning rate is another, {own:.4g} where the program as it is "
     "has {first:.4g}: it goes by something that a faster program has otherwise, as the clock is."
 )
+_BESIDE = (
+    "But a thread of the program's own ({thread}) works beside the training, at a pace of its own: "
+    "a faster training may find less of its work done in each step."
+)
 _ALLOWED = "Another training was allowed."
 # A scale that begins at 2**16 has come to 2**-8 after so many halvings: gradients that overflow
 # even then are infinite themselves. Once a scale is found, a single step may overflow by chance: it
@@ -54,6 +58,9 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         found = replace(found, same_training=None, reason=f"{found.reason} {parted}".strip())
     if other := known_otherwise(turns, config):
         found = replace(found, same_training=False, reason=f"{other[1]}.")
+    if found.same_training and turns.beside:
+        reason = f"{found.reason} {_BESIDE.format(thread=turns.beside)}".strip()
+        found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:

@@ -11,6 +11,7 @@ from autotune.measurement.readings.faults import (
     calm_share,
     doubts_of_faults,
     scatter_of,
+    unknown_of,
 )
 from autotune.workload.window import Window
 from tests import builders
@@ -80,3 +81,10 @@ def test_a_step_is_told_as_it_is_while_little_memory_is_taken_anew() -> None:
     assert calm_share(taking((0.2, 3_000), (0.1, 0))) == 1.0
     assert calm_share(taking((0.1, 36_000), (0.2, 0))) == 1.0
     assert calm_share([]) == calm_share([builders.window(page_faults=None)]) == 1.0
+
+
+def test_what_both_take_anew_is_no_difference_and_what_one_takes_may_be_none_later() -> None:
+    none, much = ([builders.window(seconds=2.0, page_faults=faults)] for faults in (0, 400_000))
+    assert unknown_of(none, none) == unknown_of(much, much) == 0.0
+    assert unknown_of(much, none) == unknown_of(none, much) == pytest.approx(0.1)
+    assert unknown_of([builders.window(page_faults=None)], none) == 0.0

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from autotune.measurement.ratios import LOOKS, confidence_per_look, ratio_in_turns
+from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns, widened
 from autotune.measurement.statistics import merged, rate, stable, student_t, throughput
 from autotune.workload.window import Window
 from tests.bench.simulation import DEFAULT_PLAN, Noise, claim_shares, process_pair
@@ -202,3 +202,13 @@ def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says():
         )
         held += found.low <= 1.5 <= found.high
     assert held / 300 >= 0.95
+
+
+def test_what_all_pairs_have_in_common_widens_an_interval_beside_what_they_scatter_by() -> None:
+    found = Ratio(estimate=2.0, low=2.0 / 1.1, high=2.0 * 1.2, confidence=0.95)
+    assert widened(found, 0.0) == found
+    wider = widened(found, 0.1)
+    reach = 1.96 * 0.1
+    assert wider.estimate == 2.0
+    assert math.log(2.0 / wider.low) == pytest.approx(math.hypot(math.log(1.1), reach), rel=1e-3)
+    assert math.log(wider.high / 2.0) == pytest.approx(math.hypot(math.log(1.2), reach), rel=1e-3)

@@ -27,7 +27,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 X = torch.randn(640, 4, generator=torch.Generator().manual_seed(0))
-Y = torch.arange(640) * 7 % 2
+Y = torch.arange(640) * 7 // 5 % 2
 
 """
 

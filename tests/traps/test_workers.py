@@ -46,6 +46,23 @@ class TestStreams:
         assert vetted.values == (0,)
         assert "every sample comes 2 times" in vetted.reason
 
+    @pytest.mark.parametrize(("kinds", "kept"), [(8, (0, 1)), (1, (0, 1, 2))])
+    def test_one_that_mixes_what_is_open_in_each_worker_keeps_at_most_one(
+        self, workers: Vet, kinds: int, kept: tuple[int, ...]
+    ) -> None:
+        body = (
+            "info = get_worker_info()\n"
+            "part, parts = (info.id, info.num_workers) if info else (0, 1)\n"
+            "files = list(range(8))[part::parts]\n"
+            "for _ in range(640 // parts):\n"
+            "    file = files[int(torch.randint(len(files), ()))]\n"
+            f"    yield torch.randn(4) + file, file % {kinds} % 2"
+        )
+        text = stream(body, options="batch_size=32")
+        vetted = workers(text, (0, 1, 2))
+        assert vetted.values == kept, vetted.reason
+        assert ("mixes only its own part of the stream" in vetted.reason) == (kinds == 8)
+
     def test_a_slow_one_is_waited_for(self, bench: Callable[[str], Bench]) -> None:
         made = bench(stream("yield from zip(X, Y)"))
         loader = made.observe().loader

@@ -486,8 +486,8 @@ def test_of_programs_that_take_memory_anew_less_is_known():
     assert second.scatter > first.scatter
 
 
-@pytest.mark.parametrize(("pages", "low"), [(0, 0.7), (80_000, 1.0)])
-def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, low: float) -> None:
+@pytest.mark.parametrize(("pages", "ends_by"), [(0, 0.95), (80_000, 1.0)])
+def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, ends_by: float) -> None:
     def found(lasting: float) -> Ratio:
         taken = turns(rounds=2, baseline=100.0, tuned=150.0)
         for name, faults in ((BASELINE, 80_000), (TUNED, pages)):
@@ -499,7 +499,7 @@ def test_what_is_gained_while_memory_is_taken_anew_may_not_last(pages: int, low:
         return speedup
 
     lasts, ends = found(1.0), found(0.7)
-    assert ends.low == pytest.approx(low * lasts.low)
+    assert (ends.low < ends_by * lasts.low) if pages == 0 else ends.low == lasts.low
     assert (ends.estimate, ends.high) == (lasts.estimate, lasts.high)
 
 
@@ -514,3 +514,12 @@ def test_workers_that_live_on_while_the_dataset_is_changed_are_another_training(
     assert "the dataset is changed between epochs" in verdict.reason
     assert judged(taken, {"num_workers": 2}).outcome == "faster"
     assert judged(taken, kept, may_differ=True).suspect == ""
+
+
+def test_a_thread_at_a_pace_of_its_own_leaves_open_whether_it_is_the_same_training():
+    taken = turns(baseline=100, tuned=160)
+    assert judged(taken).parity.same_training
+    taken.beside = "act, train.py:22"
+    verdict = judged(taken)
+    assert verdict.outcome == "faster" and verdict.parity.same_training is None
+    assert "(act, train.py:22) works beside the training" in verdict.parity.reason

@@ -35,7 +35,8 @@ class Turns:
     why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
     turns, as (round, turn), in which the GPU was shared or kept its clocks down. `calm_share` is
-    what is left of a step of the program as it is while it takes little memory anew.
+    what is left of a step of the program as it is while it takes little memory anew. `beside` is a
+    thread of the program's own that works at a pace of its own.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Turns:
     ended: set[str] = field(default_factory=set)
     disturbed: set[tuple[int, int]] = field(default_factory=set)
     calm_share: float = 1.0
+    beside: str = ""
 
     @property
     def turns(self) -> int:

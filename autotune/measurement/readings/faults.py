@@ -19,6 +19,13 @@ NOTABLE_FAULTS = 20_000
 FAULT_SCATTER = 0.5e-6
 
 
+# A page that is given anew, in seconds of a step: 1.0 to 1.8 us in two programs (reports/programs,
+# faults_by_process.tsv), 0.2 to 2.1 in others. And how far what a plain run takes lies from what
+# runs of the same program took while they were timed, as a share of that: they are as many
+# processes, but all with the same random numbers, and take alike. Between two programs, of which
+# plain runs took from a tenth to all of it; chosen.
+FAULT_SECONDS, UNKNOWN_SHARE = 1e-6, 0.5
+
 # Windows in which it takes much, and little, by the most that it took in a step of one.
 MUCH, LITTLE = 0.5, 0.25
 
@@ -47,6 +54,16 @@ def scatter_of(*contestants: Sequence[Window]) -> float:
     """What the log-ratio of two processes of such `contestants` is expected to scatter by."""
     faults = (page_faults_per_second(windows) or 0.0 for windows in contestants)
     return math.hypot(PAIR_SCATTER, *(FAULT_SCATTER * each for each in faults))
+
+
+def unknown_of(one: Sequence[Window], other: Sequence[Window]) -> float:
+    """The standard deviation of the log-ratio of two contestants that is the same in all pairs of
+    their processes: how much of the time that one of them takes more for memory that it takes anew
+    is taken by a plain run too.
+    """
+    faults = (page_faults_per_second(windows) or 0.0 for windows in (one, other))
+    first, second = (FAULT_SECONDS * each for each in faults)
+    return UNKNOWN_SHARE * abs(first - second)
 
 
 def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:

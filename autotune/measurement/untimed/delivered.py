@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 
 from autotune.profiling.profile import Doubt
 from autotune.workload.samples.delivery import Delivery, Digests
@@ -17,6 +18,9 @@ NOT_COMPARED = Doubt(
 # Workers that share an iterable dataset out each end with an incomplete batch of their own. With
 # more than this share of additional batches an epoch is of another batch size.
 MOST_MORE_BATCHES = 0.1
+# Of so many batches of each, all of one kind hold less than all of the other by chance in one of
+# some thousand comparisons; and so many times as many is no longer as good as the same.
+FEWEST_MIXED, LESS_MIXED = 6, 0.9
 # A stream that is read by several workers that do not share it out repeats more than this.
 REPEATED = 0.1
 
@@ -83,7 +87,9 @@ def compare_shared_out(
     counts = [sum(map(_count, each.batches)) for each in (own, again, other)]
     alike = own.ended and again.ended and counts[0] == counts[1]
     reason = _other_epoch(counts[0], counts[2], own, other, slack) if alike else ""
-    if reason or (reason := _outlasts(own, other) if workers > 1 else ""):
+    if not reason and workers > 1:
+        reason = _outlasts(own, other) or _less_mixed(own, again, other)
+    if reason:
         return Comparison(difference=reason)
     leaves = _steady_leaves(own, again)
     mine, theirs = (Counter(_samples(each.batches, leaves)) for each in (own, other))
@@ -100,6 +106,27 @@ def compare_shared_out(
             difference=f"{twice} of its first {theirs.total()} samples had come before"
         )
     return Comparison(compared=len(mine) == mine.total() and bool(theirs & mine))
+
+
+def _less_mixed(own: Delivery, again: Delivery, other: Delivery) -> str:
+    """That each batch of `other` holds fewer different values of something (labels, say) than each
+    of the program's own, in words; "" where it does not, or too few batches came to tell.
+    """
+    sizes = Counter(_count(batch) for batch in own.batches)
+    size = max(sizes, key=sizes.__getitem__, default=0)
+    mine = [each for each in (*own.batches, *again.batches) if _count(each) == size > 1]
+    theirs = [each for each in other.batches if _count(each) == size]
+    if min(len(mine), len(theirs)) < FEWEST_MIXED:
+        return ""
+    for leaf in range(min(map(len, (*mine, *theirs)))):
+        before, after = ([len(set(each[leaf])) for each in some] for some in (mine, theirs))
+        if max(after) < min(before) and fmean(after) < LESS_MIXED * fmean(before):
+            return (
+                f"a batch holds {fmean(after):.0f} different values of one of its parts (labels, "
+                f"say), where the program as it is has {fmean(before):.0f}: each worker mixes only "
+                "its own part of the stream"
+            )
+    return ""
 
 
 def _outlasts(own: Delivery, other: Delivery) -> str:

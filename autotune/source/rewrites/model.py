@@ -10,10 +10,9 @@ from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
-from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.program import Change, Program, Refusal
 from autotune.source.reach import calls_in
-from autotune.source.refusals.model_uses import handed_on, kept, merged
-from autotune.source.refusals.views import viewed_later
+from autotune.source.refusals.changed_model import check_uses
 from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -83,7 +82,7 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     _check_rebinding(call, name, own.code, hand_step)
     if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
         return program
-    _check_uses(program, edit, call, model, hand_step)
+    check_uses(program, edit, call, model, hand_step)
     own = replace(own, code=_with_free_names(script, own.code, name))
     first = script.first_line(call.statement)
     try:
@@ -123,31 +122,6 @@ def _why_another(
     if edit.shared:
         return f"the loop calls the {edit.of} itself, which is only a part of {name}"
     return ""
-
-
-def _check_uses(
-    program: Program, edit: ModelStatement, call: Call, model: ast.expr, hand_step: str
-) -> None:
-    """Refuse where the program does with the model what it could not do with the changed one."""
-    name = operand(call.script, model)
-    if hindered := handed_on(program, call, model, edit.hinders):
-        at = f"{hindered.script.path}:{hindered.node.lineno}"
-        undone = edit.undone.replace("{model}", name)
-        reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
-        raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
-    if edit.reordered and (at := merged(program)):
-        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
-        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
-    if edit.reordered and (at := viewed_later(program)):
-        viewed = f"beyond the steps that are tried, tensors of the model are viewed at {at}"
-        raise call.refusal(
-            f"{viewed}, as torch only does in the usual order",
-            f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)",
-            Forbidden,
-        )
-    if edit.replayed and (at := kept(program)):
-        reason = f"what the model gives is kept at {at}, and its next call overwrites that"
-        raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")
 
 
 def _by_hand(program: Program, edit: ModelStatement, index: int) -> str:

@@ -1,0 +1,44 @@
+"""What a program does with its model that it could not do, or not with the same outcome, once
+`edits.ModelStatement` has changed that.
+"""
+
+import ast
+
+from autotune.source.calls.keywords import operand
+from autotune.source.edits import ModelStatement
+from autotune.source.places import Call
+from autotune.source.program import Forbidden, Program
+from autotune.source.refusals.compiled import why_not_compiled
+from autotune.source.refusals.model_uses import handed_on, kept, merged
+from autotune.source.refusals.views import viewed_later
+
+
+def check_uses(
+    program: Program, edit: ModelStatement, call: Call, model: ast.expr, hand_step: str
+) -> None:
+    """Refuse where the program does with the model what it could not do with the changed one.
+
+    Raises:
+        Refusal: it does, with what it is and where.
+    """
+    name = operand(call.script, model)
+    if hindered := handed_on(program, call, model, edit.hinders):
+        at = f"{hindered.script.path}:{hindered.node.lineno}"
+        undone = edit.undone.replace("{model}", name)
+        reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
+        raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
+    if edit.reordered and (at := merged(program)):
+        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
+    if edit.reordered and (at := viewed_later(program)):
+        viewed = f"beyond the steps that are tried, tensors of the model are viewed at {at}"
+        raise call.refusal(
+            f"{viewed}, as torch only does in the usual order",
+            f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)",
+            Forbidden,
+        )
+    if edit.compiled and (reason := why_not_compiled(program)):
+        raise call.refusal(reason, hand_step, Forbidden)
+    if edit.replayed and (at := kept(program)):
+        reason = f"what the model gives is kept at {at}, and its next call overwrites that"
+        raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")
