@@ -9,7 +9,7 @@ from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import OBJECTS, Target
 
 # By which a thread waits for what it hands over to be taken.
-_HANDS_OVER = re.compile(r"\.put\(")
+_HANDS_OVER = re.compile(r"Queue\(")
 
 
 def thread_beside(target: Target, profiled: Profile) -> str:

@@ -14,8 +14,8 @@ from tests import builders
 @pytest.mark.parametrize(
     ("text", "phase", "loader", "told"),
     [
-        ("memory[at] = state\n", BESIDE, False, "act, train.py:1"),
-        ("queue.put(state)\n", BESIDE, False, ""),
+        ("memory.put(state)\n", BESIDE, False, "act, train.py:1"),
+        ("ready = queue.Queue(maxsize=4)\n", BESIDE, False, ""),
         ("memory[at] = state\n", BESIDE, True, ""),  # what is trained on comes from elsewhere
         ("memory[at] = state\n", "forward", False, ""),
     ],
