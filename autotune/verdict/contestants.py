@@ -24,11 +24,11 @@ _OTHER_ORDER = (
     "single steps cannot be compared."
 )
 _OTHER_RATE = (
-    "But from step {step} on the learning rate is another, {own:.4g} where the program as it is "
+    "from step {step} on the learning rate is another, {own:.4g} where the program as it is "
     "has {first:.4g}: it goes by something that a faster program has otherwise, as the clock is."
 )
 _BESIDE = (
-    "But a thread of the program's own ({thread}) works beside the training, at a pace of its own: "
+    "a thread of the program's own ({thread}) works beside the training, at a pace of its own: "
     "a faster training may find less of its work done in each step."
 )
 _ALLOWED = "Another training was allowed."
@@ -55,11 +55,11 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)
     if found.same_training and (parted := _other_rate(turns, name)):
-        found = replace(found, same_training=None, reason=f"{found.reason} {parted}".strip())
+        found = replace(found, same_training=None, reason=_but(found.reason, parted))
     if other := known_otherwise(turns, config):
         found = replace(found, same_training=False, reason=f"{other[1]}.")
     if found.same_training and turns.beside:
-        reason = f"{found.reason} {_BESIDE.format(thread=turns.beside)}".strip()
+        reason = _but(found.reason, _BESIDE.format(thread=turns.beside))
         found = replace(found, same_training=None, reason=reason)
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
@@ -74,6 +74,11 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
             found, same_training=False, reason=why, max_relative_loss_difference=None, band=None
         )
     return replace(found, skipped_steps=skipped)
+
+
+def _but(reason: str, other: str) -> str:
+    """`reason`, where there is one, and what speaks against it."""
+    return f"{reason} But {other}" if reason else f"{other[:1].upper()}{other[1:]}"
 
 
 def known_otherwise(turns: Turns, config: Config) -> tuple[str, str] | None:
