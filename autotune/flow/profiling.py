@@ -53,13 +53,7 @@ from autotune.source.loops.thaws import thawed_later
 from autotune.source.program import parsed
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
-from autotune.workload.window import (
-    AS_IS,
-    NO_ANOMALY,
-    ONE_BLAS_THREAD,
-    ONE_THREAD,
-    Window,
-)
+from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
 
 FIRST_SAID_SECONDS = 10.0
 # Training loops of a program that are looked at, one after another, while each is soon over.

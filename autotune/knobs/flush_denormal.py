@@ -5,7 +5,7 @@ What it does
     that threads inherit from the one that starts them.
 
 When it helps
-    On a CPU, whose arithmetic takes some hundred times as long for such a number. Averages that an
+    On a CPU, whose arithmetic takes many times as long for such a number. Averages that an
     optimizer keeps become denormal, and stay so, some 700 steps after their last gradient that was
     not zero: rows of an embedding that are seldom drawn, units that have died. Trials are over by
     then; so where the profile has timed what they will cost, all that is tried has this set.
@@ -28,8 +28,8 @@ from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-# Arithmetic takes so many times as long for a denormal number: 150 cycles or so, where others take
-# one. Below this share of what operations give, they are less than a tenth of the time.
+# Arithmetic is taken to be so many times as long for a denormal number, so that below this share of
+# what operations give they are less than a tenth of the time. Both are chosen.
 _TIMES_AS_LONG, _FEW_RESULTS = 100, 1e-3
 # Where their cost could not be timed, so many averages are taken to have one.
 _MANY_AVERAGES = 0.05

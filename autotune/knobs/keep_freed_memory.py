@@ -28,9 +28,9 @@ from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.system.heap import KEEPING, can_keep_freed_memory, keep_freed_memory
 
-# Wall of a step for each of its faults: 0.2 to 2.1 us in two programs with two precisions
-# (reports/programs/transformer_page_faults.tsv, sincnet_page_faults.tsv).
-_FAULT_SECONDS = 1e-6
+# Wall of a step for each of its faults: 0.2 to 2.1 us in four programs (reports/programs,
+# transformer_page_faults.tsv, sincnet_page_faults.tsv, faults_by_process.tsv).
+FAULT_SECONDS = 1e-6
 # Below so many a second they are about 1 % of the time at the most. Not the 3 % below which nothing
 # is tried elsewhere: other settings, and other processes, may have several times as many.
 _FEW_FAULTS = 5_000
@@ -64,7 +64,7 @@ class KeepFreedMemory(Knob):
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
         faults = _curable_faults(profile) or 0.0
-        share = min(0.5, faults * _FAULT_SECONDS)
+        share = min(0.5, faults * FAULT_SECONDS)
         return Expectation(
             phase="data" if on_cuda(profile) else "compute",
             log_mean=-share if value else 0.0,

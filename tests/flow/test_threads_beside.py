@@ -16,7 +16,7 @@ from tests import builders
     [
         ("memory.put(state)\n", BESIDE, False, "act, train.py:1"),
         ("ready = queue.Queue(maxsize=4)\n", BESIDE, False, ""),
-        ("memory[at] = state\n", BESIDE, True, ""),  # what is trained on comes from elsewhere
+        ("memory[at] = state\n", BESIDE, True, ""),  # it draws the batches
         ("memory[at] = state\n", "forward", False, ""),
     ],
 )
@@ -26,6 +26,7 @@ def test_only_one_without_a_queue_is_told(
     script = tmp_path / "train.py"
     script.write_text(text)
     line = BusyLine(phase=phase, path=str(script), line=1, function="act", share=0.5)
-    seen = builders.seen() if loader else replace(builders.seen(), loader=None)
+    drawn = replace(builders.seen().loader, threaded=True) if loader else None
+    seen = replace(builders.seen(), loader=drawn)
     profiled = replace(builders.profile(), lines=(line,), seen=seen)
     assert thread_beside(load_target(script), profiled) == told

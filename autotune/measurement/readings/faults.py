@@ -5,6 +5,7 @@ processes differ.
 import math
 from collections.abc import Sequence
 
+from autotune.knobs.keep_freed_memory import FAULT_SECONDS
 from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.profiling.profile import Doubt
 from autotune.workload.window import Window, page_faults_per_second
@@ -19,12 +20,11 @@ NOTABLE_FAULTS = 20_000
 FAULT_SCATTER = 0.5e-6
 
 
-# A page that is given anew, in seconds of a step: 1.0 to 1.8 us in two programs (reports/programs,
-# faults_by_process.tsv), 0.2 to 2.1 in others. And how far what a plain run takes lies from what
-# runs of the same program took while they were timed, as a share of that: they are as many
-# processes, but all with the same random numbers, and take alike. Between two programs, of which
-# plain runs took from a tenth to all of it; chosen.
-FAULT_SECONDS, UNKNOWN_SHARE = 1e-6, 0.5
+# How far the pages that a plain run takes lie from what runs of the same program took while they
+# were timed, as a share of that: these are as many processes, but all with the same random numbers,
+# and take alike. Chosen between two programs (reports/programs, faults_by_process.tsv), of which
+# plain runs took from a tenth to all of it.
+UNKNOWN_SHARE = 0.5
 
 # Windows in which it takes much, and little, by the most that it took in a step of one.
 MUCH, LITTLE = 0.5, 0.25
