@@ -5,12 +5,15 @@ import re
 import time
 
 from autotune.flow.context import Context
+from autotune.flow.trying import later_start_seconds
 from autotune.knobs import by_name
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
-from autotune.measurement.untimed.vetting import Vetted, vet_workers
+from autotune.measurement.untimed.trained import why_not_living_on, why_not_trained
+from autotune.measurement.untimed.vetting import WORKERS, Vetted, vet_workers
 from autotune.outputs.patch import emit
+from autotune.outputs.wording import counted
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
@@ -23,6 +26,8 @@ from autotune.workload.seen import Seen, SeenLoader
 DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
 # What comparing may take in all: workers that are spawned import the program anew, for seconds.
 VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
+# How long the training itself is compared with workers, in each of so many runs.
+TRAIN_SHARE, TRAIN_SECONDS, TRAINED_RUNS = 0.02, (1.0, 8.0), 4
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
@@ -64,7 +69,9 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     loader = profiled.seen.loader
     if loader is not None and _WORKERS & space.choices.keys():
         with context.device.held():
-            space = _without_others(space, _vet_workers(context, loader, space))
+            vetted = _vet_workers(context, loader, space)
+            space = _without_others(space, vetted)
+            space = _trained_alike(context, profiled, space, steady=vetted.steady)
     if "micro_batches" in space.choices:
         with context.device.held():
             space = _narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
@@ -99,6 +106,33 @@ def _without_others(space: Space, vetted: Vetted) -> Space:
         )
         space = _narrowed(space, "persistent_workers", live_on)
     return _narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
+
+
+def _trained_alike(context: Context, profiled: Profile, space: Space, *, steady: bool) -> Space:
+    """`space` without the workers with which the training itself would be another, and without
+    those that live on; as it is where there is no time to see.
+    """
+    loader, seconds = profiled.seen.loader, context.seconds(TRAIN_SHARE, TRAIN_SECONDS)
+    needed = TRAINED_RUNS * (later_start_seconds(profiled) + seconds)
+    in_time = needed < context.seconds(VETTING_SHARE, VETTING_SECONDS)
+    if loader is None or loader.iterable or context.target.kind == OBJECTS or not in_time:
+        return space
+    start = functools.partial(context.bench.start, alike=True)
+    own, values = loader.num_workers, space.choices.get("num_workers", (loader.num_workers,))
+    context.listener.stage("training a few steps with workers and without, on the same batches")
+    if others := [int(value) for value in values if value not in (0, own)]:
+        workers = min(max(others), WORKERS)
+        reason = why_not_trained(start, workers, steady=steady, seconds=seconds)
+        if reason:
+            alone = Vetted(values=(own,), reason=f"with {counted(workers, 'worker')}, {reason}")
+            space, values = _narrowed(space, "num_workers", alone), (own,)
+    workers = min(max(map(int, values)), WORKERS)
+    if workers and not loader.persistent_workers and "persistent_workers" in space.choices:
+        reason = why_not_living_on(start, workers, seconds=seconds)
+        if reason:
+            anew = Vetted(values=(False,), reason=reason)
+            space = _narrowed(space, "persistent_workers", anew)
+    return space
 
 
 def _vet_micro_batches(context: Context, profiled: Profile, space: Space) -> Vetted:

@@ -124,6 +124,7 @@ class Workbench:
         nudge: float = 0.0,
         stream: int = 0,
         reseed: int = 0,
+        alike: bool = False,
         compiles: bool = False,
         compiles_until: float = math.inf,
         phases: bool = False,
@@ -133,10 +134,10 @@ class Workbench:
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
         `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
-        other random numbers; with `reseed`, all that training draws are others. With `compiles`,
-        `sources` use torch.compile, as `config` may; beyond `compiles_until`, of
-        `time.monotonic()`, compiling gets no time of its own. With `phases`, windows say what their
-        time was spent on.
+        other random numbers; with `reseed`, all that training draws are others; with `alike`,
+        loaders read alike whoever reads. With `compiles`, `sources` use torch.compile, as `config`
+        may; beyond `compiles_until`, of `time.monotonic()`, compiling gets no time of its own. With
+        `phases`, windows say what their time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -150,6 +151,7 @@ class Workbench:
             nudge=nudge,
             stream=stream,
             reseed=reseed,
+            alike=alike,
             compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )

@@ -11,7 +11,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading.largest import survey
 from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
-from autotune.workload.randomness import reseeding, restreaming
+from autotune.workload.randomness import alike, reseeding, restreaming
 from autotune.workload.samples.drawing import deliver
 from autotune.workload.seams import (
     anomaly,
@@ -74,6 +74,8 @@ def intercepted(
         restreaming.install(live)
     if setup.reseed:
         reseeding.install(live)
+    if setup.alike:
+        alike.install(live)
     try:
         yield live
     finally:

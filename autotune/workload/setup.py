@@ -39,6 +39,8 @@ class Setup:
             each number; to see how far those alone would take the training.
         reseed: if not 0, weights begin with, and training goes on from, other random numbers than
             the program's, others for each number; to see how far another seed would take it.
+        alike: loaders read alike whoever reads, here or in workers; to see whether the training is
+            the same then.
     """
 
     process: list[Callable[[], None]] = field(default_factory=list)
@@ -53,6 +55,7 @@ class Setup:
     nudge: float = 0.0
     stream: int = 0
     reseed: int = 0
+    alike: bool = False
 
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:

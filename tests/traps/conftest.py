@@ -29,9 +29,13 @@ class Bench:
         self._runs: list[ProcessRun] = []
         self._key: LoaderKey | None = None
 
-    def start(self, config: Config) -> ProcessRun:
-        program = Program(path=str(self._path), directory=str(self._path.parent))
-        job = Job(program=program, config=config, training_loader=self._key if config else None)
+    def start(self, config: Config, *, alike: bool = False) -> ProcessRun:
+        job = Job(
+            program=Program(path=str(self._path), directory=str(self._path.parent)),
+            config=config,
+            training_loader=self._key if config else None,
+            alike=alike,
+        )
         self._runs.append(self._zygote.start(job, limit_seconds=60))
         return self._runs[-1]
 

@@ -60,12 +60,14 @@ Start = Callable[[Config], ProcessRun]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vetted:
     """The values of a knob that keep its promise, why the others do not, and what could not be
-    found out. Of workers, by which number reading counts.
+    found out. Of workers, by which number reading counts, and whether it leaves what samples are
+    made from as it was (`steady`).
     """
 
     values: tuple[Value, ...]
     reason: str = ""
     counted: str = ""
+    steady: bool = False
     doubt: Doubt | None = None
 
 
@@ -111,6 +113,7 @@ def vet_workers(
         reason=reason,
         doubt=vetting.longer if vetting.compared else NOT_COMPARED,
         counted=vetting.counted,
+        steady=vetting.steady,
     )
 
 
@@ -132,6 +135,7 @@ class _Workers:
         self._deadline = deadline
         self._patience_seconds = PATIENCE_SECONDS
         self.counted = self._read_back = ""
+        self.steady = False
         self.compared = True
         self.longer: Doubt | None = None
 
@@ -159,6 +163,7 @@ class _Workers:
         it back, and whether reading counts by it.
         """
         left = {*self._own.read, *self._again.read}
+        self.steady = not left
         if not self._loader.iterable:  # whose batches are drawn with the same random numbers
             with suppress(NotPossible):  # its workers may have what it needs to read
                 looked = read_here(run, self._seconds)

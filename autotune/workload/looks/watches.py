@@ -20,6 +20,7 @@ from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
 from autotune.workload.places import calling_place, users_place
+from autotune.workload.randomness.alike import Given
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
 from autotune.workload.window import (
@@ -27,6 +28,7 @@ from autotune.workload.window import (
     BETWEEN,
     DENORMALS,
     FLOPS,
+    GIVEN,
     GRADIENTS,
     LINES,
     OPERATIONS,
@@ -68,6 +70,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         OPERATIONS: Starts,
         DENORMALS: lambda: LookingForDenormals(live),
         AGAIN: lambda: ComputingAgain(live),
+        GIVEN: lambda: Given(live),
     }
     return made[mode]() if mode in made else None
 

@@ -38,7 +38,7 @@ class StillWorker:
         if self._own is not None:
             self._own(worker)
         seed_everything(self._seed)  # what iterable datasets read from
-        _MapDatasetFetcher.fetch = _seeded_fetch(self._seed)  # type: ignore[method-assign]
+        _MapDatasetFetcher.fetch = seeded_fetch(self._seed)  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def still(loader: "DataLoader[Any]", seed: int) -> Iterator[None]:
     threads = torch.get_num_threads()
     loader.worker_init_fn = StillWorker(own, seed)
     if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
-        _MapDatasetFetcher.fetch = _seeded_fetch(seed)  # type: ignore[method-assign]
+        _MapDatasetFetcher.fetch = seeded_fetch(seed)  # type: ignore[method-assign]
         torch.set_num_threads(1)  # as workers have: another number rounds sums differently
     try:
         yield
@@ -79,14 +79,14 @@ def ordered(loader: Any, seed: int) -> Iterator[None]:
     """
     name = "batch_sampler" if loader._auto_collation else "sampler"
     own = vars(loader)[name]
-    vars(loader)[name] = _Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
+    vars(loader)[name] = Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
     try:
         yield
     finally:
         vars(loader)[name] = own
 
 
-class _Order:
+class Order:
     """What a sampler chooses, the same from each `iter()` on. With workers torch asks twice for an
     iterator, and the second would go on in the random numbers where the first has left them.
     """
@@ -117,7 +117,11 @@ class _Order:
         return getattr(self._sampler, name)
 
 
-def _seeded_fetch(seed: int) -> Any:
+def seeded_fetch(seed: int) -> Any:
+    """How a map-style dataset is asked for a batch, each time from random streams that start from
+    `seed`; what was drawn from them before goes on as it was.
+    """
+
     def fetch(self: Any, index: Any) -> Any:
         with kept_random_state():  # a sampler draws from the same streams
             seed_everything(seed)

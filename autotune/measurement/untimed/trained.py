@@ -1,0 +1,155 @@
+"""Loader workers held to their promise in the training itself: it must be given the same batches,
+and have the same losses on them.
+
+What workers deliver may be right, and the training another all the same: its loop looks at what
+choosing or reading samples leaves behind in this process, which goes ahead there, or stays as it
+was; or it changes later, in a way that copies do not see, what samples are made from. So the
+program is run as it is and with workers, all its loaders reading alike whoever reads: all that is
+left to differ is what has other sources.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from autotune.knobs.knob import Config
+from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.workload.window import GIVEN
+
+# Of which every step's loss is read.
+MOST_STEPS = 200
+# The first losses that differ do so by more than this share of them, some hundred times the last
+# place of a float32: workers give batches at other places in memory, which may round differently.
+MOST_ROUNDED = 1e-5
+
+_AHEAD = (
+    "what samples are made from, or chosen by, depends on the training, and workers read ahead of "
+    "it, from copies"
+)
+_LEFT = (
+    "the loop uses something that choosing or reading samples leaves behind in its own process, "
+    "and workers run ahead of it, on copies"
+)
+_LIVES_ON = "workers that live on go on reading from the copies that they began with"
+_SAME_CHANCE = "though all random numbers are the same"
+
+Start = Callable[[Config], ProcessRun]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """The first steps of a training: the loss of each, and how many batches had been given by then,
+    and a digest of each of those. `epochs` were begun.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    drawn: list[int] = field(default_factory=list)
+    given: tuple[int, ...] = ()
+    epochs: int = 0
+
+
+def why_not_trained(start: Start, workers: int, *, steady: bool, seconds: float) -> str:
+    """Why the training with `workers` is another; "" where it is not, or that cannot be told, since
+    the program is another in each run.
+
+    Args:
+        start: starts the program with settings, its loaders reading alike.
+        workers: how many.
+        steady: whether reading leaves what samples are made from as it was; what has random numbers
+            of its own gives workers others.
+        seconds: that each of the runs may take, of which there are two or three.
+    """
+    try:
+        own = trained(start, {}, seconds)
+        other = trained(start, {"num_workers": workers}, seconds, len(own.losses))
+        step, batch = parts_at(own, other), given_another_at(own, other) if steady else None
+        if (step is None and batch is None) or not _comes_again(own, start, {}, seconds):
+            return ""
+    except (NotPossible, RunEnded):
+        return ""
+    if step is None:
+        return f"batch {batch} of the training is another, {_SAME_CHANCE}: {_AHEAD}"
+    return (
+        f"on the same batches the loss of step {step} is {other.losses[step - 1]:.6g} instead of "
+        f"{own.losses[step - 1]:.6g}: {_LEFT}"
+    )
+
+
+def why_not_living_on(start: Start, workers: int, *, seconds: float) -> str:
+    """Why the training with `workers` that live on from epoch to epoch is another; "" where it is
+    not, or no second epoch begins in so many `seconds`. See `why_not_trained`.
+    """
+    config: Config = {"num_workers": workers, "persistent_workers": False}
+    try:
+        own = trained(start, config, seconds)
+        if own.epochs < 2:
+            return ""
+        other = trained(start, {**config, "persistent_workers": True}, seconds, len(own.losses))
+        batch = given_another_at(own, other)
+        if batch is None or not _comes_again(own, start, config, seconds):
+            return ""
+    except (NotPossible, RunEnded):
+        return ""
+    return f"batch {batch} of the training is another, {_SAME_CHANCE}: {_LIVES_ON}"
+
+
+def trained(start: Start, config: Config, seconds: float, most: int = MOST_STEPS) -> Trained:
+    """As many steps of the program with `config` as `seconds` have time for, `most` at the most.
+
+    Raises:
+        RunEnded: the program crashed, hung or was killed before its first step.
+        NotPossible: what it is given cannot be noted.
+    """
+    losses, drawn, epochs = list[float](), list[int](), 0
+    given: tuple[int, ...] = ()
+    run = start(config)
+    try:
+        run.await_first_step()
+        ends = time.monotonic() + seconds
+        with suppress(RunEnded):
+            while len(losses) < most and (not losses or time.monotonic() < ends):
+                watched = run.watch(GIVEN, steps=1)
+                assert isinstance(watched.found, tuple), watched
+                given = watched.found
+                losses += watched.window.losses
+                drawn += [len(given)] * (len(losses) - len(drawn))
+            loader = run.seen().loader
+            epochs = loader.epochs if loader is not None else 0
+    finally:
+        run.kill()
+    return Trained(losses=losses, drawn=drawn, given=given, epochs=epochs)
+
+
+def parts_at(own: Trained, other: Trained) -> int | None:
+    """The first step with another loss, though both were given the same until then, and by more
+    than rounding; None where there is none, or they were given something else before.
+    """
+    for step, (first, second) in enumerate(zip(own.losses, other.losses, strict=False), 1):
+        count = own.drawn[step - 1]
+        if count != other.drawn[step - 1] or own.given[:count] != other.given[:count]:
+            return None
+        if not (math.isfinite(first) and math.isfinite(second)):
+            return None
+        if first != second:
+            rounded = MOST_ROUNDED * max(abs(first), abs(second))
+            return step if abs(first - second) > rounded else None
+    return None
+
+
+def given_another_at(own: Trained, other: Trained) -> int | None:
+    """The first batch that was another, where both have drawn as often for each of their steps;
+    None where there is none.
+    """
+    steps = min(len(own.drawn), len(other.drawn))
+    if not steps or own.drawn[:steps] != other.drawn[:steps]:
+        return None
+    pairs = zip(own.given[: own.drawn[steps - 1]], other.given, strict=False)
+    return next((number for number, (mine, its) in enumerate(pairs, 1) if mine != its), None)
+
+
+def _comes_again(own: Trained, start: Start, config: Config, seconds: float) -> bool:
+    """Whether the program has the same batches and losses when it is run again."""
+    again = trained(start, config, 2 * seconds, len(own.losses))
+    return again.given[: own.drawn[-1]] == own.given[: own.drawn[-1]] and again.losses == own.losses

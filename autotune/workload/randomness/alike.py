@@ -1,0 +1,102 @@
+"""A training whose loaders read alike whoever reads: in this process or in workers, each epoch has
+the same order, and each batch is made from the same random numbers by one thread. None of the
+training's own are used up.
+
+What such runs are given can be told apart batch by batch, and what they make of it loss by loss.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from autotune.workload.live import Live
+from autotune.workload.loading import batches
+from autotune.workload.randomness.stillness import Order, seed_order, seeded_fetch
+from autotune.workload.randomness.streams import kept_random_state
+
+_SEED = 0
+
+
+def install(live: Live) -> None:
+    """Have all loaders read so from now on, those of forked workers as well, and keep a digest of
+    each batch that the program is given.
+    """
+    live.patch(_MapDatasetFetcher, "fetch", _by_one_thread(seeded_fetch(_SEED)))
+    _install_order(live)
+    _install_next(live)
+
+
+def _by_one_thread(fetch: Callable[..., Any]) -> Callable[..., Any]:
+    """As workers read: another number of threads rounds sums differently."""
+
+    def fetched(self: Any, index: Any) -> Any:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return fetch(self, index)
+        finally:
+            torch.set_num_threads(threads)
+
+    return fetched
+
+
+def _install_order(live: Live) -> None:
+    begin, again = _BaseDataLoaderIter.__init__, _BaseDataLoaderIter._reset
+    epochs: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+    def begun(self: Any, loader: Any, *, next_epoch: bool) -> None:
+        epoch = epochs[loader] = epochs.get(loader, 0) + next_epoch
+        self._sampler_iter = iter(Order(self._index_sampler, lambda: seed_order(loader, epoch)))
+
+    def began(self: Any, loader: Any) -> None:
+        with kept_random_state():
+            begin(self, loader)
+        begun(self, loader, next_epoch=True)
+
+    def began_again(self: Any, loader: Any, first_iter: bool = False) -> None:
+        with kept_random_state():
+            again(self, loader, first_iter)
+        begun(self, loader, next_epoch=not first_iter)
+
+    live.patch(_BaseDataLoaderIter, "__init__", began)
+    live.patch(_BaseDataLoaderIter, "_reset", began_again)
+
+
+def _install_next(live: Live) -> None:
+    given = live.given = []
+    following = _BaseDataLoaderIter.__next__
+
+    def given_next(self: Any) -> Any:
+        batch = following(self)
+        if not live.elsewhere:
+            given.append(hash(batches.digest(batch)))
+        return batch
+
+    live.patch(_BaseDataLoaderIter, "__next__", given_next)
+
+
+class Given:
+    """What loaders gave the program since it began, as digests; a `Watch`."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def begin(self) -> None:
+        """See `Watch`.
+
+        Raises:
+            RuntimeError: nobody has noted it.
+        """
+        if self._live.given is None:
+            raise RuntimeError("what loaders gave was not noted")
+
+    def step(self) -> None:
+        """See `Watch`."""
+
+    def end(self) -> tuple[int, ...]:
+        """See `Watch`."""
+        return tuple(self._live.given or ())

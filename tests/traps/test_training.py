@@ -1,0 +1,139 @@
+"""A training is held to its losses where workers read for it, all random numbers being the same."""
+
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed.trained import (
+    Trained,
+    given_another_at,
+    parts_at,
+    why_not_living_on,
+    why_not_trained,
+)
+from tests.traps.conftest import Bench
+from tests.traps.programs import table
+
+ITEM = "return X[index] + 0.1 * torch.rand(4) + random.random() + np.random.rand(), Y[index]"
+SHORT = "batch_size=16, shuffle=True"
+# Its loop draws from the streams that reading draws from, and so does its model.
+PLAIN = (
+    table(ITEM, options=SHORT, size=96)
+    .replace("nn.Linear(4, 2)", "nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 2))")
+    .replace("optimizer.zero_grad()", "x = x + torch.rand(4) * np.random.rand()\n        {step}")
+)
+BATCHES = """
+class Batches:
+    def __init__(self):
+        self.latest = []
+
+    def __len__(self):
+        return 6
+
+    def __iter__(self):
+        for start in range(0, 96, 16):
+            self.latest[:] = range(start, start + 16)
+            yield list(self.latest)
+
+batches = Batches()
+loader = DataLoader"""
+
+
+OWN = "loader = DataLoader(dataset, batch_size=16, shuffle=True)"
+
+
+def program(before: str = "", *, loader: str = OWN) -> str:
+    """The plain one, with something done before each step, and another loader."""
+    step = f"optimizer.zero_grad(); {before}".rstrip("; ")
+    return PLAIN.replace("{step}", step).replace(OWN, loader)
+
+
+CHOSEN = f"{BATCHES.strip()}(dataset, batch_sampler=batches)"
+LOOKING = program("x = x * (1 + torch.tensor(batches.latest)[:, None] % 7)", loader=CHOSEN)
+# What it trains on decides what it is given next.
+CHOOSING = program(
+    "batches.latest[:] = y.tolist()",
+    loader=CHOSEN.replace(
+        "range(start, start + 16)", "[(start + each + sum(self.latest)) % 96 for each in range(16)]"
+    ),
+)
+IN_EPOCH = "    for x, y in loader:"
+LABELLED = program().replace(
+    IN_EPOCH, f"    Y[:96] = (X[:96].sum(1) > epoch % 3 - 1).long()\n{IN_EPOCH}"
+)
+OTHERWISE = program("x = x + time.perf_counter() % 1")
+
+Alike = Callable[[str], Callable[..., ProcessRun]]
+
+
+@pytest.fixture
+def alike(bench: Callable[[str], Bench]) -> Alike:
+    """Starts a program given as text, its loaders reading alike."""
+
+    def start(text: str) -> Callable[..., ProcessRun]:
+        made = bench(text)
+        made.observe()
+        return functools.partial(made.start, alike=True)
+
+    return start
+
+
+@pytest.mark.parametrize("text", [program(), OTHERWISE, LABELLED], ids=["plain", "clock", "labels"])
+def test_workers_may_read_for_a_training_that_is_the_same_or_never_is(
+    alike: Alike, text: str
+) -> None:
+    assert why_not_trained(alike(text), 2, steady=True, seconds=1.0) == ""
+
+
+def test_a_loop_that_looks_at_what_was_chosen_last_is_found_out(alike: Alike) -> None:
+    why = why_not_trained(alike(LOOKING), 2, steady=True, seconds=1.0)
+    assert "on the same batches the loss of step 1 is" in why
+
+
+def test_samples_that_depend_on_the_training_are_found_out(alike: Alike) -> None:
+    why = why_not_trained(alike(CHOOSING), 2, steady=True, seconds=1.0)
+    assert "batch 2 of the training is another" in why
+    assert not why_not_trained(alike(CHOOSING), 2, steady=False, seconds=1.0)
+
+
+def test_workers_may_live_on_where_epochs_are_the_same(alike: Alike) -> None:
+    assert why_not_living_on(alike(program()), 2, seconds=3.0) == ""
+
+
+def test_labels_that_are_written_between_epochs_are_found_out(alike: Alike) -> None:
+    why = why_not_living_on(alike(LABELLED), 2, seconds=3.0)
+    assert "batch 7 of the training is another" in why
+
+
+def course(losses: str, given: str, drawn: str = "1234") -> Trained:
+    return Trained(
+        losses=[float(each) for each in losses.split()],
+        drawn=[int(each) for each in drawn][: len(losses.split())],
+        given=tuple(map(ord, given)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("losses", "given", "step", "batch"),
+    [
+        ("4 3 2 1", "abcd", None, None),
+        ("4 3", "ab", None, None),
+        ("4 3 2.5 1", "abcd", 3, None),
+        ("4 3 2.5 1", "abxd", None, 3),
+        ("4 3 2.5 1", "abcx", 3, 4),
+        ("4 3.00001 2.5 1", "abcd", None, None),  # by rounding first
+        ("4 nan 2.5 1", "abcd", None, None),
+    ],
+)
+def test_losses_part_where_the_batches_are_the_same(
+    losses: str, given: str, step: int | None, batch: int | None
+) -> None:
+    own, other = course("4 3 2 1", "abcd"), course(losses, given)
+    assert (parts_at(own, other), given_another_at(own, other)) == (step, batch)
+
+
+def test_those_that_draw_otherwise_are_not_compared() -> None:
+    own, other = course("4 3 2 1", "abcd"), course("4 3 1 1", "abxd", "1244")
+    assert (parts_at(own, other), given_another_at(own, other)) == (None, None)
