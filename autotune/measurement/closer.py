@@ -30,7 +30,10 @@ def look_closer(
     windows = ablation.windows[AS_IS]
     now = run.seen()  # what was there at the first window is not the whole of it
     ablation.seen = replace(
-        ablation.seen, process_beside=now.process_beside, taking_turns=now.taking_turns
+        ablation.seen,
+        process_beside=now.process_beside,
+        taking_turns=now.taking_turns,
+        passes=now.passes,
     )
     ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
     ablation.one_thread = one_thread(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from autotune.profiling.profile import SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
@@ -13,6 +14,8 @@ from autotune.workload.window import Window
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3
 _NOTABLE_CALLS = 0.01  # of a tracker, per step
+# Steps with as many backward passes, of a training that has more and more of them.
+_LONG_STRETCH = 10
 
 
 def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
@@ -41,6 +44,8 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         found.append(_no_module())
     elif seen.makes_own_gradients:
         found.append(_no_backward())
+    if _has_ever_more_passes(seen):
+        found.append(_more_passes(seen))
     if seen.shapes > _MOST_SHAPES:
         found.append(
             Doubt(
@@ -192,6 +197,26 @@ def doubts_of_processes(seen: Seen) -> tuple[Doubt, ...]:
             "beside one. A whole run may gain less.",
             advice="Time whole runs of both, or have such processes run once the training is over.",
         ),
+    )
+
+
+def _has_ever_more_passes(seen: Seen) -> bool:
+    pairs = list(pairwise(seen.passes))
+    grows = all(
+        more > passes and later - step >= _LONG_STRETCH for (step, passes), (later, more) in pairs
+    )
+    return bool(pairs) and grows
+
+
+def _more_passes(seen: Seen) -> Doubt:
+    *_, (_, before), (step, now) = seen.passes
+    return Doubt(
+        name="more passes",
+        evidence=f"Each step has {now} backward passes since step {step + 1:,}, and had {before} "
+        "until then (another task was added, or another loss): the figures are of the steps that "
+        "came, and where later ones have still more, what they take and gain is in none of them.",
+        advice="Time whole runs of both, or let what comes last come soon (fewer epochs of each "
+        "task) and measure again.",
     )
 
 

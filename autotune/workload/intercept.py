@@ -70,12 +70,9 @@ def intercepted(
     seams = (loader, model, backward, optimizer, anomaly, processes)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
-    if setup.stream:
-        restreaming.install(live)
-    if setup.reseed:
-        reseeding.install(live)
-    if setup.alike:
-        alike.install(live)
+    of_chance = {restreaming: setup.stream, reseeding: setup.reseed, alike: setup.alike}
+    for kind in (each for each, wanted in of_chance.items() if wanted):
+        kind.install(live)
     try:
         yield live
     finally:

@@ -185,6 +185,7 @@ class Live:
 
     def end_step(self) -> None:
         """An optimizer step is complete."""
+        self.passes.count(self.pace.steps, self.backwards)
         self.draw_began, self.backwards_before = None, self.backwards
         self.others = self.replayed = 0
         if not self.pace.pending_samples:

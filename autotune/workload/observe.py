@@ -39,6 +39,7 @@ def observe(live: Live) -> Seen:
         **_models(live),
         **_optimizers(live),
         backwards_per_step=live.backwards / steps,
+        passes=tuple(live.passes.stretches),
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         **_device(live),
         batch=batches.describe(live.batch),

@@ -128,7 +128,8 @@ class Seen:
     """One observed run; every field is what was seen, never what was asked for.
 
     `optimizer` is the one that led (the first that stepped), `beside` are those that stepped beside
-    it. `backwards_per_step` counts backward passes between two steps of the leading one. `scaler`
+    it. `backwards_per_step` counts backward passes between two steps of the leading one, and
+    `passes` has the first steps from which on there were as many, each with that number. `scaler`
     says that a GradScaler was at work, `autocast` is the dtype name that forward ran under (""
     without autocast).
     """
@@ -139,6 +140,7 @@ class Seen:
     optimizers: int
     backwards_per_step: float
     samples_per_step: float
+    passes: tuple[tuple[int, int], ...] = ()
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
     gpus: int = 1  # that hold weights, or that a model splits its batches among

@@ -40,10 +40,26 @@ def test_an_ordinary_training_has_none() -> None:
         ({"passed_loops": 1}, "later loop"),
         ({"gpus": 2}, "several GPUs"),
         ({"passed_loops": 1, "taking_turns": True}, "loops in turns"),
+        ({"passes": ((0, 1), (2000, 2))}, "more passes"),
+        ({"passes": ((0, 1), (40, 2), (80, 3))}, "more passes"),
     ],
 )
 def test_each_course_has_its_doubt(changes: dict[str, Any], name: str) -> None:
     assert names(**changes) == [name]
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        ((0, 4),),
+        ((0, 4), (20, 2), (21, 4)),
+        ((0, 1), (1, 2)),
+        ((0, 1), (30, 2), (31, 3)),
+        ((0, 2), (30, 1)),
+    ],
+)
+def test_passes_that_come_and_go_are_of_no_course(passes: tuple[tuple[int, int], ...]) -> None:
+    assert names(passes=passes) == []
 
 
 @pytest.mark.parametrize(

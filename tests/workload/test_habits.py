@@ -840,3 +840,18 @@ def test_what_fails_in_us_is_not_swallowed_by_the_program(
     with pytest.raises(Fault) as fault:
         observe(SWALLOWING, tmp_path)
     assert isinstance(fault.value.__cause__, AttributeError)
+
+
+def test_a_step_that_comes_to_have_more_passes_is_seen_to(tmp_path: Path) -> None:
+    text = program("""
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(50):
+            for number, (x, y) in enumerate(DataLoader(dataset, batch_size=50)):
+                optimizer.zero_grad()
+                for _ in range(1 + epoch // 2):
+                    criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    passes = observe(text, tmp_path).passes
+    assert [count for _, count in passes] == [1, 2]
+    assert passes[1][0] == 2 * len(range(0, 200, 50))

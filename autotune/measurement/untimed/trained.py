@@ -25,8 +25,8 @@ MOST_STEPS = 200
 MOST_ROUNDED = 1e-5
 
 _AHEAD = (
-    "what samples are made from, or chosen by, depends on the training, and workers read ahead of "
-    "it, from copies"
+    "what samples are made from, or chosen by, depends on the training, which workers run ahead "
+    "of, on copies, or on something that they share"
 )
 _LEFT = (
     "the loop uses something that choosing or reading samples leaves behind in its own process, "

@@ -84,6 +84,7 @@ def _timed_step(live: Live, optimizer: Any) -> Any:
         finally:
             ended(now())
             live.stepping = False
+        live.passes.count(pace.steps, live.backwards)
         live.draw_began, live.others = None, 0
         if not pace.pending_samples:
             live.note_undrawn()

@@ -1,4 +1,4 @@
-"""The lines of the program that its backward passes come from."""
+"""Backward passes: the lines of the program that they come from, and how many a step has."""
 
 import weakref
 from dataclasses import dataclass, field
@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 import torch
 
 from autotune.source.edits import Place
+
+# That are kept: a program with more of them goes back and forth.
+MOST_STRETCHES = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,11 +19,21 @@ class Passes:
     Attributes:
         places: the lines.
         looking: an optimizer has stepped whose passes nobody has noted: the next ones are to be.
+        stretches: of consecutive steps with as many passes: the first step of each, and how many.
+            Of a program that goes back and forth not all of them.
     """
 
     places: set[Place] = field(default_factory=set)
     looking: bool = False
+    stretches: list[tuple[int, int]] = field(default_factory=list)
+    _total: int = 0
     _known: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
+
+    def count(self, step: int, total: int) -> None:
+        """There were so many in `total` when this step ended."""
+        passes, self._total, known = total - self._total, total, self.stretches
+        if not known or (known[-1][1] != passes and len(known) < MOST_STRETCHES):
+            known.append((step, passes))
 
     def note(self, place: Place | None) -> None:
         """A pass comes from there."""
@@ -40,5 +53,6 @@ class Passes:
     def clear(self) -> None:
         """Another training is looked at from now on."""
         self.places.clear()
+        self.stretches.clear()
         self._known.clear()
-        self.looking = False
+        self.looking, self._total = False, 0
