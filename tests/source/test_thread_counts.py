@@ -23,6 +23,21 @@ def test_what_counts_by_threads_forbids_others(line: str) -> None:
     assert outcome.reason == "the program computes with the number of its threads at train.py:3"
 
 
+MORE = ProcessStatement(code="torch.set_num_threads(2)", threads=True)
+
+
+@pytest.mark.parametrize("fork", ["os.fork()", "multiprocessing.Process(target=evaluate).start()"])
+def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
+    text = f"import torch\n\ntorch.set_num_threads(1)\n{fork}\n"
+    outcome = rewritten(text, MORE)
+    assert outcome.outcomes[0].forbidden
+    assert outcome.reason.startswith(
+        "the program sets one thread and forks processes at train.py:4"
+    )
+    assert rewritten(text.replace("(1)", "(2)"), THREADS).statuses == ["done"]
+    assert rewritten(text.replace(fork, "evaluate()"), MORE).statuses == ["done"]
+
+
 @pytest.mark.parametrize(
     "line",
     [

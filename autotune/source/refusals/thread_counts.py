@@ -1,4 +1,6 @@
-"""Where a program computes with the number of its threads: with another, it trains otherwise."""
+"""Where a program depends on the number of its threads: it computes with that, or forks processes
+that compute with one.
+"""
 
 import ast
 import os
@@ -8,6 +10,7 @@ from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
+_FORKS = ("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor")
 # What may be given it without being trained by.
 _HARMLESS = frozenset(
     {"print", "debug", "info", "warning", "set_num_threads", "set_num_interop_threads"}
@@ -25,6 +28,27 @@ def counted_by_threads(program: Program) -> str:
                 if last_name(call.func) in _ASKS and call not in harmless:
                     return f"{os.path.basename(script.path)}:{call.lineno}"
     return ""
+
+
+def forked_with_one(program: Program) -> str:
+    """Where a program that sets one thread itself forks processes: file and line, "" where it does
+    not.
+
+    More threads wait in a forked process for ever: those of OpenMP stay behind in the first one.
+    """
+    scripts = list(program.scripts.values())
+    calls = [(script, call) for script in scripts for call in calls_in(script.tree)]
+    if not any(_sets_one(call) for _, call in calls):
+        return ""
+    forks = (each for each in calls if last_name(each[1].func) in _FORKS)
+    return next((f"{os.path.basename(at.path)}:{call.lineno}" for at, call in forks), "")
+
+
+def _sets_one(call: ast.Call) -> bool:
+    match call:
+        case ast.Call(func=func, args=[ast.Constant(value=1)]):
+            return last_name(func) == "set_num_threads"
+    return False
 
 
 def _harmless(script: Script) -> set[ast.AST]:

@@ -17,7 +17,7 @@ from autotune.source.loops.before_training import (
     training_functions,
 )
 from autotune.source.program import Change, Forbidden, Program, Refusal
-from autotune.source.refusals.thread_counts import counted_by_threads
+from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, meaning, parse, qualified
 
 
@@ -29,7 +29,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
 
     Raises:
         Refusal: the main script cannot be read.
-        Forbidden: it sets the number of threads, and the program computes with that.
+        Forbidden: it sets the number of threads, and the program depends on that.
     """
     if program.main not in program.scripts:
         fault = program.broken.get(program.main, "its text was not given")
@@ -37,6 +37,11 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         raise Refusal(reason, f"{program.main}: {edit.code}, after the imports")
     if edit.threads and (at := counted_by_threads(program)):
         raise Forbidden(f"the program computes with the number of its threads at {at}")
+    if edit.threads and (at := forked_with_one(program)):
+        raise Forbidden(
+            f"the program sets one thread and forks processes at {at}: with more, such a process "
+            "would wait for ever for threads that it does not have"
+        )
     wanted = parse(edit.code).body[0]
     training = training_functions(program)
     changes = [
