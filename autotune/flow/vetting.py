@@ -127,11 +127,12 @@ def _trained_alike(context: Context, profiled: Profile, space: Space, *, steady:
             alone = Vetted(values=(own,), reason=f"with {counted(workers, 'worker')}, {reason}")
             space, values = _narrowed(space, "num_workers", alone), (own,)
     workers = min(max(map(int, values)), WORKERS)
-    if workers and not loader.persistent_workers and "persistent_workers" in space.choices:
+    anew = steady and not loader.persistent_workers
+    if workers and anew and "persistent_workers" in space.choices:
         reason = why_not_living_on(start, workers, seconds=seconds)
         if reason:
-            anew = Vetted(values=(False,), reason=reason)
-            space = _narrowed(space, "persistent_workers", anew)
+            ended = Vetted(values=(False,), reason=reason)
+            space = _narrowed(space, "persistent_workers", ended)
     return space
 
 

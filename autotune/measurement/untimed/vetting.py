@@ -163,12 +163,12 @@ class _Workers:
         it back, and whether reading counts by it.
         """
         left = {*self._own.read, *self._again.read}
-        self.steady = not left
         if not self._loader.iterable:  # whose batches are drawn with the same random numbers
             with suppress(NotPossible):  # its workers may have what it needs to read
                 looked = read_here(run, self._seconds)
                 left.update(name for each in looked for name in each.read)
                 self.counted = counted(run, looked, self._seconds)
+        self.steady = not left
         if left and not self._loader.num_workers:  # with workers as it is, it reads none
             left_there = left_by_reading(run, left, self._seconds)
             self._read_back = why_read_back(self._target, left_there)
