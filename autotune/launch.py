@@ -55,7 +55,7 @@ def prepare(
 
     Raises:
         UsageError: there is no result in `out`, its settings cannot be read, there is no such
-            trial, or its program is no longer there.
+            trial, or its program is not there.
     """
     result = read_document(out / "result.json")
     target = _target(result, arguments)
@@ -96,7 +96,7 @@ def _target(result: Result, arguments: Sequence[str]) -> Target:
             'Trainer.from_config("tuned.toml", ...) trains a model with its settings',
         )
     if not Path(facts.path).is_file():
-        raise UsageError(f"{facts.path} is no longer there", _SEARCH_AGAIN)
+        raise UsageError(f"{facts.path} is not there", _SEARCH_AGAIN)
     target = load_target(facts.path, arguments or facts.arguments)
     return target if target.kind == RECIPE else replace(target, module=facts.module)
 

@@ -4,7 +4,7 @@ import signal
 import sys
 from io import TextIOWrapper
 
-__all__ = ["INTERRUPTED", "main"]
+__all__ = ["INTERRUPTED", "exit_code_of", "main"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -17,10 +17,19 @@ def main() -> None:
     # Ending politely lets go of every process and scratch file; kill -9 is cleaned up after anyway.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(ending, lambda number, _: sys.exit(128 + number))
+            signal.signal(ending, _interrupt)
     try:
         from autotune.cli.app import app  # takes a moment, in which one may change one's mind
 
         app(prog_name="autotune")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        sys.exit(exit_code_of(interrupt))
+
+
+def exit_code_of(interrupt: KeyboardInterrupt) -> int:
+    """What to exit with: SIGTERM and SIGHUP have codes of their own."""
+    return next(iter(interrupt.args), INTERRUPTED)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(128 + number)

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 import typer.core
 
 from autotune import __version__
-from autotune.cli import INTERRUPTED
+from autotune.cli import exit_code_of
 from autotune.cli.apply import apply
 from autotune.cli.compare import compare
 from autotune.cli.doctor import doctor
@@ -39,11 +40,12 @@ class Commands(typer.core.TyperGroup):
                 said = _AFTER_DASHES.format(ctx.invoked_subcommand)
                 error.message += f". {said}"  # type: ignore[attr-defined]
             raise
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             goes_on = ctx.invoked_subcommand == "search"
             end = "; the same command goes on where it stopped." if goes_on else "."
-            print(f"Interrupted{end}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+            with suppress(OSError):  # the terminal may be gone
+                print(f"Interrupted{end}", file=sys.stderr)
+            raise typer.Exit(exit_code_of(interrupt)) from None
 
 
 app = typer.Typer(

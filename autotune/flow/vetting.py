@@ -3,6 +3,7 @@
 import functools
 import re
 import time
+from collections.abc import Sequence
 
 from autotune.flow.context import Context
 from autotune.flow.trying import later_start_seconds
@@ -16,9 +17,12 @@ from autotune.outputs.patch import emit
 from autotune.outputs.wording import counted
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.program import parsed
+from autotune.source.refusals.dataset_changes import set_later, set_meanwhile
 from autotune.trials.space import Space
 from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import OBJECTS
+from autotune.workload.samples.delivery import Setting
 from autotune.workload.seen import Seen, SeenLoader
 
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
@@ -71,6 +75,7 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         with context.device.held():
             vetted = _vet_workers(context, loader, space)
             space = _without_others(space, vetted)
+            space = _without_late(context, profiled, space, vetted.settings)
             space = _trained_alike(context, profiled, space, steady=vetted.steady)
     if "micro_batches" in space.choices:
         with context.device.held():
@@ -106,6 +111,31 @@ def _without_others(space: Space, vetted: Vetted) -> Space:
         )
         space = _narrowed(space, "persistent_workers", live_on)
     return _narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
+
+
+def _without_late(
+    context: Context, profiled: Profile, space: Space, settings: Sequence[Setting]
+) -> Space:
+    """`space` without the workers that would not come to see, or too late, what the training sets
+    of that by which samples are made, however seldom.
+    """
+    target, seen = context.target, profiled.seen
+    if target.kind == OBJECTS or not settings:
+        return space
+    files = {str(file): text for file, text in files_that_run(target, seen.modules)}
+    program = parsed(files, seen.places, target.path)
+    had_workers = seen.loader is not None and seen.loader.num_workers > 0
+    for at in settings:
+        meanwhile = set_meanwhile(program, at.name, at.kinds)
+        place = meanwhile or set_later(program, at.name, at.kinds)
+        why = f"the training sets `{at.path}` ({place}), by which samples are made: workers"
+        if meanwhile and not had_workers and "num_workers" in space.choices:
+            copies = Vetted(values=(0,), reason=f"{why} read from copies of it")
+            space = _narrowed(space, "num_workers", copies)
+        if place and "persistent_workers" in space.choices:
+            ended = Vetted(values=(False,), reason=f"{why} that live on never see it")
+            space = _narrowed(space, "persistent_workers", ended)
+    return space
 
 
 def _trained_alike(context: Context, profiled: Profile, space: Space, *, steady: bool) -> Space:

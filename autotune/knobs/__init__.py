@@ -97,7 +97,7 @@ def check(knob: Knob, value: Value) -> None:
         known = f"a whole number from {admitted[0]} to {admitted[-1]}"
     else:
         known = " or ".join(_as_toml(each) for each in admitted)
-    raise UsageError(f"{knob.name} cannot be {_as_toml(value)}", f"it can be {known}")
+    raise UsageError(f"{knob.name} cannot be {_as_toml(value) or 'empty'}", f"it can be {known}")
 
 
 def read_all(seen: Seen) -> dict[str, Value]:

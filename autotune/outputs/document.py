@@ -95,7 +95,8 @@ def read_document(path: Path) -> Result:
             "Run `autotune search` first, or name the folder it wrote to.",
         ) from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        named = "Name the folder that a search wrote to."
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", named) from error
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}.", _MEASURE_AGAIN) from error
     try:

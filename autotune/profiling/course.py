@@ -138,6 +138,23 @@ def doubts_of_thaws(place: str) -> tuple[Doubt, ...]:
     )
 
 
+def doubts_of_replaced_weights(place: str) -> tuple[Doubt, ...]:
+    """What must be known of a program that puts other weights in its model's at `place` while it
+    trains, "" where it does not.
+    """
+    if not place:
+        return ()
+    return (
+        Doubt(
+            name="weights replaced",
+            evidence="While it trains the program puts other weights in the place of its model's "
+            f"({_short(place)}), as cutting and growing do: what comes after that takes another "
+            "time, and gains less or more. All figures are of the steps that came.",
+            advice="Time whole runs of both, or measure a later phase too.",
+        ),
+    )
+
+
 def _short(place: str) -> str:
     return os.path.basename(place)
 

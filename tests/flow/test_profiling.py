@@ -14,6 +14,7 @@ from autotune.measurement.ablated import Ablation
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.processes.process import NOT_WATCHED, RunEnded
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
+from autotune.workload.program.target import SCRIPT, Target
 from autotune.workload.window import AS_IS, DRAIN, Window
 from tests import builders
 
@@ -43,9 +44,7 @@ def profiled(
             observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None
         ),
         options=Options(),
-        target=SimpleNamespace(
-            path="/home/ada/train.py", directory="/home/ada", texts=lambda _: {}
-        ),
+        target=Target(kind=SCRIPT, path="/home/ada/train.py", directory="/home/ada", source=""),
         seconds=lambda *_: 1.0,
         warm_seconds=1.0,
         trials_deadline=0.0,

@@ -11,9 +11,11 @@ from autotune.flow import vetting
 from autotune.measurement.untimed.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
+from autotune.source.edits import Place
 from autotune.trials.space import Space
 from autotune.workload.found import Again, Apart
 from autotune.workload.program.target import OBJECTS, SCRIPT
+from autotune.workload.samples.delivery import Setting
 from tests import builders
 from tests.flow.device import Device
 
@@ -159,6 +161,47 @@ def test_workers_are_compared_while_nobody_else_has_the_device(
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     assert not vetted(monkeypatch, device, SCRIPT, Emission(), space).choices
     assert not device.is_held
+
+
+TOLD = """\
+for epoch in range(9):
+    {epoch}
+    for x, y in loader:
+        loss_of(x, y).backward()
+        {step}
+"""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "left"),
+    [
+        ("pass", "pass", {"num_workers", "persistent_workers"}),
+        ("config['scale'] = epoch", "pass", {"num_workers"}),
+        ("pass", "config['scale'] *= 0.5", set()),
+    ],
+)
+def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets(
+    monkeypatch: pytest.MonkeyPatch, device: Device, epoch: str, step: str, left: set[str]
+) -> None:
+    def compare(*_: Any, **__: Any) -> Vetted:
+        scale = Setting(path="dataset.config['scale']", name="scale")
+        return Vetted(values=(0, 2), settings=(scale,))
+
+    text, seen = TOLD.format(epoch=epoch, step=step), builders.seen()
+    places = replace(seen.places, backward=Place(path="train.py", line=4))
+    monkeypatch.setattr(vetting, "vet_workers", compare)
+    monkeypatch.setattr(vetting, "why_not_trained", lambda *_, **__: "")
+    monkeypatch.setattr(vetting, "files_that_run", lambda *_: [("train.py", text)])
+    space = Space(
+        choices={"num_workers": (0, 2), "persistent_workers": (False, True)},
+        own={"num_workers": 0, "persistent_workers": False},
+        skipped=(),
+    )
+    profiled = builders.profile(seen=replace(seen, places=places))
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space, profiled)
+    assert found.choices.keys() == left
+    said = [each.reason for each in found.skipped if "by which samples are made" in each.reason]
+    assert len(said) == (len(left) < 2) and all("`dataset.config['scale']`" in at for at in said)
 
 
 def test_parts_are_held_to_the_rounding_that_the_device_computes_with(

@@ -8,6 +8,7 @@ import pytest
 from autotune.outputs import wording
 from autotune.profiling.course import (
     doubts_of_course,
+    doubts_of_replaced_weights,
     doubts_of_thaws,
     doubts_of_the_clock,
     doubts_of_trackers,
@@ -104,6 +105,8 @@ def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict()
 def test_what_the_clock_ends_or_an_epoch_thaws_is_said_with_its_line() -> None:
     assert not doubts_of_the_clock(ByTheClock()) + doubts_of_thaws("")
     end, rate = doubts_of_the_clock(ByTheClock(end="/a/train.py:3", rate="/a/train.py:5"))
+    (replaced,) = doubts_of_replaced_weights("/a/train.py:7")
+    assert "(train.py:7)" in replaced.evidence and not doubts_of_replaced_weights("")
     (thaw,) = doubts_of_thaws("/a/train.py:7")
     for doubt, place in ((end, "(train.py:3)"), (rate, "(train.py:5)"), (thaw, "(train.py:7)")):
         assert place in doubt.evidence

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.thaws import thawed_later
+from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.program import parsed
 
 PROGRAM = """\
@@ -74,3 +74,30 @@ def test_a_gan_that_turns_its_models_on_and_off_has_none() -> None:
 
 def test_a_program_that_was_not_seen_to_train_has_none() -> None:
     assert not thawed_later(parsed({"run.py": "model.requires_grad_(True)"}, Places(), "run.py"))
+
+
+@pytest.mark.parametrize(
+    ("entered", "epoch", "line"),
+    [
+        ("p.weight = nn.Parameter(p.weight[:8])", "enter(epoch, model)", 9),
+        ("prune.ln_structured(p, 'weight', 0.2)", "enter(epoch, model)", 9),
+        ("p.weight = nn.Parameter(p.weight[:8])", "pass", None),
+        (THAWED, "enter(epoch, model)", None),
+    ],
+)
+def test_weights_that_are_put_in_place_of_others_are_found(
+    entered: str, epoch: str, line: int | None
+) -> None:
+    text = PROGRAM.format(entered=entered, epoch=epoch)
+    backward = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+    places = Places(backward=Place(path="run.py", line=backward))
+    found = replaced_later(parsed({"run.py": text}, places, "run.py"))
+    assert found == (f"run.py:{line}" if line else "")
+
+
+def test_a_model_that_is_made_while_others_train_has_weights_of_its_own() -> None:
+    made = "class Net:\n    def __init__(self):\n        self.w = nn.Parameter(torch.ones(3))\n"
+    text = made + PROGRAM.format(entered="pass", epoch="model = Net()")
+    backward = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+    places = Places(backward=Place(path="run.py", line=backward))
+    assert replaced_later(parsed({"run.py": text}, places, "run.py")) == ""

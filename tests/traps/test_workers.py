@@ -648,3 +648,14 @@ class TestCounts:
         assert workers(text, (0, 2)).values == (0, 2)
         weighed = text.replace("model.in_features", "int(model.weight.shape[1])")
         assert workers(weighed, (0, 2)).values == (0,)
+
+
+def test_settings_that_samples_are_made_by_are_told_by_name(workers: Vet) -> None:
+    item = 'return X[index] * self.config["scale"] + schedule.level * self.width, Y[index]'
+    text = table(item, "self.config, self.width = config, 2").replace(
+        "class Table",
+        'config = {"scale": 1.0, "rate": 0.1}\n'
+        "class Schedule:\n    level = 1.0\n\nschedule = Schedule()\n\nclass Table",
+    )
+    found = {(each.name, each.kinds) for each in workers(text, (0, 1)).settings}
+    assert found == {("scale", ()), ("level", ("Schedule",)), ("width", ("Table",))}

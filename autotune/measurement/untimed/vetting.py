@@ -32,7 +32,7 @@ from autotune.measurement.untimed.shared import likely, unshareable
 from autotune.profiling.profile import Doubt
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.delivery import Delivery
+from autotune.workload.samples.delivery import Delivery, Setting
 from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.
@@ -54,20 +54,26 @@ _TORN = (
     "of it), and a worker fills it while the batch before is on its way, or trained on"
 )
 
+_EACH_GIVES_ALL = (
+    "each worker gives the whole stream by itself (of one that draws at random for ever, that may "
+    "be what is meant)"
+)
+
 Start = Callable[[Config], ProcessRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vetted:
     """The values of a knob that keep its promise, why the others do not, and what could not be
-    found out. Of workers, by which number reading counts, and whether it leaves what samples are
-    made from as it was (`steady`).
+    found out. Of workers, by which number reading counts, whether it leaves what samples are made
+    from as it was (`steady`), and the `settings` that it leaves alone.
     """
 
     values: tuple[Value, ...]
     reason: str = ""
     counted: str = ""
     steady: bool = False
+    settings: tuple[Setting, ...] = ()
     doubt: Doubt | None = None
 
 
@@ -114,6 +120,7 @@ def vet_workers(
         doubt=vetting.longer if vetting.compared else NOT_COMPARED,
         counted=vetting.counted,
         steady=vetting.steady,
+        settings=vetting.settings,
     )
 
 
@@ -136,6 +143,7 @@ class _Workers:
         self._patience_seconds = PATIENCE_SECONDS
         self.counted = self._read_back = ""
         self.steady = False
+        self.settings: tuple[Setting, ...] = ()
         self.compared = True
         self.longer: Doubt | None = None
 
@@ -168,6 +176,7 @@ class _Workers:
                 looked = read_here(run, self._seconds)
                 left.update(name for each in looked for name in each.read)
                 self.counted = counted(run, looked, self._seconds)
+                self.settings = tuple(at for at in looked[0].settings if at.path not in left)
         self.steady = not left
         if left and not self._loader.num_workers:  # with workers as it is, it reads none
             left_there = left_by_reading(run, left, self._seconds)
@@ -269,10 +278,11 @@ class _Workers:
                     f"{patience:.0f} s"
                 )
             if same_from_each(drawn, workers):
+                ends = self._own.ended or self._again.ended
+                times = f"every sample comes {workers} times" if ends else _EACH_GIVES_ALL
                 return Comparison(
-                    difference=f"every sample comes {workers} times, since the dataset does not "
-                    "share its samples out among the workers (torch.utils.data.get_worker_info "
-                    "tells it which one it is in)"
+                    difference=f"{times}, since the dataset does not share its samples out among "
+                    "the workers (torch.utils.data.get_worker_info tells it which one it is in)"
                 )
         return compare_shared_out(
             self._own,

@@ -1,9 +1,22 @@
-"""Where a training that goes on thaws weights: its later epochs compute more than those before."""
+"""Where a training that goes on thaws weights, or puts others in their place: what comes later
+computes more than what came before, or less.
+"""
 
 import ast
 
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, Script, last_name
+
+# torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
+_REPLACE = (
+    "Parameter",
+    *("random_unstructured", "l1_unstructured", "random_structured", "ln_structured"),
+    "global_unstructured",
+)
+# Where a model is made, or its weights are begun anew.
+_MAKING = frozenset(("__init__", "reset_parameters", "forward", "__setstate__"))
 
 
 def thawed_later(program: Program) -> str:
@@ -22,6 +35,27 @@ def thawed_later(program: Program) -> str:
         if isinstance(node, ast.expr | ast.stmt) and node in between and _thaws(node)
     )
     return next((f"{path}:{line}" for path, line in places), "")
+
+
+def replaced_later(program: Program) -> str:
+    """File and line of what puts other weights in the place of a model's own while `program`
+    trains, as cutting and growing them does; "" where there is none. What is made with a model is
+    its own.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running(program, [*inner, *outer])
+    places = (
+        (script.path, node.lineno)
+        for script in program.scripts.values()
+        for node in calls_in(script.tree)
+        if node in ran and last_name(node.func) in _REPLACE and not _is_making(script, node)
+    )
+    return next((f"{path}:{line}" for path, line in places), "")
+
+
+def _is_making(script: Script, node: ast.AST) -> bool:
+    around = (at.name for at in script.ancestors(node) if isinstance(at, Function))
+    return not _MAKING.isdisjoint(around)
 
 
 def _thaws(node: ast.AST) -> bool:

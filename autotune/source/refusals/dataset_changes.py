@@ -3,6 +3,7 @@ where they live on, from the start.
 """
 
 import ast
+import os
 from collections.abc import Collection
 
 from autotune.source.calls.building import Building
@@ -27,6 +28,50 @@ def changed_meanwhile(program: Program, at: Building) -> str:
     """The same of what runs in the loop over batches, the functions round it left out, which may go
     by a name that is called in it (`model.train()`).
     """
+    return _changed_in(program, _running_meanwhile(program), at)
+
+
+def set_later(program: Program, name: str, kinds: Collection[str]) -> str:
+    """Where what runs in the loop over epochs sets the attribute `name` of an object of `kinds`, or
+    without any that item of a dict, by whatever name it has that object or dict: file and line, ""
+    where it is not seen to.
+    """
+    _, over_epochs = loops_of_training(program)
+    return _set_in(program, running(program, over_epochs), name, kinds)
+
+
+def set_meanwhile(program: Program, name: str, kinds: Collection[str]) -> str:
+    """The same of what runs in the loop over batches; see `changed_meanwhile`."""
+    return _set_in(program, _running_meanwhile(program), name, kinds)
+
+
+def _set_in(program: Program, ran: set[ast.AST], name: str, kinds: Collection[str]) -> str:
+    for script in program.scripts.values():
+        if name not in script.text:
+            continue
+        for node in ast.walk(script.tree):
+            if isinstance(node, ast.Assign | ast.AugAssign) and node in ran:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(_is_setting(script, each, name, kinds) for each in targets):
+                    return f"{os.path.basename(script.path)}:{node.lineno}"
+    return ""
+
+
+def _is_setting(script: Script, target: ast.expr, name: str, kinds: Collection[str]) -> bool:
+    """Whether `target` is that attribute or item; what an object sets as it is made is its own."""
+    match target:
+        case ast.Subscript(slice=ast.Constant(value=key)):
+            return not kinds and key == name
+        case ast.Attribute(attr=attribute, value=owner) if kinds and attribute == name:
+            around = list(script.ancestors(target))
+            made = any(isinstance(at, Function) and at.name == "__init__" for at in around)
+            of = next((at.name for at in around if isinstance(at, ast.ClassDef)), "")
+            own = isinstance(owner, ast.Name) and owner.id == "self"
+            return not made and (not own or of in kinds)
+    return False
+
+
+def _running_meanwhile(program: Program) -> set[ast.AST]:
     over_batches, _ = loops_of_training(program)
     inside = {node for loop in over_batches for node in ast.walk(loop)}
     holders = (at.function(loop) for at in program.scripts.values() for loop in over_batches)
@@ -38,7 +83,7 @@ def changed_meanwhile(program: Program, at: Building) -> str:
         if isinstance(function, Function) and function.name in around
         for node in ast.walk(function)
     }
-    return _changed_in(program, running(program, over_batches) - (apart - inside), at)
+    return running(program, over_batches) - (apart - inside)
 
 
 def _changed_in(program: Program, ran: set[ast.AST], at: Building) -> str:

@@ -137,15 +137,17 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     if not file.is_file():
         file, module = _named(str(path)) or (file, "")
     if not file.is_file():
-        what = "is a directory" if file.is_dir() else "does not exist"
+        there = "is no regular file" if os.path.lexists(file) else "does not exist"
+        what = "is a directory" if file.is_dir() else there
         raise UsageError(f"{path} {what}", "name a training script or a recipe module: train.py")
     source = read_source(file)
     try:
         compile(source, str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
+        line = f" line {error.lineno}" if error.lineno else ""
         python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
         raise UsageError(
-            f"{path} line {error.lineno} is not {python}: {error.msg}{_shown(error.text)}",
+            f"{path}{line} is not {python}: {error.msg}{_shown(error.text)}",
             "name a program that this Python runs; one for an older Python has to be brought up to "
             "date first",
         ) from None

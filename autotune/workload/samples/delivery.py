@@ -71,6 +71,17 @@ class LeftVariable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A number or a text that samples are made by: an attribute of an object of these `kinds`, by
+    the names of the user's classes, or, without any, an item of a dict.
+    """
+
+    path: str
+    name: str
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """What making a batch leaves behind in the process that makes it, and the functions that make
     it: the file and first line of each.
@@ -95,6 +106,7 @@ class Delivery:
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         numbers: those that are numbers, by name.
+        settings: those that are single numbers or texts, and have a name of their own.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name, where only that
@@ -111,6 +123,7 @@ class Delivery:
     overwritten: bool = False
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)

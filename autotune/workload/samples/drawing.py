@@ -21,6 +21,7 @@ from autotune.workload.samples.holdings import holdings, position
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
 from autotune.workload.samples.remembered import remembered
+from autotune.workload.samples.settings import settings_of
 from autotune.workload.seams.loader import draw
 
 # So many batches are looked at again once the next one is there.
@@ -58,6 +59,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         overwritten=drawn.overwritten,
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
+        settings=settings_of(loader) if command.here else (),
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),

@@ -162,7 +162,7 @@ def _looked_at(piece: Piece, settings: _Settings) -> tuple[int | None, list[Piec
         digest = digest_of(value)
         if piece.depth >= _DEPTH or settings.take(piece):
             return digest, []
-        functions = _functions(value)
+        functions = functions_of(value)
         settings.note(functions)
         named = bool(functions) or (piece.named and isinstance(value, CONTAINERS))
         return digest, [piece.inside(*part, named=named) for part in _within(value, functions)]
@@ -177,10 +177,10 @@ def _is_one_of(kinds: tuple[type, ...], value: object) -> bool:
         return False
 
 
-def _functions(value: Any) -> list[Function]:
+def functions_of(value: Any) -> list[Function]:
     """The user's functions that run when `value` is called, or asked for samples."""
     if isinstance(value, functools.partial):
-        return _functions(value.func)
+        return functions_of(value.func)
     if isinstance(value, (FunctionType, MethodType)):
         kind = type(getattr(value, "__self__", None))
         return called_by([function_of(getattr(value, "__func__", value))], kind)
