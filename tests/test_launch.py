@@ -176,7 +176,7 @@ def test_a_trials_settings_are_not_put_beside_those_of_an_applied_patch(script: 
 def test_a_result_without_a_program_is_refused(script: Path) -> None:
     out = searched(script, PLAIN, TUNED)
     script.unlink()
-    with pytest.raises(UsageError, match=r"train\.py is no longer there"):
+    with pytest.raises(UsageError, match=r"train\.py is not there"):
         prepare(out)
 
     result = read_document(out / "result.json")

@@ -54,10 +54,7 @@ _TORN = (
     "of it), and a worker fills it while the batch before is on its way, or trained on"
 )
 
-_EACH_GIVES_ALL = (
-    "each worker gives the whole stream by itself (of one that draws at random for ever, that may "
-    "be what is meant)"
-)
+_FOR_EVER = "; one that draws at random for ever need not, and is not told apart"
 
 Start = Callable[[Config], ProcessRun]
 
@@ -279,10 +276,10 @@ class _Workers:
                 )
             if same_from_each(drawn, workers):
                 ends = self._own.ended or self._again.ended
-                times = f"every sample comes {workers} times" if ends else _EACH_GIVES_ALL
                 return Comparison(
-                    difference=f"{times}, since the dataset does not share its samples out among "
-                    "the workers (torch.utils.data.get_worker_info tells it which one it is in)"
+                    difference=f"every sample comes {workers} times, since the dataset does not "
+                    "share its samples out among the workers (torch.utils.data.get_worker_info "
+                    f"tells it which one it is in){'' if ends else _FOR_EVER}"
                 )
         return compare_shared_out(
             self._own,
