@@ -145,7 +145,8 @@ def _trained_alike(context: Context, profiled: Profile, space: Space, *, steady:
     loader, seconds = profiled.seen.loader, context.seconds(TRAIN_SHARE, TRAIN_SECONDS)
     needed = TRAINED_RUNS * (later_start_seconds(profiled) + seconds)
     in_time = needed < context.seconds(VETTING_SHARE, VETTING_SECONDS)
-    if loader is None or loader.iterable or context.target.kind == OBJECTS or not in_time:
+    asked = _WORKERS & space.choices.keys() and context.target.kind != OBJECTS
+    if loader is None or loader.iterable or not (asked and in_time):
         return space
     start = functools.partial(context.bench.start, alike=True)
     own, values = loader.num_workers, space.choices.get("num_workers", (loader.num_workers,))
