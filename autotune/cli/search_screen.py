@@ -77,6 +77,8 @@ def banner(result: Result, verdict: Verdict) -> Line:
         (wording.at_least(speedup.low) if verdict.is_rough else found, "banner"),
         f" ({f'{found} as timed; ' if verdict.is_rough else ''}{_interval(speedup)})",
     ]
+    if result.profile.changes_later:
+        line.append((" in the steps that came; later ones are others", "warn"))
     parity = verdict.parity
     same = parity.same_training if parity else None
     if parity and parity.is_another:
@@ -104,13 +106,11 @@ def _kept_since(result: Result) -> str:
 
 
 def _show_speeds(console: Console, verdict: Verdict) -> None:
+    delivered = verdict.delivered.samples_per_second if verdict.delivered else None
     speeds = {
         "before": (verdict.baseline_samples_per_second, "quiet"),
         "tuned": (verdict.tuned_samples_per_second, "good"),
-        "handed back": (
-            verdict.delivered.samples_per_second if verdict.delivered else None,
-            "good",
-        ),
+        "handed back": (delivered, "good"),
     }
     known = {name: (speed, tone) for name, (speed, tone) in speeds.items() if speed is not None}
     most = max((speed for speed, _ in known.values()), default=0.0)

@@ -19,6 +19,8 @@ PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF = "tracker off"
+# Doubts of a training whose later steps are others than those that are timed.
+_OTHERS_LATER = frozenset(("more passes", "weights replaced", "thaws later"))
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
 FIRST_READ = "first read"
 # Those of a machine that may have stood still, of a program that came to its speed meanwhile, or
@@ -170,6 +172,11 @@ class Profile:
     def page_faults_per_second(self) -> float | None:
         """Pages of memory that the program as it is was given in a second; None if unknown."""
         return page_faults_per_second([each for each in self.windows if each.mode == AS_IS])
+
+    @property
+    def changes_later(self) -> bool:
+        """Whether later steps are known to be others than those that were timed."""
+        return any(doubt.name in _OTHERS_LATER for doubt in self.doubts)
 
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""

@@ -12,6 +12,7 @@ from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
+from autotune.profiling.profile import Doubt
 from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
@@ -24,6 +25,17 @@ def test_the_verdict_is_one_sentence(run: Run, made_up: MadeUpFlow) -> None:
 
     assert answer.exit_code == 0
     assert "2.12× faster (95 % interval 1.98 to 2.27), same training" in answer.stdout.splitlines()
+
+
+def test_a_gain_is_of_the_steps_that_came_where_later_ones_are_others(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    cut = Doubt(name="weights replaced", evidence="They are cut (model.py:36).", advice="")
+    made_up.result = builders.search_result(profile=builders.profile(doubts=(cut,)))
+
+    said = "2.12× faster (95 % interval 1.98 to 2.27) in the steps that came; later ones are others"
+    assert f"{said}, same training" in " ".join(run("search", "photos.py").stdout.split())
+    assert "as fast in the steps that came" in render(made_up.result)
 
 
 def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) -> None:
