@@ -52,7 +52,7 @@ from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.program import parsed
-from autotune.workload.program.imported import files_that_run
+from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
@@ -193,12 +193,10 @@ def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
     if not target.path:
         return ()
     program = parsed(_texts(target, seen), seen.places, target.path)
-    files = {str(file): text for file, text in files_that_run(target, seen.modules)}
-    whole = parsed(files, seen.places, target.path)
     return (
         *doubts_of_the_clock(by_the_clock(program)),
         *doubts_of_thaws(thawed_later(program)),
-        *doubts_of_replaced_weights(replaced_later(whole)),
+        *doubts_of_replaced_weights(replaced_later(whole_program(target, seen))),
     )
 
 

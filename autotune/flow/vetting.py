@@ -17,10 +17,9 @@ from autotune.outputs.patch import emit
 from autotune.outputs.wording import counted
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
-from autotune.source.program import parsed
 from autotune.source.refusals.dataset_changes import set_later, set_meanwhile
 from autotune.trials.space import Space
-from autotune.workload.program.imported import files_that_run
+from autotune.workload.program.imported import files_that_run, whole_program
 from autotune.workload.program.target import OBJECTS
 from autotune.workload.samples.delivery import Setting
 from autotune.workload.seen import Seen, SeenLoader
@@ -30,7 +29,8 @@ from autotune.workload.seen import Seen, SeenLoader
 DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
 # What comparing may take in all: workers that are spawned import the program anew, for seconds.
 VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
-# How long the training itself is compared with workers, in each of so many runs.
+# How long the training itself is compared with workers, in each of so many runs; what is found to
+# differ takes one more each, to see whether the program comes again.
 TRAIN_SHARE, TRAIN_SECONDS, TRAINED_RUNS = 0.02, (1.0, 8.0), 4
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
@@ -122,8 +122,7 @@ def _without_late(
     target, seen = context.target, profiled.seen
     if target.kind == OBJECTS or not settings:
         return space
-    files = {str(file): text for file, text in files_that_run(target, seen.modules)}
-    program = parsed(files, seen.places, target.path)
+    program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
     for at in settings:
         meanwhile = set_meanwhile(program, at.name, at.kinds)

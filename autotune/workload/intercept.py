@@ -70,9 +70,10 @@ def intercepted(
     seams = (loader, model, backward, optimizer, anomaly, processes)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
-    of_chance = {restreaming: setup.stream, reseeding: setup.reseed, alike: setup.alike}
-    for kind in (each for each, wanted in of_chance.items() if wanted):
-        kind.install(live)
+    of_chance = (setup.stream, restreaming), (setup.reseed, reseeding), (setup.alike, alike)
+    for wanted, chance in of_chance:
+        if wanted:
+            chance.install(live)
     try:
         yield live
     finally:

@@ -12,6 +12,7 @@ from autotune.measurement.untimed.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place
+from autotune.source.program import parsed
 from autotune.trials.space import Space
 from autotune.workload.found import Again, Apart
 from autotune.workload.program.target import OBJECTS, SCRIPT
@@ -191,7 +192,8 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
     places = replace(seen.places, backward=Place(path="train.py", line=4))
     monkeypatch.setattr(vetting, "vet_workers", compare)
     monkeypatch.setattr(vetting, "why_not_trained", lambda *_, **__: "")
-    monkeypatch.setattr(vetting, "files_that_run", lambda *_: [("train.py", text)])
+    program = parsed({"train.py": text}, places, "train.py")
+    monkeypatch.setattr(vetting, "whole_program", lambda *_: program)
     space = Space(
         choices={"num_workers": (0, 2), "persistent_workers": (False, True)},
         own={"num_workers": 0, "persistent_workers": False},

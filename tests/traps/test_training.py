@@ -1,11 +1,13 @@
 """A training is held to its losses where workers read for it, all random numbers being the same."""
 
 import functools
+import time
 from collections.abc import Callable
 
 import pytest
 
 from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed import trained
 from autotune.measurement.untimed.trained import (
     Trained,
     given_another_at,
@@ -100,6 +102,17 @@ def test_samples_that_depend_on_the_training_are_found_out(alike: Alike) -> None
 
 def test_workers_may_live_on_where_epochs_are_the_same(alike: Alike) -> None:
     assert why_not_living_on(alike(program()), 2, seconds=3.0) == ""
+
+
+def test_workers_that_hang_in_the_training_are_not_waited_for_long(
+    alike: Alike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trained, "STEP_SECONDS", 0.1)
+    stuck = "get_worker_info() and time.sleep(99 * (index == 40)); return X[index], Y[index]"
+    text = table(stuck, options="batch_size=16", size=96)
+    began = time.monotonic()
+    assert why_not_trained(alike(text), 2, steady=True, seconds=1.0) == ""
+    assert time.monotonic() - began < 60
 
 
 def test_labels_that_are_written_between_epochs_are_found_out(alike: Alike) -> None:

@@ -35,6 +35,10 @@ _LEFT = (
 _LIVES_ON = "workers that live on go on reading from the copies that they began with"
 _SAME_CHANCE = "though all random numbers are the same"
 
+# A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in
+# their trial as well, which says so.
+STEP_SECONDS = 1.0
+
 Start = Callable[[Config], ProcessRun]
 
 
@@ -107,6 +111,7 @@ def trained(start: Start, config: Config, seconds: float, most: int = MOST_STEPS
     run = start(config)
     try:
         run.await_first_step()
+        run.limit(STEP_SECONDS)
         ends = time.monotonic() + seconds
         with suppress(RunEnded):
             while len(losses) < most and (not losses or time.monotonic() < ends):

@@ -14,13 +14,13 @@ from autotune.workload.looks.again import ComputingAgain
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.denormals import LookingForDenormals
+from autotune.workload.looks.given import Given
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
 from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
 from autotune.workload.places import calling_place, users_place
-from autotune.workload.randomness.alike import Given
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
 from autotune.workload.window import (

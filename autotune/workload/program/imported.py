@@ -10,10 +10,12 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.errors import UsageError
+from autotune.source.program import Program, parsed
 from autotune.source.script import parse
 from autotune.workload.program.framework import is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
+from autotune.workload.seen import Seen
 
 # Reading a thousand files for each edit that is asked about would take the time of a search.
 MOST_FILES = 200
@@ -58,6 +60,12 @@ def files_from(
                 with suppress(UsageError):  # it cannot be read: the program fails with it
                     waiting.append((module, read_source(module)))
                     known.add(module)
+
+
+def whole_program(target: Target, seen: Seen) -> Program:
+    """All files that run, to look through."""
+    files = {str(file): text for file, text in files_that_run(target, seen.modules)}
+    return parsed(files, seen.places, target.path)
 
 
 def _folders(target: Target) -> tuple[Path, ...]:

@@ -77,26 +77,3 @@ def _install_next(live: Live) -> None:
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", given_next)
-
-
-class Given:
-    """What loaders gave the program since it began, as digests; a `Watch`."""
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-
-    def begin(self) -> None:
-        """See `Watch`.
-
-        Raises:
-            RuntimeError: nobody has noted it.
-        """
-        if self._live.given is None:
-            raise RuntimeError("what loaders gave was not noted")
-
-    def step(self) -> None:
-        """See `Watch`."""
-
-    def end(self) -> tuple[int, ...]:
-        """See `Watch`."""
-        return tuple(self._live.given or ())
