@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
+_GOES_ON = "; {}the same command goes on where it stopped."
 _OUTPUT_LINES = 30  # the end of what a failed program printed
 
 
@@ -29,6 +31,7 @@ class Commands(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
+        words = tuple(takewhile(lambda word: word != "--", ctx.args))
         try:
             return super().invoke(ctx)
         except AutotuneError as error:
@@ -41,10 +44,10 @@ class Commands(typer.core.TyperGroup):
                 error.message += f". {said}"  # type: ignore[attr-defined]
             raise
         except KeyboardInterrupt as interrupt:
-            goes_on = ctx.invoked_subcommand == "search"
-            end = "; the same command goes on where it stopped." if goes_on else "."
+            end = _GOES_ON.format("without --fresh " if "--fresh" in words else "")
             with suppress(OSError):  # the terminal may be gone
-                print(f"Interrupted{end}", file=sys.stderr)
+                said = end if ctx.invoked_subcommand == "search" else "."
+                print(f"Interrupted{said}", file=sys.stderr)
             raise typer.Exit(exit_code_of(interrupt)) from None
 
 

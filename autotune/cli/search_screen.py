@@ -164,6 +164,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
+        "Timed": wording.timed(verdict, result.profile),
         "Left out": wording.outside(result.profile),
         "Ended": result.search.ending.reason if result.search and result.search.ending else "",
         "Cost": _cost(result),

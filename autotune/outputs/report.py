@@ -230,6 +230,7 @@ def _environment() -> Environment:
         size=wording.size,
         unbroken=_unbroken,
         start=wording.start,
+        timed=wording.timed,
         value=wording.value,
         why_untried=why_untried,
     )

@@ -17,7 +17,7 @@ from autotune.profiling.profile import (
     TRACKER_OFF,
     Profile,
 )
-from autotune.verdict import Parity, Ratio
+from autotune.verdict import Parity, Ratio, Verdict
 from autotune.workload.window import AS_IS
 
 NOT_MEASURED = "not measured"
@@ -181,6 +181,19 @@ def finding(profile: Profile, headline: str) -> str:
     if profile.doubt(PROCESSORS_TAKEN) is None:
         return headline
     return f"What follows may not hold on a quiet machine. {headline}"
+
+
+def timed(verdict: Verdict, profile: Profile) -> str:
+    """How far into the training the turns reach that a gain was timed in; "" without turns."""
+    taken, sets = verdict.turns.get("baseline", ()), len(verdict.rounds)
+    if not taken or not sets or not profile.seen.samples_per_step:
+        return ""
+    steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
+    by = "one set" if sets == 1 else f"each of {sets} sets"
+    return (
+        f"in {counted(len(taken), 'turn')} each, some {significant(steps, 2)} steps soon after the "
+        f"start by {by} of processes; what later steps do otherwise is in no figure"
+    )
 
 
 def outside(profile: Profile) -> str:

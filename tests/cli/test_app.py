@@ -124,13 +124,23 @@ def test_a_failed_program_s_own_last_words_are_shown(run: Run, made_up: MadeUpFl
     assert "epoch 1\n" not in answer.stderr
 
 
-def test_an_interrupted_search_says_that_it_can_go_on(run: Run, made_up: MadeUpFlow) -> None:
+@pytest.mark.parametrize(
+    ("words", "without"),
+    [
+        (("train.py",), ""),
+        (("train.py", "--fresh"), "without --fresh "),
+        (("train.py", "--", "--fresh"), ""),
+    ],
+)
+def test_an_interrupted_search_says_that_it_can_go_on(
+    run: Run, made_up: MadeUpFlow, words: tuple[str, ...], without: str
+) -> None:
     made_up.result = KeyboardInterrupt()
 
-    answer = run("search", "train.py")
+    answer = run("search", *words)
 
     assert answer.exit_code == 130
-    assert answer.stderr == "Interrupted; the same command goes on where it stopped.\n"
+    assert answer.stderr == f"Interrupted; {without}the same command goes on where it stopped.\n"
 
 
 def test_an_interrupted_profile_says_so(run: Run, made_up: MadeUpFlow) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import vetting
+from autotune.flow import vetting, vetting_workers
 from autotune.measurement.untimed.vetting import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
@@ -158,7 +158,7 @@ def test_workers_are_compared_while_nobody_else_has_the_device(
         assert device.is_held
         return Vetted(values=values[:1], reason="other data")
 
-    monkeypatch.setattr(vetting, "vet_workers", compare)
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", compare)
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     assert not vetted(monkeypatch, device, SCRIPT, Emission(), space).choices
     assert not device.is_held
@@ -190,10 +190,10 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
 
     text, seen = TOLD.format(epoch=epoch, step=step), builders.seen()
     places = replace(seen.places, backward=Place(path="train.py", line=4))
-    monkeypatch.setattr(vetting, "vet_workers", compare)
-    monkeypatch.setattr(vetting, "why_not_trained", lambda *_, **__: "")
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", compare)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
     program = parsed({"train.py": text}, places, "train.py")
-    monkeypatch.setattr(vetting, "whole_program", lambda *_: program)
+    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
     space = Space(
         choices={"num_workers": (0, 2), "persistent_workers": (False, True)},
         own={"num_workers": 0, "persistent_workers": False},
@@ -204,6 +204,41 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
     assert found.choices.keys() == left
     said = [each.reason for each in found.skipped if "by which samples are made" in each.reason]
     assert len(said) == (len(left) < 2) and all("`dataset.config['scale']`" in at for at in said)
+
+
+@pytest.mark.parametrize(
+    ("startup_seconds", "differs", "left", "said"),
+    [
+        (1.0, (), (0, 2, 4), []),
+        (1.0, (4,), (0, 2), ["with 4 workers, another; what is left to try is 0"]),
+        (1.0, (0,), (2, 4), ["with no worker, another; what is left to try is 4"]),
+        (9.0, (0, 4), (0, 2, 4), []),
+    ],
+)
+def test_a_training_with_workers_of_its_own_is_compared_with_more_and_with_none(
+    monkeypatch: pytest.MonkeyPatch,
+    device: Device,
+    startup_seconds: float,
+    differs: tuple[int, ...],
+    left: tuple[int, ...],
+    said: list[str],
+) -> None:
+    def compare(_: Any, workers: int, **__: Any) -> str:
+        return "another" if workers in differs else ""
+
+    same = Vetted(values=(0, 2, 4))
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", compare)
+    seen = builders.seen()
+    assert seen.loader is not None
+    seen = replace(seen, loader=replace(seen.loader, num_workers=2))
+    profiled = builders.profile(seen=seen, startup_seconds=startup_seconds, compiling_seconds=0.0)
+    space = Space(choices={"num_workers": (0, 2, 4)}, own={"num_workers": 2}, skipped=())
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space, profiled)
+    assert found.choices["num_workers"] == left
+    assert [each.reason for each in found.skipped] == said
+    told = [doubt.name for doubt in found.doubts.values()]
+    assert told == (["training not compared"] if startup_seconds > 2 else [])
 
 
 def test_parts_are_held_to_the_rounding_that_the_device_computes_with(

@@ -263,7 +263,9 @@ def test_every_turn_is_there_to_be_computed_again():
 def test_turns_that_did_not_count_are_said():
     text = text_of(render(builders.search_result()))
 
-    assert "8 turns each, in 2 sets of fresh processes. 1 further turn did not count" in text
+    assert "They ran in 8 turns each, some " in text
+    assert "by each of 2 sets of processes; what later steps do otherwise is in no figure. " in text
+    assert "figure. 1 further turn did not count" in text
 
 
 def test_what_was_not_measured_is_never_nought():

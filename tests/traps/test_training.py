@@ -100,6 +100,12 @@ def test_samples_that_depend_on_the_training_are_found_out(alike: Alike) -> None
     assert not why_not_trained(alike(CHOOSING), 2, steady=False, seconds=1.0)
 
 
+def test_workers_that_never_saw_what_the_training_changes_are_found_out(alike: Alike) -> None:
+    text = program("X *= 0.9", loader=OWN.replace(")", ", num_workers=2)"))
+    why = why_not_trained(alike(text), 0, steady=True, seconds=1.0)
+    assert "batch 2 of the training is another" in why
+
+
 def test_workers_may_live_on_where_epochs_are_the_same(alike: Alike) -> None:
     assert why_not_living_on(alike(program()), 2, seconds=3.0) == ""
 

@@ -1,0 +1,137 @@
+"""Loader workers held to their promise: the data that they deliver, what the training sets of that
+by which samples are made, and the training itself.
+"""
+
+import functools
+import time
+from collections.abc import Sequence
+
+from autotune.flow.context import Context
+from autotune.flow.trying import later_start_seconds
+from autotune.measurement.untimed import vetting
+from autotune.measurement.untimed.trained import why_not_living_on, why_not_trained
+from autotune.measurement.untimed.vetting import WORKERS, Vetted
+from autotune.outputs.wording import counted
+from autotune.profiling.profile import Doubt, Profile
+from autotune.source.refusals.dataset_changes import set_later, set_meanwhile
+from autotune.trials.space import Space
+from autotune.workload.program.imported import whole_program
+from autotune.workload.program.target import OBJECTS
+from autotune.workload.samples.delivery import Setting
+from autotune.workload.seen import SeenLoader
+
+WORKERS_KNOBS = frozenset(("num_workers", "persistent_workers"))
+# Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
+# done four times.
+DRAW_SHARE, DRAW_SECONDS = 0.01, (0.5, 3.0)
+# What comparing may take in all: workers that are spawned import the program anew, for seconds.
+VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
+# How long the training itself is compared with workers, in each of the runs; one comparison takes
+# two, and what is found to differ one more, to see whether the program comes again.
+TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
+
+
+def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
+    """`space` without the workers that would deliver other data, those that would not see, or too
+    late, what the training sets, and those with which the training itself would be another.
+    """
+    loader = profiled.seen.loader
+    if loader is None:
+        return space
+    context.listener.stage("comparing what workers deliver with what the program is given")
+    vetted = vetting.vet_workers(
+        context.bench.start,
+        context.target,
+        loader,
+        space.choices.get("num_workers", (loader.num_workers,)),
+        seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
+        deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
+    )
+    space = _without_others(space, vetted)
+    space = _without_late(context, profiled, space, vetted.settings)
+    if loader.iterable or context.target.kind == OBJECTS:
+        return space
+    return _trained_alike(context, profiled, loader, space, steady=vetted.steady)
+
+
+def narrowed(space: Space, name: str, vetted: Vetted) -> Space:
+    """`space` with the values of a knob that keep its promise."""
+    return space.narrowed(name, vetted.values, vetted.reason, vetted.doubt)
+
+
+def _without_others(space: Space, vetted: Vetted) -> Space:
+    """`space` without the workers that would deliver other data."""
+    if vetted.counted and "persistent_workers" in space.choices:
+        live_on = Vetted(
+            values=(False,),
+            reason=f"reading counts `{vetted.counted}`, and what is read depends on it: workers "
+            "that live on would count on from epoch to epoch",
+        )
+        space = narrowed(space, "persistent_workers", live_on)
+    return narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
+
+
+def _without_late(
+    context: Context, profiled: Profile, space: Space, settings: Sequence[Setting]
+) -> Space:
+    """`space` without the workers that would not come to see, or too late, what the training sets
+    of that by which samples are made, however seldom.
+    """
+    target, seen = context.target, profiled.seen
+    if target.kind == OBJECTS or not settings:
+        return space
+    program = whole_program(target, seen)
+    had_workers = seen.loader is not None and seen.loader.num_workers > 0
+    for at in settings:
+        meanwhile = set_meanwhile(program, at.name, at.kinds)
+        place = meanwhile or set_later(program, at.name, at.kinds)
+        why = f"the training sets `{at.path}` ({place}), by which samples are made: workers"
+        if meanwhile and not had_workers and "num_workers" in space.choices:
+            copies = Vetted(values=(0,), reason=f"{why} read from copies of it")
+            space = narrowed(space, "num_workers", copies)
+        if place and "persistent_workers" in space.choices:
+            ended = Vetted(values=(False,), reason=f"{why} that live on never see it")
+            space = narrowed(space, "persistent_workers", ended)
+    return space
+
+
+def _trained_alike(
+    context: Context, profiled: Profile, loader: SeenLoader, space: Space, *, steady: bool
+) -> Space:
+    """`space` without the numbers of workers with which the training itself would be another, and
+    without workers that live on; as it is, with a doubt, where there is no time to see.
+    """
+    seconds, own = context.seconds(TRAIN_SHARE, TRAIN_SECONDS), loader.num_workers
+    numbers = [int(each) for each in space.choices.get("num_workers", ()) if each not in (0, own)]
+    others = [min(max(numbers), WORKERS)] if numbers else []
+    others += [0] if own and 0 in space.choices.get("num_workers", ()) else []
+    lives_on = steady and not loader.persistent_workers and "persistent_workers" in space.choices
+    needed = 2 * (len(others) + lives_on) * (later_start_seconds(profiled) + seconds)
+    if needed > context.seconds(VETTING_SHARE, VETTING_SECONDS):
+        return _not_trained(space, later_start_seconds(profiled))
+    start = functools.partial(context.bench.start, alike=True)
+    if others or lives_on:
+        context.listener.stage("training a few steps with workers and without, on the same batches")
+    for workers in others:
+        if reason := why_not_trained(start, workers, steady=steady, seconds=seconds):
+            reason = f"with {counted(workers, 'worker') if workers else 'no worker'}, {reason}"
+            values = space.choices["num_workers"]
+            kept = tuple(each for each in values if each == own or (each == 0) != (workers == 0))
+            space = narrowed(space, "num_workers", Vetted(values=kept, reason=reason))
+    workers = min(max(map(int, space.choices.get("num_workers", (own,)))), WORKERS)
+    if not (workers and lives_on and "persistent_workers" in space.choices):
+        return space
+    reason = why_not_living_on(start, workers, seconds=seconds)
+    return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
+
+
+def _not_trained(space: Space, start_seconds: float) -> Space:
+    """`space` with a doubt about its workers, where it has none yet."""
+    name = next(name for name in ("num_workers", "persistent_workers") if name in space.choices)
+    doubt = Doubt(
+        name="training not compared",
+        evidence="The first steps of the training were not compared with workers and without: the "
+        f"program takes {start_seconds:.0f} s to start, for which the budget is too short.",
+        advice="Search with a larger --budget, or compare the loss curves of a longer run.",
+    )
+    return space if name in space.doubts else space.narrowed(name, space.choices[name], doubt=doubt)
