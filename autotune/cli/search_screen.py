@@ -78,7 +78,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
         f" ({f'{found} as timed; ' if verdict.is_rough else ''}{_interval(speedup)})",
     ]
     if result.profile.changes_later:
-        line.append((" in the steps that came; later ones are others", "warn"))
+        line.append((" in the steps that came; later ones may be others", "warn"))
     parity = verdict.parity
     same = parity.same_training if parity else None
     if parity and parity.is_another:

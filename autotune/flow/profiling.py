@@ -16,45 +16,23 @@ from autotune.flow.context import (
     Context,
 )
 from autotune.flow.device import that_trains
+from autotune.flow.doubts import doubts_of_program
 from autotune.flow.mending import why_nothing
 from autotune.listener import Listener
 from autotune.machine import CPU
 from autotune.measurement.ablated import Ablation
 from autotune.measurement.ablation import ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
-from autotune.measurement.filling import doubts_of_cache
-from autotune.measurement.first_epoch import doubts_of_memory
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.processes.process import RunEnded
-from autotune.measurement.readings.faults import doubts_of_faults
 from autotune.measurement.readings.memory import device_peak, most
-from autotune.measurement.readings.storage import doubts_of_storage
 from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.measurement.statistics import throughput
 from autotune.measurement.untimed.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
-from autotune.profiling.course import (
-    doubts_of_course,
-    doubts_of_other_loops,
-    doubts_of_processes,
-    doubts_of_replaced_weights,
-    doubts_of_thaws,
-    doubts_of_the_clock,
-    doubts_of_threads,
-    doubts_of_trackers,
-    doubts_of_validation,
-)
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
-from autotune.source.edits import Place
-from autotune.source.loops.by_the_clock import by_the_clock
-from autotune.source.loops.other_training import not_reached
-from autotune.source.loops.thaws import replaced_later, thawed_later
-from autotune.source.program import parsed
-from autotune.workload.program.imported import whole_program
-from autotune.workload.program.target import Target
-from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
 
 FIRST_SAID_SECONDS = 10.0
@@ -100,7 +78,7 @@ def profile_program(context: Context) -> tuple[Profile, Measurement]:
     doubts = (
         *_doubts(windows, baseline.losses, cores),
         *doubts_of_device(ablation.telemetry),
-        *_doubts_of_program(context.target, ablation),
+        *doubts_of_program(context.target, ablation),
     )
     compiling = context.bench.compiling_seconds or 0.0
     profiled = replace(profiled, doubts=doubts, idle_gpu=idle_gpu, compiling_seconds=compiling)
@@ -163,48 +141,6 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
             told=lambda: context.listener.stage("waiting until its cache in memory is full"),
         ),
     )
-
-
-def _doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
-    return (
-        *doubts_of_course(ablation.seen, ended_early=ablation.ended),
-        *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
-        *doubts_of_other_loops(_other_loops(target, ablation.seen)),
-        *_doubts_of_loops(target, ablation.seen),
-        *doubts_of_cache(ablation.filled, target.directory),
-        *doubts_of_memory(ablation.first_epoch, ablation.kept),
-        *doubts_of_threads(ablation.lines),
-        *doubts_of_processes(ablation.seen),
-        *doubts_of_faults(ablation.windows[AS_IS]),
-        *doubts_of_trackers(ablation.seen),
-        *doubts_of_storage(ablation.windows[AS_IS], warm=ablation.warm, seen=ablation.seen),
-    )
-
-
-def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
-    """Training loops in the program's files that were not reached."""
-    if seen.passed_loops or not target.path or not seen.places.backwards:
-        return ()  # those that were passed are not told apart
-    return not_reached(_texts(target, seen), seen.places.backwards)
-
-
-def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
-    """What the text of the training's loops says of its course."""
-    if not target.path:
-        return ()
-    program = parsed(_texts(target, seen), seen.places, target.path)
-    return (
-        *doubts_of_the_clock(by_the_clock(program)),
-        *doubts_of_thaws(thawed_later(program)),
-        *doubts_of_replaced_weights(replaced_later(whole_program(target, seen))),
-    )
-
-
-def _texts(target: Target, seen: Seen) -> dict[str, str]:
-    """The program's files in which it was seen to train."""
-    places = seen.places
-    known = (places.loader, places.optimizer, places.forward, *places.backwards)
-    return target.texts(each.path for each in known if each)
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from autotune.profiling.profile import SHORT_RUN, TRACKER_OFF, Doubt
+from autotune.profiling.profile import MORE_PASSES, SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.found import BESIDE, BusyLine
@@ -122,39 +122,6 @@ def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
     return tuple(doubts)
 
 
-def doubts_of_thaws(place: str) -> tuple[Doubt, ...]:
-    """What must be known of a program that thaws weights at `place`, "" where it does not."""
-    if not place:
-        return ()
-    return (
-        Doubt(
-            name="thaws later",
-            evidence=f"Between its epochs the program gives gradients to weights anew "
-            f"({_short(place)}): phases that come later compute more, and may gain otherwise. All "
-            "figures are of the first.",
-            advice="Measure a later phase too: begin with it, where the program has an option for "
-            "that.",
-        ),
-    )
-
-
-def doubts_of_replaced_weights(place: str) -> tuple[Doubt, ...]:
-    """What must be known of a program that puts other weights in its model's at `place` while it
-    trains, "" where it does not.
-    """
-    if not place:
-        return ()
-    return (
-        Doubt(
-            name="weights replaced",
-            evidence="While it trains the program puts other weights in the place of its model's "
-            f"({_short(place)}), as cutting and growing do: what comes after that takes another "
-            "time, and gains less or more. All figures are of the steps that came.",
-            advice="Time whole runs of both, or measure a later phase too.",
-        ),
-    )
-
-
 def _short(place: str) -> str:
     return os.path.basename(place)
 
@@ -228,7 +195,7 @@ def _has_ever_more_passes(seen: Seen) -> bool:
 def _more_passes(seen: Seen) -> Doubt:
     *_, (_, before), (step, now) = seen.passes
     return Doubt(
-        name="more passes",
+        name=MORE_PASSES,
         evidence=f"Each step has {now} backward passes since step {step + 1:,}, and had {before} "
         "until then (another task was added, or another loss): the figures are of the steps that "
         "came, and where later ones have still more, what they take and gain is in none of them.",

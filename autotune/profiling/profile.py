@@ -19,8 +19,10 @@ PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF = "tracker off"
-# Doubts of a training whose later steps are others than those that are timed.
-_OTHERS_LATER = frozenset(("more passes", "weights replaced", "thaws later"))
+# Doubts of a training whose later steps may be others than those that are timed.
+MORE_PASSES, THAWS, REPLACED = "more passes", "thaws later", "weights replaced"
+LATER_STAGE = "later stage"
+_OTHERS_LATER = frozenset((MORE_PASSES, THAWS, REPLACED, LATER_STAGE))
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
 FIRST_READ = "first read"
 # Those of a machine that may have stood still, of a program that came to its speed meanwhile, or
@@ -175,7 +177,7 @@ class Profile:
 
     @property
     def changes_later(self) -> bool:
-        """Whether later steps are known to be others than those that were timed."""
+        """Whether later steps may be others than those that were timed, as the program shows."""
         return any(doubt.name in _OTHERS_LATER for doubt in self.doubts)
 
     def ceiling(self, name: str) -> Ceiling | None:

@@ -33,7 +33,9 @@ def test_a_gain_is_of_the_steps_that_came_where_later_ones_are_others(
     cut = Doubt(name="weights replaced", evidence="They are cut (model.py:36).", advice="")
     made_up.result = builders.search_result(profile=builders.profile(doubts=(cut,)))
 
-    said = "2.12× faster (95 % interval 1.98 to 2.27) in the steps that came; later ones are others"
+    said = (
+        "2.12× faster (95 % interval 1.98 to 2.27) in the steps that came; later ones may be others"
+    )
     assert f"{said}, same training" in " ".join(run("search", "photos.py").stdout.split())
     assert "as fast in the steps that came" in render(made_up.result)
 

@@ -8,12 +8,11 @@ import pytest
 from autotune.outputs import wording
 from autotune.profiling.course import (
     doubts_of_course,
-    doubts_of_replaced_weights,
-    doubts_of_thaws,
     doubts_of_the_clock,
     doubts_of_trackers,
     doubts_of_validation,
 )
+from autotune.profiling.later import doubts_of_later_steps
 from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.seen import SeenTracker
 from tests import builders
@@ -102,12 +101,27 @@ def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict()
     assert doubt.evidence not in wording.outside(builders.profile())
 
 
-def test_what_the_clock_ends_or_an_epoch_thaws_is_said_with_its_line() -> None:
-    assert not doubts_of_the_clock(ByTheClock()) + doubts_of_thaws("")
+def test_what_the_clock_ends_is_said_with_its_line() -> None:
+    assert not doubts_of_the_clock(ByTheClock())
     end, rate = doubts_of_the_clock(ByTheClock(end="/a/train.py:3", rate="/a/train.py:5"))
-    (replaced,) = doubts_of_replaced_weights("/a/train.py:7")
-    assert "(train.py:7)" in replaced.evidence and not doubts_of_replaced_weights("")
-    (thaw,) = doubts_of_thaws("/a/train.py:7")
-    for doubt, place in ((end, "(train.py:3)"), (rate, "(train.py:5)"), (thaw, "(train.py:7)")):
+    for doubt, place in ((end, "(train.py:3)"), (rate, "(train.py:5)")):
         assert place in doubt.evidence
         assert doubt.advice
+
+
+@pytest.mark.parametrize(
+    ("thawed", "replaced", "stage", "told"),
+    [
+        ("", "", "", []),
+        ("", "", "/a/train.py:7", ["later stage"]),
+        ("/a/train.py:7", "", "/a/train.py:6", ["thaws later"]),
+        ("/a/train.py:7", "/a/train.py:7", "", ["thaws later", "weights replaced"]),
+    ],
+)
+def test_later_steps_that_are_others_are_told_with_their_line(
+    thawed: str, replaced: str, stage: str, told: list[str]
+) -> None:
+    doubts = doubts_of_later_steps(thawed=thawed, replaced=replaced, stage=stage)
+    assert [doubt.name for doubt in doubts] == told
+    assert all("(train.py:7" in doubt.evidence and doubt.advice for doubt in doubts)
+    assert builders.profile(doubts=doubts).changes_later is bool(told)

@@ -37,7 +37,7 @@ def late_term(program: Program, loop: TrainingLoop) -> str:
     """
     body = loop.node.body
     before = body[: body.index(loop.backward.statement)]
-    losses = _losses(before, receiver_of(loop.backward))
+    losses = losses_of(before, receiver_of(loop.backward))
     for node in (at for statement in before for at in ast.walk(statement)):
         match node:
             case ast.If(test=test, body=then, orelse=other):
@@ -51,7 +51,7 @@ def late_term(program: Program, loop: TrainingLoop) -> str:
     return ""
 
 
-def _losses(before: Sequence[ast.stmt], loss: ast.expr) -> set[str]:
+def losses_of(before: Sequence[ast.stmt], loss: ast.expr) -> set[str]:
     """The code of what `loss` is put together from, itself included, in the statements `before`."""
     pairs = [pair for at in before for node in ast.walk(at) for pair in _given(node)]
     losses = set(_parts(loss))

@@ -1,0 +1,73 @@
+"""What must be known of a program, as it was observed and as it is written, beside its figures."""
+
+from autotune.measurement.ablated import Ablation
+from autotune.measurement.filling import doubts_of_cache
+from autotune.measurement.first_epoch import doubts_of_memory
+from autotune.measurement.readings.faults import doubts_of_faults
+from autotune.measurement.readings.storage import doubts_of_storage
+from autotune.profiling.course import (
+    doubts_of_course,
+    doubts_of_other_loops,
+    doubts_of_processes,
+    doubts_of_the_clock,
+    doubts_of_threads,
+    doubts_of_trackers,
+    doubts_of_validation,
+)
+from autotune.profiling.later import doubts_of_later_steps
+from autotune.profiling.profile import Doubt
+from autotune.source.edits import Place
+from autotune.source.loops.by_the_clock import by_the_clock
+from autotune.source.loops.other_training import not_reached
+from autotune.source.loops.stages import later_stage
+from autotune.source.loops.thaws import replaced_later, thawed_later
+from autotune.source.program import parsed
+from autotune.workload.program.imported import whole_program
+from autotune.workload.program.target import Target
+from autotune.workload.seen import Seen
+from autotune.workload.window import AS_IS
+
+
+def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
+    """What the figures of `target`, as it was observed, cannot be read without."""
+    return (
+        *doubts_of_course(ablation.seen, ended_early=ablation.ended),
+        *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
+        *doubts_of_other_loops(_other_loops(target, ablation.seen)),
+        *_doubts_of_loops(target, ablation.seen),
+        *doubts_of_cache(ablation.filled, target.directory),
+        *doubts_of_memory(ablation.first_epoch, ablation.kept),
+        *doubts_of_threads(ablation.lines),
+        *doubts_of_processes(ablation.seen),
+        *doubts_of_faults(ablation.windows[AS_IS]),
+        *doubts_of_trackers(ablation.seen),
+        *doubts_of_storage(ablation.windows[AS_IS], warm=ablation.warm, seen=ablation.seen),
+    )
+
+
+def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
+    """Training loops in the program's files that were not reached."""
+    if seen.passed_loops or not target.path or not seen.places.backwards:
+        return ()  # those that were passed are not told apart
+    return not_reached(_texts(target, seen), seen.places.backwards)
+
+
+def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
+    """What the text of the training's loops says of its course."""
+    if not target.path:
+        return ()
+    program = parsed(_texts(target, seen), seen.places, target.path)
+    whole = whole_program(target, seen)
+    return (
+        *doubts_of_the_clock(by_the_clock(program)),
+        *doubts_of_later_steps(
+            thawed=thawed_later(program), replaced=replaced_later(whole), stage=later_stage(whole)
+        ),
+    )
+
+
+def _texts(target: Target, seen: Seen) -> dict[str, str]:
+    """The program's files in which it was seen to train."""
+    places = seen.places
+    known = (places.loader, places.optimizer, places.forward, *places.backwards)
+    return target.texts(each.path for each in known if each)

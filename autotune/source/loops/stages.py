@@ -1,0 +1,163 @@
+"""Where a training that has come far enough does something else in its steps: another loss, weights
+frozen, longer samples, larger batches.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.late_terms import losses_of
+from autotune.source.loops.loss import BACKWARDS, stored_names
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, Script, covers, last_name
+
+# Names of how far a training has come, and of how much there is in a step.
+_PROGRESS = re.compile(
+    r"(^|_)(epoch|step|iter|iteration|itr|update|round|phase|stage)(_?(i|id|idx|index|no|count))?$"
+)
+_AMOUNT = re.compile(
+    r"(^|_)(len|length|(?<!step_)size|resolution|frames|depth|horizon|points|bs|crop|unroll)(_|$)"
+)
+_FURTHER = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.In
+_BUILD = frozenset(("DataLoader",))
+_HELD_OUT = re.compile("val|eval|test")
+_TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
+
+
+def later_stage(program: Program) -> str:
+    """File and line of what makes the steps of `program` others once its training has come to some
+    epoch or step; "" where its source shows none.
+
+    That is a condition on an epoch or a step under which there is another loss or backward pass,
+    weights are frozen or thawed, a loader is built, or how much there is in a step is set; and an
+    amount that is computed from an epoch or a step.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running(program, [*inner, *outer])
+    work = _TURN_ON | _BUILD | _builders(program)
+    places = (
+        (script.path, node.lineno)
+        for script in program.scripts.values()
+        for node in _by_stages(script, ran, _counters(inner, outer), _Work(program, script, work))
+    )
+    return next((f"{path}:{line}" for path, line in places), "")
+
+
+class _Work:
+    """What in a file decides how much a step computes: calls of these names, and what its losses
+    are put together from.
+    """
+
+    def __init__(self, program: Program, script: Script, called: Collection[str]) -> None:
+        self._called = called
+        self._losses = _losses_in(program, script)
+
+    def is_in(self, block: list[ast.stmt]) -> bool:
+        """Whether the statements of `block` do some, or set how much is done."""
+        given = given_code(block)
+        return (
+            not given.isdisjoint(self._losses)
+            or any(name.rpartition(".")[2] == "requires_grad" for name in given)
+            or any(map(_is_amount, given))
+            or any(last_name(each.func) in self._called for at in block for each in calls_in(at))
+        )
+
+
+def _by_stages(
+    script: Script, ran: set[ast.AST], counters: set[str], work: _Work
+) -> Iterator[ast.If | ast.Assign]:
+    asked = {
+        name
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Assign) and _asks_how_far(node.value, counters)
+        for name in stored_names(node)
+    }
+    for node in (at for at in ast.walk(script.tree) if at in ran):
+        match node:
+            case ast.If(test=test, body=then, orelse=other):
+                decides = _asks_how_far(test, counters) or bool(asked & code_in(test))
+                if decides and work.is_in([*then, *other]):
+                    yield node
+            case ast.Assign(targets=[target], value=value):
+                if _is_amount(ast.unparse(target)) and _goes_with(value, counters):
+                    yield node
+
+
+def _asks_how_far(test: ast.expr, counters: Collection[str]) -> bool:
+    """Whether `test` compares how far the training has come; what comes again every so many steps
+    (`step % 100 == 0`) does not.
+    """
+    parts = list(ast.walk(test))
+    if any(isinstance(at, ast.Mod) for at in parts):
+        return False
+    compared = [at for at in parts if isinstance(at, ast.Compare)]
+    return any(
+        isinstance(each.ops[0], _FURTHER)
+        and any(_is_counter(side, counters) for side in (each.left, *each.comparators))
+        for each in compared
+    )
+
+
+def _goes_with(value: ast.expr, counters: Collection[str]) -> bool:
+    """Whether `value` is an amount that grows, or shrinks, with how far the training has come."""
+    bounded = any(
+        isinstance(at, ast.FloorDiv | ast.IfExp)
+        or (isinstance(at, ast.Call) and last_name(at.func) in ("min", "max"))
+        for at in ast.walk(value)
+    )
+    return bounded and any(
+        _is_counter(at, counters) for at in ast.walk(value) if isinstance(at, ast.expr)
+    )
+
+
+def _is_counter(side: ast.expr, counters: Collection[str]) -> bool:
+    return isinstance(side, ast.Name | ast.Attribute) and (
+        (isinstance(side, ast.Name) and side.id in counters)
+        or _PROGRESS.search(last_name(side).lower()) is not None
+    )
+
+
+def _is_amount(code: str) -> bool:
+    name = code.rpartition(".")[2].split("[")[0].lower()
+    return _AMOUNT.search(name) is not None
+
+
+def _counters(inner: list[ast.AST], outer: list[ast.AST]) -> set[str]:
+    """The numbers that the loops of the training count by."""
+    counted = set[str]()
+    for loop in (*inner, *outer):
+        match loop:
+            case ast.For(target=ast.Name(id=name), iter=source) if "range" in ast.unparse(source):
+                counted.add(name)
+            case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call(func=by)):
+                counted |= {name} if last_name(by) == "enumerate" else set()
+    return counted
+
+
+def _builders(program: Program) -> frozenset[str]:
+    """The program's functions that build a loader and give it back."""
+    return frozenset(
+        function.name
+        for script in program.scripts.values()
+        for function in ast.walk(script.tree)
+        if isinstance(function, Function) and not _HELD_OUT.search(function.name.lower())
+        if any(isinstance(at, ast.Return) and at.value is not None for at in ast.walk(function))
+        and any(last_name(call.func) in _BUILD for call in calls_in(function))
+    )
+
+
+def _losses_in(program: Program, script: Script) -> set[str]:
+    """The code of what the losses are put together from whose backward passes were seen in the
+    file.
+    """
+    lines = [place.line for place in program.places.backwards if place.path == script.path]
+    found = set[str]()
+    for call in calls_in(script.tree):
+        if last_name(call.func) in BACKWARDS and any(covers(call, line) for line in lines):
+            body = (script.function(call) or script.tree).body
+            owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+            found = found.union(*(losses_of(body, loss) for loss in (*owner, *call.args)))
+    return found

@@ -1,0 +1,96 @@
+"""A training whose steps are others from some epoch or step on is told from one that stays."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.loops.stages import later_stage
+from autotune.source.program import parsed
+
+PROGRAM = """\
+from torch.utils.data import DataLoader
+
+def loader_of(size):
+    return DataLoader(data(size), batch_size=8)
+
+def train(model, batches, optimizer, epoch, args):
+    for step, (x, y) in enumerate(batches):
+        out = model(x)
+        loss = criterion(out, y)
+        {step}
+        loss.backward()
+        optimizer.step()
+
+def main(args):
+    model, batches = build(), loader_of(32)
+    for epoch in range(args.epochs):
+        {epoch}
+        train(model, batches, optimizer, epoch, args)
+        validate(model)
+"""
+
+
+def found(*, step: str = "pass", epoch: str = "pass") -> str:
+    text = PROGRAM.format(step=step, epoch=epoch)
+    line = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+    place = Place(path="run.py", line=line)
+    program = parsed({"run.py": text}, Places(backward=place, backwards=(place,)), "run.py")
+    return later_stage(program)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if epoch >= 5: loss = loss + spread(out)",
+        "if args.warmup < self.global_step: loss += spread(out)",
+        "if step > 400: spread(model(x)).backward()",
+        "size = min(64, 16 + step // 100)",
+        "x = resized(x, 64) if epoch < 3 else x; crop_size = 16 if epoch < 3 else 32",
+    ],
+)
+def test_another_loss_or_amount_from_some_step_on_is_found(step: str) -> None:
+    assert found(step=step) == "run.py:10"
+
+
+@pytest.mark.parametrize(
+    "epoch",
+    [
+        "if epoch == 10: model.backbone.requires_grad_(False)",
+        "if epoch in args.milestones: batches = loader_of(64)",
+        "late = epoch > 5\n        if late:\n            batches.batch_size = 64",
+        "args.seq_len = min(512, 64 * epoch)",
+    ],
+)
+def test_what_is_set_between_epochs_from_one_on_is_found(epoch: str) -> None:
+    assert found(epoch=epoch).startswith("run.py:1")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if step % 100 == 0: loss = loss + spread(out)",
+        "if args.spread: loss = loss + spread(out)",
+        "if step > 400: break",
+        "if step > 0: print(loss)",
+        "lr = min(1.0, step / 100)",
+        "best = loss if step > 3 else None",
+    ],
+)
+def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> None:
+    assert not found(step=step)
+
+
+@pytest.mark.parametrize(
+    "epoch",
+    [
+        "if epoch > 10: validate(model)",
+        "if epoch == 10: optimizer.param_groups[0]['lr'] = 0.1",
+        "if epoch > 3: save(model)",
+        "size = len(batches)",
+    ],
+)
+def test_what_leaves_the_steps_as_they_are_is_no_stage(epoch: str) -> None:
+    assert not found(epoch=epoch)
+
+
+def test_a_program_that_was_not_seen_to_train_has_none() -> None:
+    assert not later_stage(parsed({"run.py": "if epoch > 3: loss = 1"}, Places(), "run.py"))
