@@ -58,6 +58,7 @@ def test_another_loss_or_amount_from_some_step_on_is_found(step: str) -> None:
         "if epoch in args.milestones: batches = loader_of(64)",
         "late = epoch > 5\n        if late:\n            batches.batch_size = 64",
         "args.seq_len = min(512, 64 * epoch)",
+        "batches = loader_of(args.sizes[epoch])",
     ],
 )
 def test_what_is_set_between_epochs_from_one_on_is_found(epoch: str) -> None:
@@ -73,6 +74,8 @@ def test_what_is_set_between_epochs_from_one_on_is_found(epoch: str) -> None:
         "if step > 0: print(loss)",
         "lr = min(1.0, step / 100)",
         "best = loss if step > 3 else None",
+        "if args.phase == 'late': loss = loss + spread(out)",
+        "if step == 0: loss = loss + spread(out)",
     ],
 )
 def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> None:

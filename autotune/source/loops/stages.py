@@ -4,7 +4,7 @@ frozen, longer samples, larger batches.
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
@@ -37,22 +37,22 @@ def later_stage(program: Program) -> str:
     """
     inner, outer = loops_of_training(program)
     ran = running(program, [*inner, *outer])
-    work = _TURN_ON | _BUILD | _builders(program)
+    loaders, counters = _BUILD | _builders(program), _counters([*inner, *outer])
     places = (
         (script.path, node.lineno)
         for script in program.scripts.values()
-        for node in _by_stages(script, ran, _counters(inner, outer), _Work(program, script, work))
+        for node in _by_stages(script, ran, counters, _Work(program, script, loaders))
     )
     return next((f"{path}:{line}" for path, line in places), "")
 
 
 class _Work:
-    """What in a file decides how much a step computes: calls of these names, and what its losses
-    are put together from.
+    """What in a file decides how much a step computes: backward passes, weights that are turned on
+    and off, `loaders` that are built, and what its losses are put together from.
     """
 
-    def __init__(self, program: Program, script: Script, called: Collection[str]) -> None:
-        self._called = called
+    def __init__(self, program: Program, script: Script, loaders: frozenset[str]) -> None:
+        self._loaders, self._called = loaders, _TURN_ON | loaders
         self._losses = _losses_in(program, script)
 
     def is_in(self, block: list[ast.stmt]) -> bool:
@@ -65,25 +65,40 @@ class _Work:
             or any(last_name(each.func) in self._called for at in block for each in calls_in(at))
         )
 
+    def is_built_by(self, value: ast.expr, counted: Collection[str]) -> bool:
+        """Whether `value` is a loader that is built of what such a number chooses."""
+        if not (isinstance(value, ast.Call) and last_name(value.func) in self._loaders):
+            return False
+        chosen = (at.slice for at in ast.walk(value) if isinstance(at, ast.Subscript))
+        return any(isinstance(at, ast.Name) and at.id in counted for at in chosen)
+
 
 def _by_stages(
-    script: Script, ran: set[ast.AST], counters: set[str], work: _Work
+    script: Script, ran: set[ast.AST], counters: Mapping[ast.AST, str], work: _Work
 ) -> Iterator[ast.If | ast.Assign]:
-    asked = {
-        name
-        for node in ast.walk(script.tree)
-        if isinstance(node, ast.Assign) and _asks_how_far(node.value, counters)
-        for name in stored_names(node)
-    }
     for node in (at for at in ast.walk(script.tree) if at in ran):
+        counted = {counters[at] for at in script.ancestors(node) if at in counters}
         match node:
             case ast.If(test=test, body=then, orelse=other):
-                decides = _asks_how_far(test, counters) or bool(asked & code_in(test))
-                if decides and work.is_in([*then, *other]):
+                asks = _asks_how_far(test, counted) or _asked_before(script, node, counted)
+                if asks and work.is_in([*then, *other]):
                     yield node
             case ast.Assign(targets=[target], value=value):
-                if _is_amount(ast.unparse(target)) and _goes_with(value, counters):
+                amount = _is_amount(ast.unparse(target)) and _goes_with(value, counted)
+                if amount or work.is_built_by(value, counted):
                     yield node
+
+
+def _asked_before(script: Script, node: ast.If, counted: Collection[str]) -> bool:
+    """Whether what `node` tests was given its value, in the same function, by such a comparison."""
+    around = script.function(node) or script.tree
+    asked = {
+        name
+        for at in ast.walk(around)
+        if isinstance(at, ast.Assign) and _asks_how_far(at.value, counted)
+        for name in stored_names(at)
+    }
+    return not asked.isdisjoint(code_in(node.test))
 
 
 def _asks_how_far(test: ast.expr, counters: Collection[str]) -> bool:
@@ -93,11 +108,17 @@ def _asks_how_far(test: ast.expr, counters: Collection[str]) -> bool:
     parts = list(ast.walk(test))
     if any(isinstance(at, ast.Mod) for at in parts):
         return False
-    compared = [at for at in parts if isinstance(at, ast.Compare)]
-    return any(
-        isinstance(each.ops[0], _FURTHER)
-        and any(_is_counter(side, counters) for side in (each.left, *each.comparators))
-        for each in compared
+    return any(_is_far(at, counters) for at in parts if isinstance(at, ast.Compare))
+
+
+def _is_far(compared: ast.Compare, counters: Collection[str]) -> bool:
+    sides = (compared.left, *compared.comparators)
+    constants = [side.value for side in sides if isinstance(side, ast.Constant)]
+    is_first = 0 in constants and isinstance(compared.ops[0], ast.Eq)
+    return (
+        isinstance(compared.ops[0], _FURTHER)
+        and not (is_first or any(isinstance(each, str) for each in constants))
+        and any(_is_counter(side, counters) for side in sides)
     )
 
 
@@ -125,15 +146,16 @@ def _is_amount(code: str) -> bool:
     return _AMOUNT.search(name) is not None
 
 
-def _counters(inner: list[ast.AST], outer: list[ast.AST]) -> set[str]:
-    """The numbers that the loops of the training count by."""
-    counted = set[str]()
-    for loop in (*inner, *outer):
+def _counters(loops: Sequence[ast.AST]) -> dict[ast.AST, str]:
+    """The loops of the training that count, and the number that each counts by."""
+    counted: dict[ast.AST, str] = {}
+    for loop in loops:
         match loop:
             case ast.For(target=ast.Name(id=name), iter=source) if "range" in ast.unparse(source):
-                counted.add(name)
+                counted[loop] = name
             case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call(func=by)):
-                counted |= {name} if last_name(by) == "enumerate" else set()
+                if last_name(by) == "enumerate":
+                    counted[loop] = name
     return counted
 
 
