@@ -191,8 +191,8 @@ def timed(verdict: Verdict, profile: Profile) -> str:
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
     by = "one set" if sets == 1 else f"each of {sets} sets"
     return (
-        f"in {counted(len(taken), 'turn')} each, some {significant(steps, 2)} steps soon after the "
-        f"start by {by} of processes; what later steps do otherwise is in no figure"
+        f"in {counted(len(taken), 'turn')} each, some {counted(max(1, round(steps)), 'step')} soon "
+        f"after the start by {by} of processes; what later steps do otherwise is in no figure"
     )
 
 

@@ -95,9 +95,24 @@ def test_weights_that_are_put_in_place_of_others_are_found(
     assert found == (f"run.py:{line}" if line else "")
 
 
-def test_a_model_that_is_made_while_others_train_has_weights_of_its_own() -> None:
-    made = "class Net:\n    def __init__(self):\n        self.w = nn.Parameter(torch.ones(3))\n"
-    text = made + PROGRAM.format(entered="pass", epoch="model = Net()")
+MADE = """\
+class Net:
+    def __init__(self):
+        self.begin(3)
+
+    def begin(self, size):
+        self.w = nn.Parameter(torch.ones(size))
+"""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "line"), [("model = Net()", None), ("model = Net(); model.begin(5)", 6)]
+)
+def test_a_model_that_is_made_while_others_train_has_weights_of_its_own(
+    epoch: str, line: int | None
+) -> None:
+    text = MADE + PROGRAM.format(entered="pass", epoch=epoch)
     backward = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
     places = Places(backward=Place(path="run.py", line=backward))
-    assert replaced_later(parsed({"run.py": text}, places, "run.py")) == ""
+    found = replaced_later(parsed({"run.py": text}, places, "run.py"))
+    assert found == (f"run.py:{line}" if line else "")

@@ -44,18 +44,38 @@ def replaced_later(program: Program) -> str:
     """
     inner, outer = loops_of_training(program)
     ran = running(program, [*inner, *outer])
-    places = (
-        (script.path, node.lineno)
+    found = [
+        (script, node)
         for script in program.scripts.values()
         for node in calls_in(script.tree)
-        if node in ran and last_name(node.func) in _REPLACE and not _is_making(script, node)
+        if node in ran and last_name(node.func) in _REPLACE
+    ]
+    making = _making(program) if found else set()
+    places = (
+        f"{script.path}:{node.lineno}"
+        for script, node in found
+        if making.isdisjoint(_functions_round(script, node))
     )
-    return next((f"{path}:{line}" for path, line in places), "")
+    return next(places, "")
 
 
-def _is_making(script: Script, node: ast.AST) -> bool:
-    around = (at.name for at in script.ancestors(node) if isinstance(at, Function))
-    return not _MAKING.isdisjoint(around)
+def _making(program: Program) -> set[str]:
+    """The functions in which models are made: those of `_MAKING`, and what these alone call."""
+    calls: dict[str, list[set[str]]] = {}
+    for script in program.scripts.values():
+        for call in calls_in(script.tree):
+            calls.setdefault(last_name(call.func), []).append(_functions_round(script, call))
+    making = set(_MAKING)
+    while (
+        more := {name for name, callers in calls.items() if all(making & each for each in callers)}
+        - making
+    ):
+        making |= more
+    return making
+
+
+def _functions_round(script: Script, node: ast.AST) -> set[str]:
+    return {at.name for at in script.ancestors(node) if isinstance(at, Function)}
 
 
 def _thaws(node: ast.AST) -> bool:
