@@ -83,8 +83,8 @@ def _without_late(
     program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
     for at in settings:
-        meanwhile = set_meanwhile(program, at.name, at.kinds)
-        place = meanwhile or set_later(program, at.name, at.kinds)
+        meanwhile = set_meanwhile(program, at.name, at.kinds, is_array=at.is_array)
+        place = meanwhile or set_later(program, at.name, at.kinds, is_array=at.is_array)
         why = f"the training sets `{at.path}` ({place}), by which samples are made: workers"
         if meanwhile and not had_workers and "num_workers" in space.choices:
             copies = Vetted(values=(0,), reason=f"{why} read from copies of it")

@@ -1,6 +1,7 @@
 """Which directories are protected, and what is mounted where."""
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,26 @@ def test_what_the_program_names_itself_is_protected(
     found = directories_in_texts(script)
     assert folders[1] in found
     assert Path("/tmp") not in found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Path('/tmp') / '{name}'",
+        "os.path.join('/tmp', f'{name}', 'x')",
+        "'/tmp/{name}/x'",
+        "f'/tmp/{{kind}}{end}'",
+    ],
+)
+def test_places_that_are_put_together_in_a_folder_of_all_are_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tempfile.TemporaryDirectory(dir="/tmp", suffix="_put_together") as kept:
+        script = tmp_path / "train.py"
+        script.write_text(f"{code.format(name=os.path.basename(kept), end='_put_together')}\n")
+        found = directories_in_texts(script)
+        assert Path(kept) in found and Path("/tmp") not in found
 
 
 def test_what_other_modules_settings_and_variables_name_is_protected(

@@ -43,13 +43,22 @@ for epoch in range(9):
 """
 
 
-def found(name: str, kinds: tuple[str, ...], *, epoch: str = "pass", step: str = "pass"):
+def found(
+    name: str,
+    kinds: tuple[str, ...],
+    *,
+    epoch: str = "pass",
+    step: str = "pass",
+    is_array: bool = False,
+) -> tuple[str, str]:
     text = TEXT.replace("EPOCH", epoch).replace("STEP", step)
     backward = 31
     assert "backward" in text.splitlines()[backward - 1]
     places = Places(backward=Place(path="/p/train.py", line=backward))
     program = parsed({"/p/train.py": text}, places, "/p/train.py")
-    return set_meanwhile(program, name, kinds), set_later(program, name, kinds)
+    finds = (set_meanwhile, set_later)
+    first, second = (find(program, name, kinds, is_array=is_array) for find in finds)
+    return first, second
 
 
 @pytest.mark.parametrize(
@@ -78,3 +87,24 @@ def test_an_item_of_a_dict(epoch: str, step: str, places: tuple[str, str]) -> No
 )
 def test_an_attribute(epoch: str, step: str, places: tuple[str, str]) -> None:
     assert found("level", ("Table",), epoch=epoch, step=step) == places
+
+
+@pytest.mark.parametrize(
+    ("step", "places"),
+    [
+        ("renamed.level[step] = loss", ("train.py:33", "train.py:33")),
+        ("renamed.level[:3].clamp_(0, 1)", ("train.py:33", "train.py:33")),
+        ("renamed.level *= 0.5", ("train.py:33", "train.py:33")),
+        ("if step > 900: renamed.level.index_copy_(0, y, loss)", ("train.py:33", "train.py:33")),
+        ("renamed.level.fill(0)", ("train.py:33", "train.py:33")),
+        ("np.copyto(renamed.level, loss)", ("train.py:33", "train.py:33")),
+        ("torch.add(x, y, out=renamed.level)", ("train.py:33", "train.py:33")),
+        ("seen = renamed.level[step]", ("", "")),
+        ("seen[renamed.level] = loss", ("", "")),
+        ("renamed.level = loss", ("", "")),  # another one, and not in it
+        ("renamed.level.item()", ("", "")),
+        ("renamed.level.__len__()", ("", "")),
+    ],
+)
+def test_what_is_written_into_an_array(step: str, places: tuple[str, str]) -> None:
+    assert found("level", ("Table",), step=step, is_array=True) == places

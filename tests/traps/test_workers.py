@@ -659,3 +659,16 @@ def test_settings_that_samples_are_made_by_are_told_by_name(workers: Vet) -> Non
     )
     found = {(each.name, each.kinds) for each in workers(text, (0, 1)).settings}
     assert found == {("scale", ()), ("level", ("Schedule",)), ("width", ("Table",))}
+
+
+def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_there(
+    workers: Vet,
+) -> None:
+    tracker = "class Tracker:\n    def __init__(self):\n        self.hard = torch.ones(8)\n\n"
+    prepare = "self.weights = tracker.hard[:4].numpy()"
+    text = table("return X[index] * self.weights, Y[index]", prepare)
+    text = text.replace("class Table", f"{tracker}tracker = Tracker()\n\n\nclass Table")
+    found = workers(text, (0, 2)).settings
+    arrays = {(at.path, at.name, at.kinds) for at in found if at.is_array}
+    assert ("dataset.weights", "hard", ("Tracker",)) in arrays
+    assert ("dataset.weights", "weights", ("Table",)) in arrays

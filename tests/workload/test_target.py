@@ -67,3 +67,11 @@ def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
     monkeypatch.setattr(imported, "MOST_FILES", 2)
     assert names("used.py") == ["train.py", "used.py"]
     assert names() == ["train.py"]
+
+
+def test_a_notebook_is_told_what_to_do(tmp_path: Path) -> None:
+    notebook = tmp_path / "train.ipynb"
+    notebook.write_text('{"cells": []}')
+    with pytest.raises(UsageError, match="is a notebook") as raised:
+        load_target(notebook)
+    assert "nbconvert" in raised.value.advice

@@ -2,6 +2,7 @@
 manifests.
 """
 
+import glob
 import os
 import re
 import stat
@@ -35,6 +36,10 @@ SHARED = ("/", "/tmp", "/var/tmp", "/var")  # noqa: S108
 _SHORTEST_VARIABLE = 3
 
 _QUOTED = re.compile(r"""["'](?=([^"'\n]*/[^"'\n]*|\.\.)["'])""")
+# Put together from parts: Path("/tmp") / "cache", os.path.join("/tmp", "cache").
+_JOINED = re.compile(r"""["']((?:/var)?/tmp)/?["']\s*(?:\)\s*/|,)\s*[rRfF]?["']([^"'\n]+)["']""")
+_FILLED_IN = re.compile(r"\{[^{}]*\}")
+MOST_FILLED_IN = 20
 _BETWEEN = re.compile(r"""[\s"'=,;#<>|&()\[\]]+|:(?=/(?!/))""")
 
 
@@ -47,6 +52,7 @@ def named_directories(root: Path, files: Iterable[Path]) -> list[Path]:
     for file, text, paths in _texts_read([*files, *islice(_texts(root), MOST_TEXTS)]):
         values = [os.environ[name] for name in os.environ if _has_word(text, name)]
         away = {place for path in (*paths, *filter(leads_out, values)) if (place := placed(path))}
+        away.update(place for path in tuple(away) for place in _there(path))
         if len(away) > MOST_OF_A_TEXT:  # samples
             away = {os.path.dirname(path) for path in away}
         bases = (os.getcwd(), str(file.parent))
@@ -65,9 +71,19 @@ def _texts_read(files: Iterable[Path]) -> Iterator[tuple[Path, str, list[str]]]:
         left -= len(text)
         if left < 0:
             return
-        found = _QUOTED.findall(text)
+        found = [*_QUOTED.findall(text), *map("/".join, _JOINED.findall(text))]
         found += [] if file.suffix == ".py" else words(text)
         yield file, text, list(dict.fromkeys(filter(leads_out, found)))
+
+
+def _there(path: str) -> list[str]:
+    """What there is in a folder that all share of the name of `path`, whose `{...}` only the
+    program knows.
+    """
+    pattern = _FILLED_IN.sub("*", path)
+    if pattern == path or not path.startswith(tuple(f"{at}/" for at in SHARED if at != "/")):
+        return []
+    return list(islice(glob.iglob(pattern), MOST_FILLED_IN))
 
 
 def words(text: str) -> list[str]:

@@ -4,7 +4,7 @@ where they live on, from the start.
 
 import ast
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
@@ -14,6 +14,9 @@ from autotune.source.reach import callers
 from autotune.source.script import Function, Script, last_name
 
 _DATASET = "dataset"
+# NumPy's methods that write into an array, and its functions that write into the first they get.
+_FILLING = frozenset(("fill", "sort", "partition", "put", "itemset"))
+_FILLED_FIRST = frozenset(("copyto", "put", "put_along_axis", "putmask", "place", "shuffle"))
 
 
 def changed_later(program: Program, at: Building) -> str:
@@ -31,30 +34,62 @@ def changed_meanwhile(program: Program, at: Building) -> str:
     return _changed_in(program, _running_meanwhile(program), at)
 
 
-def set_later(program: Program, name: str, kinds: Collection[str]) -> str:
+def set_later(
+    program: Program, name: str, kinds: Collection[str], *, is_array: bool = False
+) -> str:
     """Where what runs in the loop over epochs sets the attribute `name` of an object of `kinds`, or
-    without any that item of a dict, by whatever name it has that object or dict: file and line, ""
-    where it is not seen to.
+    without any that item of a dict, by whatever name it has that object or dict, or of an array
+    (`is_array`) some of what is in it: file and line, "" where it is not seen to.
     """
     _, over_epochs = loops_of_training(program)
-    return _set_in(program, running(program, over_epochs), name, kinds)
+    return _set_in(program, running(program, over_epochs), name, kinds, is_array)
 
 
-def set_meanwhile(program: Program, name: str, kinds: Collection[str]) -> str:
+def set_meanwhile(
+    program: Program, name: str, kinds: Collection[str], *, is_array: bool = False
+) -> str:
     """The same of what runs in the loop over batches; see `changed_meanwhile`."""
-    return _set_in(program, _running_meanwhile(program), name, kinds)
+    return _set_in(program, _running_meanwhile(program), name, kinds, is_array)
 
 
-def _set_in(program: Program, ran: set[ast.AST], name: str, kinds: Collection[str]) -> str:
+def _set_in(
+    program: Program, ran: set[ast.AST], name: str, kinds: Collection[str], is_array: bool
+) -> str:
     for script in program.scripts.values():
         if name not in script.text:
             continue
         for node in ast.walk(script.tree):
-            if isinstance(node, ast.Assign | ast.AugAssign) and node in ran:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if any(_is_setting(script, each, name, kinds) for each in targets):
-                    return f"{os.path.basename(script.path)}:{node.lineno}"
+            if node not in ran or not isinstance(node, ast.Assign | ast.AugAssign | ast.Call):
+                continue
+            targets = list(_written_into(node)) if is_array else _assigned(node)
+            if any(_is_setting(script, each, name, kinds) for each in targets):
+                return f"{os.path.basename(script.path)}:{node.lineno}"
     return ""
+
+
+def _assigned(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AugAssign(target=target):
+            return [target]
+    return []
+
+
+def _written_into(node: ast.AST) -> Iterator[ast.expr]:
+    """The arrays and tensors that `node` writes into: items of them, by an operator, by a method
+    (`table.index_copy_(...)`), or by a function that is given one for its result.
+    """
+    match node:
+        case ast.AugAssign(target=ast.Attribute() as target):
+            yield target
+        case ast.Assign() | ast.AugAssign():
+            yield from (at.value for at in _assigned(node) if isinstance(at, ast.Subscript))
+        case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
+            if method in _FILLING or (method.endswith("_") and not method.endswith("__")):
+                yield owner.value if isinstance(owner, ast.Subscript) else owner
+            yield from given[:1] if method in _FILLED_FIRST else ()
+            yield from (each.value for each in named if each.arg == "out")
 
 
 def _is_setting(script: Script, target: ast.expr, name: str, kinds: Collection[str]) -> bool:

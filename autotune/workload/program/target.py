@@ -140,6 +140,11 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
         there = "is no regular file" if os.path.lexists(file) else "does not exist"
         what = "is a directory" if file.is_dir() else there
         raise UsageError(f"{path} {what}", "name a training script or a recipe module: train.py")
+    if file.suffix == ".ipynb":
+        advice = (
+            "export its code first (jupyter nbconvert --to script), or call autotune.tune in it"
+        )
+        raise UsageError(f"{path} is a notebook", advice)
     source = read_source(file)
     try:
         compile(source, str(file), "exec", dont_inherit=True)

@@ -73,12 +73,14 @@ class LeftVariable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """A number or a text that samples are made by: an attribute of an object of these `kinds`, by
-    the names of the user's classes, or, without any, an item of a dict.
+    the names of the user's classes, or, without any, an item of a dict. Or an array or tensor, by
+    each attribute that has its memory.
     """
 
     path: str
     name: str
     kinds: tuple[str, ...] = ()
+    is_array: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
