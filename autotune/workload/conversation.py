@@ -31,6 +31,7 @@ class Draw:
         repeat: a map-style dataset is asked for the same batch again and again.
         here: in the training's own process, whatever workers the loader has.
         left: names of what making a batch changes, of which it is told what others could read.
+        settings: what samples are made by is told by name too.
         only_lengths: nothing is asked but how much the dataset keeps in memory.
     """
 
@@ -41,6 +42,7 @@ class Draw:
     repeat: bool = False
     here: bool = False
     left: tuple[str, ...] = ()
+    settings: bool = False
     only_lengths: bool = False
 
 

@@ -27,13 +27,14 @@ _MOST_NAMED = 2
 
 def read_here(run: ProcessRun, seconds: float) -> list[Delivery]:
     """What making a batch changes of that which batches are made from, or leaves there: draws of a
-    batch each, in the training's own process.
+    batch each, in the training's own process. The first tells of settings too.
     """
     found: list[Delivery] = []
     began = time.monotonic()
     while len(found) < LOOKED_BATCHES and (not found or time.monotonic() - began < seconds):
         seed = _STRIDE * len(found) % LOOKED_BATCHES  # what only follows it goes up and down
-        found.append(run.draw(Draw(batches=1, seconds=seconds, seed=seed, here=True)))
+        draw = Draw(batches=1, seconds=seconds, seed=seed, here=True, settings=not found)
+        found.append(run.draw(draw))
     return found
 
 

@@ -59,7 +59,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         overwritten=drawn.overwritten,
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
-        settings=settings_of(loader) if command.here else (),
+        settings=settings_of(loader) if command.settings else (),
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),
