@@ -110,6 +110,7 @@ def test_workers_may_live_on_where_epochs_are_the_same(alike: Alike) -> None:
     assert why_not_living_on(alike(program()), 2, seconds=3.0) == ""
 
 
+@pytest.mark.slow
 def test_workers_that_hang_in_the_training_are_not_waited_for_long(
     alike: Alike, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ class TestStreams:
         assert "every sample comes 2 times" in vetted.reason
 
     @pytest.mark.parametrize(("kinds", "kept"), [(8, (0, 1)), (1, (0, 1, 2))])
+    @pytest.mark.slow
     def test_one_that_mixes_what_is_open_in_each_worker_keeps_at_most_one(
         self, workers: Vet, kinds: int, kept: tuple[int, ...]
     ) -> None:
@@ -172,6 +173,7 @@ class TestStreams:
         assert vetted.values == (0,)
         assert "each reading changes `dataset.epoch`" in vetted.reason
 
+    @pytest.mark.slow
     def test_epochs_that_a_schedule_counts_the_steps_of_stay_as_long(self, workers: Vet) -> None:
         """Two workers end with an incomplete batch each: 40 batches instead of 39."""
         body = (
@@ -194,6 +196,7 @@ class TestStreams:
         assert vetted.values == (0, 1)
         assert "the program's OneCycleLR ends in an error after 900 steps" in vetted.reason
 
+    @pytest.mark.slow
     def test_an_endless_one_that_is_shared_out_by_seed_may_have_workers(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"
@@ -323,6 +326,7 @@ class TestTables:
         assert "no sign of its first training step" in vetted.reason
         assert "threads of its own (`dataset.pool`)" in vetted.reason
 
+    @pytest.mark.slow
     def test_threads_that_are_needed_by_luck_only_stay_behind_too(self, workers: Vet) -> None:
         # One of two is at work: in a worker the pool starts its second one, and gets along.
         prepare = "self.pool = ThreadPoolExecutor(2)\nself.pool.submit(int).result()"
@@ -554,6 +558,7 @@ class TestWhatIsReadBack:
             assert "reads `rounds.current` (train.py:" in vetted.reason
             assert "chosen ahead of the one that it trains on" in vetted.reason
 
+    @pytest.mark.slow
     def test_in_a_stream_it_counts_too(self, workers: Vet) -> None:
         body = (
             "info = get_worker_info()\n"
