@@ -563,6 +563,19 @@ def test_what_can_go_of_computing_is_by_what_the_profile_found(
     assert found[0].bottleneck == first
 
 
+@pytest.mark.parametrize(("own", "first"), [(0.18, "compute"), (0.36, "host")])
+def test_code_of_its_own_comes_first_by_its_share_whatever_settings_gain(
+    own: float, first: str
+) -> None:
+    """No setting gains it either."""
+    phases = {"other": own, "forward": 1 - own}
+    seen = builders.seen(loader=None)
+    one = profile(phases=phases, windows=(), seen=seen, probes={"bf16_speedup": 0.3})
+    found = [each.bottleneck.value for each in diagnose(one)]
+    assert found[0] == first
+    assert "host" in found
+
+
 def test_computing_comes_before_a_wait_and_that_before_what_gains_less() -> None:
     phases = {"data": 0.3, "optimizer": 0.2, "backward": 0.5}
     one = profile(phases=phases, ceilings=ceilings(), probes={"bf16_speedup": 2.0})

@@ -112,7 +112,8 @@ def _holds_less(profile: Profile, finding: Finding) -> bool:
     asleep = (profile.data_processor_share or 1.0) < WAITING_SHARE
     if finding.bottleneck is Bottleneck.DATA and asleep:
         return False
-    units = profile.probes.get("bf16_speedup", math.inf) > 1
+    by_hand = finding.bottleneck is Bottleneck.HOST  # as computing's half is, without the units
+    units = by_hand or profile.probes.get("bf16_speedup", math.inf) > 1
     part = CAN_GO_OF_COMPUTING if units else CAN_GO_WITHOUT_UNITS
     can_go = 1 - 1 / (finding.max_gain or most_gain(_weight(profile, finding.bottleneck)))
     return can_go < part * _weight(profile, Bottleneck.COMPUTE)
