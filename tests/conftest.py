@@ -1,11 +1,16 @@
-"""What tests share: one warm process that runs are forked from, and how often a property is tried.
+"""What tests share: one warm process that runs are forked from, how often a property is tried, and
+who has the processors.
 
 Tests that need a device or a browser are skipped where there is none, saying so.
 """
 
+import fcntl
+import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,10 +23,34 @@ if TYPE_CHECKING:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GONE_WITHIN_SECONDS = 10.0
 
+# Threads that wait for work burn a processor otherwise, which other tests could use.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # The same examples in every run; `--hypothesis-profile wide` looks for others.
 settings.register_profile("here", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("wide", max_examples=400, deadline=None)
 settings.load_profile("here")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _turn(fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH):
+        return (yield)
+
+
+@contextmanager
+def _turn(kind: int) -> Iterator[None]:
+    """Beside others that share (`fcntl.LOCK_SH`), or alone (`fcntl.LOCK_EX`); first come, first
+    served.
+    """
+    here = Path(__file__)
+    with (here.with_name("__init__.py")).open() as queue, here.open() as processors:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(processors, kind)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -16,6 +16,8 @@ from autotune.outputs.document import read_document
 from autotune.result import Result
 from autotune.verdict import Verdict
 
+pytestmark = pytest.mark.alone
+
 SLOW_READS = """\
 import time
 

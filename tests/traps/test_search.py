@@ -11,6 +11,7 @@ from autotune.measurement.sandbox import tree_hash
 from tests.traps.programs import stream
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("brief")
 def test_workers_that_repeat_every_sample_do_not_win(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
