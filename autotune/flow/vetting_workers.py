@@ -13,11 +13,11 @@ from autotune.measurement.untimed.trained import why_not_living_on, why_not_trai
 from autotune.measurement.untimed.vetting import WORKERS, Vetted
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
-from autotune.source.refusals.dataset_changes import set_later, set_meanwhile
+from autotune.source.refusals.settings import Setting, set_later, set_meanwhile
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
-from autotune.workload.samples.delivery import Setting
+from autotune.workload.samples.of_loader import SAMPLER
 from autotune.workload.seen import SeenLoader
 
 WORKERS_KNOBS = frozenset(("num_workers", "persistent_workers"))
@@ -83,12 +83,14 @@ def _without_late(
     program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
     for at in settings:
-        meanwhile = set_meanwhile(program, at.name, at.kinds, is_array=at.is_array)
-        place = meanwhile or set_later(program, at.name, at.kinds, is_array=at.is_array)
-        why = f"the training sets `{at.path}` ({place}), by which samples are made: workers"
+        meanwhile = set_meanwhile(program, at)
+        ahead = at.path.startswith(SAMPLER)  # it stays where the training is
+        place = "" if ahead else meanwhile or set_later(program, at)
+        why = f"the training sets `{at.path}` ({meanwhile or place}), by which samples are "
+        why += f"{'chosen' if ahead else 'made'}: workers"
         if meanwhile and not had_workers and "num_workers" in space.choices:
-            copies = Vetted(values=(0,), reason=f"{why} read from copies of it")
-            space = narrowed(space, "num_workers", copies)
+            reason = f"{why} read {'ahead of it' if ahead else 'from copies of it'}"
+            space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
         if place and "persistent_workers" in space.choices:
             ended = Vetted(values=(False,), reason=f"{why} that live on never see it")
             space = narrowed(space, "persistent_workers", ended)

@@ -54,10 +54,11 @@ class ChannelsLast(Knob):
         if any(model.five_dimensional for model in profile.seen.models):
             reason = "a model has tensors of five dimensions, for which torch has no such order"
             return Skip(reason=reason, impossible=True)
-        if any(model.parts_of_a_vector for model in profile.seen.models):
+        if any(model.weights_elsewhere for model in profile.seen.models):
             reason = (
-                "weights of convolutions are parts of a larger tensor, which another order would "
-                "cut them loose from"
+                "weights of convolutions have their memory with other tensors or processes (parts "
+                "of a larger one, a kept `weight.data`, shared memory): another order would cut "
+                "them loose from those"
             )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):

@@ -20,7 +20,7 @@ What it changes
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_stepping
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import THAWS, Profile
 from autotune.source.edits import Edit, OptimizerArgument
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
@@ -37,6 +37,10 @@ _REFUSED = (
 _OTHERWISE = (
     "some gradients lie in memory otherwise than their weights (set by the program itself, or "
     "weights that were transposed): a fused optimizer mixes up which is whose"
+)
+_THAWED_LATER = (
+    "weights are thawed later: torch's fused SGD fails in a step in which some weights have a "
+    "momentum and others have none yet"
 )
 
 
@@ -95,7 +99,12 @@ class Optimizer(Knob):
         return "foreach" if optimizer.foreach or (by_torch and on_gpu) else "forloop"
 
     def contradicted(self, value: Value, profile: Profile) -> str:
-        return _OTHERWISE if value == "fused" and _strides_differ(profile.seen) else ""
+        if value != "fused":
+            return ""
+        optimizer, thaws = profile.seen.optimizer, THAWS in {each.name for each in profile.doubts}
+        if thaws and optimizer and optimizer.name == "SGD" and optimizer.state_bytes:
+            return _THAWED_LATER
+        return _OTHERWISE if _strides_differ(profile.seen) else ""
 
     def doubted(self, seen: Seen) -> str:
         return _OTHERWISE if self.read(seen) == "fused" and _strides_differ(seen) else ""

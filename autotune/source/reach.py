@@ -4,8 +4,10 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
+# How methods begin that are given functions to call later.
+_LEAVING = ("register", "add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
 _RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an object of it
 
 
@@ -31,6 +33,14 @@ def argument_code(call: ast.Call, script: Script, function: Function, name: str)
         index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
     told = call.args[index] if 0 <= index < len(call.args) else None
     return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
+
+
+def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Function]]:
+    """The functions and methods of the program that have that name."""
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree) if name in script.text else ():
+            if isinstance(node, Function) and node.name == name:
+                yield script, node
 
 
 def is_bound(script: Script, function: Function) -> bool:
@@ -65,6 +75,34 @@ def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
         if not more:
             return [*sources, *found]
         known |= more
+
+
+def registered(program: Program) -> list[ast.AST]:
+    """The functions that the program leaves with others to be called at some time, by a decorator
+    of an object's or a method whose name says so, but for those that come to run its training.
+    """
+    found: list[ast.AST] = []
+    at = program.places.backward
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree):
+            if isinstance(node, Function):
+                found += [node] if any(map(_leaves, node.decorator_list)) else []
+            elif isinstance(node, ast.Call) and _leaves(node):
+                names = filter(None, map(last_name, node.args))
+                found += [each for name in names for _, each in functions_named(program, name)]
+    if at is None:
+        return found
+    trees = [script.tree for path, script in program.scripts.items() if path == at.path]
+    held = [each for tree in trees for each in ast.walk(tree) if isinstance(each, Function)]
+    inside = {each.name for each in held if covers(each, at.line)}
+    training = {name for each in inside for name in callers(program, each)}
+    return [each for each in found if getattr(each, "name", "") not in training]
+
+
+def _leaves(call: ast.expr) -> bool:
+    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`."""
+    function = call.func if isinstance(call, ast.Call) else call
+    return isinstance(function, ast.Attribute) and function.attr.startswith(_LEAVING)
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

@@ -2,6 +2,7 @@
 data.
 """
 
+import gc
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -60,7 +61,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         batch_norms=_count(modules, _BatchNorm),
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
         channels_last=_is_channels_last(modules),
-        parts_of_a_vector=any(each.dim() == 4 and _is_a_part(each) for each in parameters),
+        weights_elsewhere=_are_elsewhere(each for each in parameters if each.dim() == 4),
         five_dimensional=any(each.dim() == 5 for each in (*parameters, *inner.buffers())),
         compiled=_compiled(module),
         checkpointed=_checkpointed(inner, blocks),
@@ -78,11 +79,22 @@ def describe_model(module: nn.Module) -> SeenModel:
     )
 
 
-def _is_a_part(parameter: torch.Tensor) -> bool:
-    """Whether `parameter` is trained as a part of a larger tensor, as all weights in one vector."""
-    if not parameter.requires_grad or parameter.layout is not torch.strided:
-        return False
-    return 0 < parameter.nbytes < parameter.untyped_storage().nbytes()
+def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
+    """Whether one of `parameters` has its memory with other tensors: as a part of a larger one, as
+    all weights in one vector, with a view that the program keeps of it (`weight.data`), or with
+    other processes.
+    """
+    found = (each for each in parameters if each.requires_grad and each.nbytes)
+    trained = [each for each in found if each.layout is torch.strided]
+    if any(each.nbytes < each.untyped_storage().nbytes() for each in trained):
+        return True
+    if any(each.is_shared() for each in trained if each.device.type == "cpu"):
+        return True
+    known = {each.untyped_storage().data_ptr() for each in trained}
+    kept = (each for each in gc.get_objects() if type(each) is torch.Tensor)
+    return any(
+        each.layout is torch.strided and each.untyped_storage().data_ptr() in known for each in kept
+    )
 
 
 def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:

@@ -79,7 +79,7 @@ class SeenModel:
     )
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
     five_dimensional: bool = False  # some of its tensors: torch refuses to move them channels last
-    parts_of_a_vector: bool = False  # weights of convolutions lie in memory of another tensor's
+    weights_elsewhere: bool = False  # those of convolutions have memory that others have too
     moving_blocks: bool = False  # `blocks` keep what each of their forward passes moves on
     frozen_bytes: int = 0  # of its parameters, those without gradients
     frozen_table_bytes: int = 0  # of those, embeddings: a step reads some of their rows

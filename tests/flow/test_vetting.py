@@ -13,10 +13,10 @@ from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place
 from autotune.source.program import parsed
+from autotune.source.refusals.settings import Setting
 from autotune.trials.space import Space
 from autotune.workload.found import Again, Apart
 from autotune.workload.program.target import OBJECTS, SCRIPT
-from autotune.workload.samples.delivery import Setting
 from tests import builders
 from tests.flow.device import Device
 

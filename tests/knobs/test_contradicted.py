@@ -1,11 +1,13 @@
 """Settings that the profile has found to be another training."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from autotune.knobs import by_name
 from autotune.knobs.knob import Value
+from autotune.profiling.profile import THAWS, Doubt
 from autotune.workload.found import Again, Apart
 from tests.knobs.profiles import on_a_cpu, with_optimizer
 
@@ -58,3 +60,22 @@ def test_a_fused_optimizer_beside_gradients_that_lie_otherwise(value: Value, ref
     given = with_optimizer(on_a_cpu(), strides_differ=True)
     assert ("mixes up which is whose" in knob.contradicted(value, given)) is refused
     assert knob.contradicted(value, on_a_cpu()) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"name": "SGD", "state_bytes": 400}, True),
+        ({"name": "SGD", "state_bytes": 0}, False),  # no momentum
+        ({"name": "AdamW", "state_bytes": 800}, False),  # it makes each weight's state by itself
+    ],
+)
+def test_fused_sgd_is_none_where_weights_without_a_momentum_come_later(
+    given: dict[str, Any], refused: bool
+) -> None:
+    thaws = replace(
+        with_optimizer(on_a_cpu(), **given), doubts=(Doubt(name=THAWS, evidence="", advice=""),)
+    )
+    assert ("thawed later" in by_name("optimizer").contradicted("fused", thaws)) is refused
+    without = replace(thaws, doubts=())
+    assert by_name("optimizer").contradicted("fused", without) == ""

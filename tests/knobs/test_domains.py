@@ -331,7 +331,7 @@ class TestModel:
         assert "already" in reason("channels_last", settled())
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)
-        flat = with_model(on_a_cpu(), parts_of_a_vector=True)
+        flat = with_model(on_a_cpu(), weights_elsewhere=True)
         assert "cut them loose" in reason("channels_last", flat)
 
     def test_computing_is_left_alone_where_only_loading_counts(self) -> None:

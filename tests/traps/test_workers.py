@@ -10,6 +10,7 @@ import pytest
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetting import vet_workers
+from autotune.source.refusals.settings import MODULE
 from autotune.workload.program.target import SCRIPT, Target
 from tests import builders
 from tests.traps.conftest import Bench, Vet
@@ -662,8 +663,13 @@ def test_settings_that_samples_are_made_by_are_told_by_name(workers: Vet) -> Non
         'config = {"scale": 1.0, "rate": 0.1}\n'
         "class Schedule:\n    level = 1.0\n\nschedule = Schedule()\n\nclass Table",
     )
-    found = {(each.name, each.kinds) for each in workers(text, (0, 1)).settings}
-    assert found == {("scale", ()), ("level", ("Schedule",)), ("width", ("Table",))}
+    settings = workers(text, (0, 1)).settings
+    found = {(each.name, each.kinds, each.scope) for each in settings if not each.inside}
+    assert found == {
+        *(("scale", (), ""), ("level", ("Schedule",), ""), ("width", ("Table",), "")),
+        *(("config", ("Table",), ""), ("schedule", (), MODULE)),
+        *(("X", (), MODULE), ("Y", (), MODULE)),
+    }
 
 
 def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_there(
@@ -674,6 +680,15 @@ def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_
     text = table("return X[index] * self.weights, Y[index]", prepare)
     text = text.replace("class Table", f"{tracker}tracker = Tracker()\n\n\nclass Table")
     found = workers(text, (0, 2)).settings
-    arrays = {(at.path, at.name, at.kinds) for at in found if at.is_array}
+    arrays = {(at.path, at.name, at.kinds) for at in found if at.inside}
     assert ("dataset.weights", "hard", ("Tracker",)) in arrays
     assert ("dataset.weights", "weights", ("Table",)) in arrays
+
+
+def test_arrays_and_containers_are_known_by_the_variables_that_hold_them(workers: Vet) -> None:
+    text = table("return X[index] * self.marks[0], Y[index]", "self.marks = marks")
+    text = text.replace("class Table", "marks = [1.0]\n\n\nclass Table", 1)
+    found = workers(text, (0, 2)).settings
+    names = {(at.path, at.name, at.scope) for at in found if at.inside and at.scope}
+    assert {("dataset.marks", "marks", MODULE), ("X", "X", MODULE)} <= names
+    assert ("dataset.marks", "marks", ("Table",)) in {(at.path, at.name, at.kinds) for at in found}

@@ -148,12 +148,21 @@ class TestModel:
 
     def test_weights_that_are_parts_of_one_vector_are_noted(self) -> None:
         model = convnet()
-        assert not describe_model(model).parts_of_a_vector
+        assert not describe_model(model).weights_elsewhere
         vector = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
         nn.utils.vector_to_parameters(vector, model.parameters())
-        assert describe_model(model).parts_of_a_vector
+        assert describe_model(model).weights_elsewhere
         model.requires_grad_(False)
-        assert not describe_model(model).parts_of_a_vector
+        assert not describe_model(model).weights_elsewhere
+
+    def test_weights_that_the_program_keeps_by_another_tensor_are_noted(self) -> None:
+        model = convnet()
+        kept = [each.weight.data.flatten(1) for each in model if isinstance(each, nn.Conv2d)]
+        assert describe_model(model).weights_elsewhere
+        kept = [each.clone() for each in kept]
+        assert not describe_model(model).weights_elsewhere
+        model.share_memory()
+        assert describe_model(model).weights_elsewhere
 
     @compiles
     @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])

@@ -30,9 +30,10 @@ from autotune.measurement.untimed.delivered import (
 )
 from autotune.measurement.untimed.shared import likely, unshareable
 from autotune.profiling.profile import Doubt
+from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.delivery import Delivery, Setting
+from autotune.workload.samples.delivery import Delivery
 from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.
@@ -167,14 +168,16 @@ class _Workers:
         """See what reading changes of that which batches are made from: whether the program reads
         it back, and whether reading counts by it.
         """
-        left = {*self._own.read, *self._again.read}
+        left, set_by_makers = {*self._own.read, *self._again.read}, set[str]()
         if not self._loader.iterable:  # whose batches are drawn with the same random numbers
             with suppress(NotPossible):  # its workers may have what it needs to read
                 looked = read_here(run, self._seconds)
                 left.update(name for each in looked for name in each.read)
                 self.counted = counted(run, looked, self._seconds)
                 self.settings = tuple(at for at in looked[0].settings if at.path not in left)
+                set_by_makers.update(looked[0].set_by_makers)
         self.steady = not left
+        left |= set_by_makers  # another value, later
         if left and not self._loader.num_workers:  # with workers as it is, it reads none
             left_there = left_by_reading(run, left, self._seconds)
             self._read_back = why_read_back(self._target, left_there)

@@ -3,8 +3,8 @@
 import ast
 
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, reached, running_parts
-from autotune.source.script import Script, covers, last_name
+from autotune.source.reach import callers, calls_in, reached, running_parts
+from autotune.source.script import Function, Script, covers, last_name
 
 Loop = ast.For | ast.While
 
@@ -40,6 +40,24 @@ def running(program: Program, sources: list[ast.AST]) -> set[ast.AST]:
     """All that runs where `sources` do, as far as names tell."""
     found = (part for node in reached(program, sources) for part in running_parts(node))
     return {node for part in found for node in ast.walk(part)}
+
+
+def running_meanwhile(program: Program) -> set[ast.AST]:
+    """What runs in the loop over batches, as far as names tell, without the functions round it,
+    which may go by a name that is called in it (`model.train()`).
+    """
+    over_batches, _ = loops_of_training(program)
+    inside = {node for loop in over_batches for node in ast.walk(loop)}
+    holders = (at.function(loop) for at in program.scripts.values() for loop in over_batches)
+    around = {name for at in holders if at is not None for name in callers(program, at.name)}
+    apart = {
+        node
+        for script in program.scripts.values()
+        for function in ast.walk(script.tree)
+        if isinstance(function, Function) and function.name in around
+        for node in ast.walk(function)
+    }
+    return running(program, over_batches) - (apart - inside)
 
 
 def _covers(node: ast.AST, line: int) -> bool:

@@ -3,20 +3,20 @@ where they live on, from the start.
 """
 
 import ast
-import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.calls.writes import assigned, written_into
+from autotune.source.loops.around_training import (
+    loops_of_training,
+    running,
+    running_meanwhile,
+)
 from autotune.source.program import Program
-from autotune.source.reach import callers
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Script, last_name
 
 _DATASET = "dataset"
-# NumPy's methods that write into an array, and its functions that write into the first they get.
-_FILLING = frozenset(("fill", "sort", "partition", "put", "itemset"))
-_FILLED_FIRST = frozenset(("copyto", "put", "put_along_axis", "putmask", "place", "shuffle"))
 
 
 def changed_later(program: Program, at: Building) -> str:
@@ -28,107 +28,19 @@ def changed_later(program: Program, at: Building) -> str:
 
 
 def changed_meanwhile(program: Program, at: Building) -> str:
-    """The same of what runs in the loop over batches, the functions round it left out, which may go
-    by a name that is called in it (`model.train()`).
-    """
-    return _changed_in(program, _running_meanwhile(program), at)
-
-
-def set_later(
-    program: Program, name: str, kinds: Collection[str], *, is_array: bool = False
-) -> str:
-    """Where what runs in the loop over epochs sets the attribute `name` of an object of `kinds`, or
-    without any that item of a dict, by whatever name it has that object or dict, or of an array
-    (`is_array`) some of what is in it: file and line, "" where it is not seen to.
-    """
-    _, over_epochs = loops_of_training(program)
-    return _set_in(program, running(program, over_epochs), name, kinds, is_array)
-
-
-def set_meanwhile(
-    program: Program, name: str, kinds: Collection[str], *, is_array: bool = False
-) -> str:
-    """The same of what runs in the loop over batches; see `changed_meanwhile`."""
-    return _set_in(program, _running_meanwhile(program), name, kinds, is_array)
-
-
-def _set_in(
-    program: Program, ran: set[ast.AST], name: str, kinds: Collection[str], is_array: bool
-) -> str:
-    for script in program.scripts.values():
-        if name not in script.text:
-            continue
-        for node in ast.walk(script.tree):
-            if node not in ran or not isinstance(node, ast.Assign | ast.AugAssign | ast.Call):
-                continue
-            targets = list(_written_into(node)) if is_array else _assigned(node)
-            if any(_is_setting(script, each, name, kinds) for each in targets):
-                return f"{os.path.basename(script.path)}:{node.lineno}"
-    return ""
-
-
-def _assigned(node: ast.AST) -> list[ast.expr]:
-    match node:
-        case ast.Assign(targets=targets):
-            return targets
-        case ast.AugAssign(target=target):
-            return [target]
-    return []
-
-
-def _written_into(node: ast.AST) -> Iterator[ast.expr]:
-    """The arrays and tensors that `node` writes into: items of them, by an operator, by a method
-    (`table.index_copy_(...)`), or by a function that is given one for its result.
-    """
-    match node:
-        case ast.AugAssign(target=ast.Attribute() as target):
-            yield target
-        case ast.Assign() | ast.AugAssign():
-            yield from (at.value for at in _assigned(node) if isinstance(at, ast.Subscript))
-        case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
-            if method in _FILLING or (method.endswith("_") and not method.endswith("__")):
-                yield owner.value if isinstance(owner, ast.Subscript) else owner
-            yield from given[:1] if method in _FILLED_FIRST else ()
-            yield from (each.value for each in named if each.arg == "out")
-
-
-def _is_setting(script: Script, target: ast.expr, name: str, kinds: Collection[str]) -> bool:
-    """Whether `target` is that attribute or item; what an object sets as it is made is its own."""
-    match target:
-        case ast.Subscript(slice=ast.Constant(value=key)):
-            return not kinds and key == name
-        case ast.Attribute(attr=attribute, value=owner) if kinds and attribute == name:
-            around = list(script.ancestors(target))
-            made = any(isinstance(at, Function) and at.name == "__init__" for at in around)
-            of = next((at.name for at in around if isinstance(at, ast.ClassDef)), "")
-            own = isinstance(owner, ast.Name) and owner.id == "self"
-            return not made and (not own or of in kinds)
-    return False
-
-
-def _running_meanwhile(program: Program) -> set[ast.AST]:
-    over_batches, _ = loops_of_training(program)
-    inside = {node for loop in over_batches for node in ast.walk(loop)}
-    holders = (at.function(loop) for at in program.scripts.values() for loop in over_batches)
-    around = {name for at in holders if at is not None for name in callers(program, at.name)}
-    apart = {
-        node
-        for script in program.scripts.values()
-        for function in ast.walk(script.tree)
-        if isinstance(function, Function) and function.name in around
-        for node in ast.walk(function)
-    }
-    return running(program, over_batches) - (apart - inside)
+    """The same of what runs in the loop over batches."""
+    return _changed_in(program, running_meanwhile(program), at)
 
 
 def _changed_in(program: Program, ran: set[ast.AST], at: Building) -> str:
     given = given_value(at.call, _DATASET, at.signature)
     name, changers = last_name(given) if given is not None else "", _changers(program)
+    readers = _readers(program)
     for script in program.scripts.values():
         for node in ast.walk(script.tree):
             if not isinstance(node, ast.stmt) or node not in ran:
                 continue
-            if any(_is_dataset(script, each, name) for each in _changed(node, changers)):
+            if any(_is_dataset(script, each, name) for each in _changed(node, changers, readers)):
                 return f"{script.path}:{node.lineno}"
     return ""
 
@@ -153,13 +65,53 @@ def _changers(program: Program) -> frozenset[str]:
     )
 
 
-def _changed(node: ast.stmt, changers: Collection[str]) -> list[ast.expr]:
-    """What the statement `node` calls a method of for its own sake, or one of the `changers`
-    whatever for, and what it sets attributes of.
+def _readers(program: Program) -> frozenset[str]:
+    """The names of methods of the program's classes of which none changes anything: they set
+    nothing but variables of their own, and of what they have they call no method for its own sake,
+    nor write into it.
+    """
+    methods = [
+        method
+        for script in program.scripts.values()
+        for kind in ast.walk(script.tree)
+        if isinstance(kind, ast.ClassDef)
+        for method in kind.body
+        if isinstance(method, ast.FunctionDef)
+    ]
+    changing = {method.name for method in methods if _may_change(method)}
+    return frozenset(method.name for method in methods) - changing
+
+
+def _may_change(method: ast.FunctionDef) -> bool:
+    for node in ast.walk(method):
+        targets = [*assigned(node), *written_into(node)]
+        if any(not isinstance(each, ast.Name) for each in targets):
+            return True
+        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.Await):
+            return True
+        if isinstance(node, ast.Call) and (
+            _is_of_self(node.func) or last_name(node.func) in ("setattr", "super", "vars", "next")
+        ):
+            return True
+    return False
+
+
+def _is_of_self(function: ast.expr) -> bool:
+    """Whether it is `self.pool.draw`, a method of something that an object has."""
+    while isinstance(function, ast.Attribute | ast.Subscript):
+        function = function.value
+        if isinstance(function, ast.Name) and function.id == "self":
+            return True
+    return False
+
+
+def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:
+    """What the statement `node` calls a method of for its own sake, but for `readers`, or one of
+    the `changers` whatever for, and what it sets attributes of.
     """
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
-            return [changed]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr=method))):
+            return [] if method in readers else [changed]
         case ast.Assign() | ast.AugAssign():
             called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
             methods = (each for each in called if isinstance(each, ast.Attribute))

@@ -17,6 +17,7 @@ from autotune.workload.program.framework import OURS, is_installed
 
 # By which a dataset or a transform is asked for samples.
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
+CACHED = (type(functools.cache(len)),)  # functions whose results are kept
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _MOST_CODES = 200
 _USES = ("LOAD_", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
@@ -82,6 +83,8 @@ def function_of(value: Any) -> FunctionType | None:
         value = value.func
     elif isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
+    if isinstance(value, CACHED):
+        value = value.__wrapped__
     if not isinstance(value, FunctionType):
         return None
     return value if is_users(value.__code__.co_filename) else None

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autotune.source.refusals.settings import Setting
+
 # One batch: for each of its leaves (tensors, arrays, texts, numbers) a digest of each of its rows;
 # of the whole leaf where it has no row for each sample.
 Digests = tuple[tuple[int, ...], ...]
@@ -71,19 +73,6 @@ class LeftVariable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """A number or a text that samples are made by: an attribute of an object of these `kinds`, by
-    the names of the user's classes, or, without any, an item of a dict. Or an array or tensor, by
-    each attribute that has its memory.
-    """
-
-    path: str
-    name: str
-    kinds: tuple[str, ...] = ()
-    is_array: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """What making a batch leaves behind in the process that makes it, and the functions that make
     it: the file and first line of each.
@@ -108,7 +97,8 @@ class Delivery:
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         numbers: those that are numbers, by name.
-        settings: those that are single numbers or texts, and have a name of their own.
+        settings: those that the program may set, under each name that it has for them.
+        set_by_makers: those to which making a batch ever gives another value, by path.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name, where only that
@@ -126,6 +116,7 @@ class Delivery:
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
+    set_by_makers: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)

@@ -6,8 +6,10 @@ has for itself.
 
 import argparse
 import functools
+import gc
 import inspect
 import logging
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ import torch
 from torch import nn
 
 from autotune.workload.samples.asked import (
+    CACHED,
     Function,
     asked,
     attributes,
@@ -36,7 +39,7 @@ _DEPTH = 4
 _MOST_OBJECTS = 2000
 _NO_DATA = (ModuleType, type, logging.Logger)
 _DESCRIPTORS = (property, functools.cached_property, classmethod, staticmethod)
-_SETTINGS = (argparse.Namespace, SimpleNamespace)
+SETTINGS = (argparse.Namespace, SimpleNamespace)
 _CALLED = (FunctionType, MethodType, functools.partial)
 # By which a function may read any attribute, without its name.
 _ANY_NAME = {"getattr", "vars", "__dict__"}
@@ -65,7 +68,8 @@ class Piece:
     named: bool = False
 
     def inside(self, part: str, value: object, owner: object, *, named: bool) -> "Piece":
-        """A piece of this one."""
+        """A piece of this one; of what is only referred to weakly, that itself."""
+        value = behind(value)
         return Piece(
             path=self.path + part if part.startswith((".", "[")) else part,
             part=part,
@@ -153,7 +157,7 @@ def _holds_settings(value: object) -> bool:
     if isinstance(value, (*PLAIN, *CONTAINERS, *_CALLED, torch.Tensor)):
         return False
     kind = type(value)
-    return kind in _SETTINGS or (is_users_class(kind) and not is_asked(kind))
+    return kind in SETTINGS or (is_users_class(kind) and not is_asked(kind))
 
 
 def _looked_at(piece: Piece, settings: _Settings) -> tuple[int | None, list[Piece]]:
@@ -168,6 +172,23 @@ def _looked_at(piece: Piece, settings: _Settings) -> tuple[int | None, list[Piec
         return digest, [piece.inside(*part, named=named) for part in _within(value, functions)]
     except Exception:  # noqa: BLE001 - an object of any library's, perhaps in another thread's hands
         return None, []
+
+
+def behind(value: Any) -> Any:
+    """What a weak reference or its proxy stands for; anything else is itself."""
+    if isinstance(value, weakref.ref):
+        return value()
+    if type(value) in weakref.ProxyTypes:
+        return value.__repr__.__self__
+    return value
+
+
+def cached_by(function: object) -> list[object]:
+    """What `functools.cache` or `lru_cache` keeps for `function`."""
+    tables = [each for each in gc.get_referents(function) if type(each) is dict]
+    kept = [each for table in tables if table is not vars(function) for each in table.values()]
+    links = [each for each in kept if type(each).__name__ == "_lru_list_elem"]
+    return [each for each in kept if each not in links] + gc.get_referents(*links)
 
 
 def _is_one_of(kinds: tuple[type, ...], value: object) -> bool:
@@ -199,6 +220,8 @@ def _within(value: Any, functions: list[Function]) -> Iterator[Part]:
     elif isinstance(value, (FunctionType, MethodType)):
         if functions:
             yield from _read_by(functions, getattr(value, "__self__", None))
+    elif isinstance(value, CACHED):
+        yield from _numbered(cached_by(value))
     elif isinstance(value, dict):
         for key, item in islice(items_of(value), LOOKED_INTO):
             yield f"[{key!r}]", item, None

@@ -1,20 +1,22 @@
-"""The settings that samples are made by, which a training may change: single numbers and texts, and
-arrays, whatever other object has their memory too.
+"""What samples are made by, which a training may change, under each name that the program has for
+it.
 """
 
+import dis
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
 
-from autotune.workload.samples.asked import is_users_class
-from autotune.workload.samples.delivery import Setting
-from autotune.workload.samples.digests import PLAIN
-from autotune.workload.samples.kept import Piece, functions_of
-from autotune.workload.samples.of_loader import pieces_to_read
+from autotune.source.refusals.settings import MODULE, Setting
+from autotune.workload.samples.asked import is_users, is_users_class, of_the_users
+from autotune.workload.samples.kept import SETTINGS, Piece, functions_of
+from autotune.workload.samples.of_loader import all_pieces
 
 _MOST_ARRAYS = 20
 
@@ -22,43 +24,67 @@ Memory = tuple[int, int]  # the address of its first byte, and that behind its l
 
 
 def settings_of(loader: Any) -> tuple[Setting, ...]:
-    """Those that a DataLoader makes batches by, each by its own name: attributes of objects and of
-    classes, and items of dicts whose keys the functions that read them name.
-    """
-    pieces = list(pieces_to_read(loader).values())
+    """All that a DataLoader makes batches by, under each name that the program has for it."""
+    pieces = list(all_pieces(loader).values())
     keys = _constants(pieces)
-    found = (_setting(piece, keys) for piece in pieces if isinstance(piece.value, PLAIN))
-    named = (each for each in found if each is not None)
-    return tuple(dict.fromkeys((*named, *_arrays_of(pieces))))
+    replaced = (each for piece in pieces for each in _replaced(piece, keys))
+    return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys))))
 
 
-def _setting(piece: Piece, keys: set[object]) -> Setting | None:
+def set_by_makers(loader: Any) -> tuple[str, ...]:
+    """The paths of what the functions that make batches give another value, ever."""
+    pieces = all_pieces(loader)
+    functions = {code for each in pieces.values() for code, _ in functions_of(each.value)}
+    named = {
+        each.argval
+        for code in functions
+        for each in dis.get_instructions(code)
+        if each.opname.startswith("STORE_") and each.opname != "STORE_FAST"
+    }
+    ends = {path: each.part.rpartition(".")[2] for path, each in pieces.items()}
+    return tuple(path for path, name in ends.items() if name in named)
+
+
+def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
+    """The names by which the program puts something else in the place of `piece`: an attribute of
+    an object, a class or a module, a variable, an item of a dict whose key is among `keys`.
+    """
+    name = piece.part.rpartition(".")[2]
+    if piece.above is None:
+        return
     if piece.part.startswith("["):
         key = piece.part[2:-2]
-        of_dict = piece.above is not None and isinstance(piece.above.value, dict)
-        return Setting(path=piece.path, name=key) if of_dict and key in keys else None
-    owner, name = piece.owner, piece.part.rpartition(".")[2]
-    names = () if owner is None else _kinds(owner)
-    return Setting(path=piece.path, name=name, kinds=names) if names else None
+        if isinstance(piece.above.value, dict) and key in keys:
+            yield Setting(path=piece.path, name=key)
+    elif isinstance(piece.owner, ModuleType) or (piece.owner is None and name == piece.part):
+        yield Setting(path=piece.path, name=name, scope=MODULE)
+    elif kinds := _kinds(piece.owner):
+        yield Setting(path=piece.path, name=name, kinds=kinds)
 
 
 def _kinds(owner: object) -> tuple[str, ...]:
-    """The names of the user's classes among those of `owner`, an object or a class."""
+    """The names of the user's classes among those of `owner`, an object or a class, or of what just
+    has attributes.
+    """
+    if isinstance(owner, SETTINGS):
+        return (type(owner).__name__,)
     kinds = (owner if isinstance(owner, type) else type(owner)).__mro__
     return tuple(kind.__name__ for kind in kinds if is_users_class(kind))
 
 
-def _constants(pieces: Iterable[Piece]) -> set[object]:
+def _constants(pieces: Iterable[Piece]) -> set[str]:
     """The texts in the functions that make samples."""
     functions = (each for piece in pieces for each in functions_of(piece.value))
     return {text for code, _ in functions for text in code.co_consts if isinstance(text, str)}
 
 
-def _arrays_of(pieces: Iterable[Piece]) -> Iterator[Setting]:
-    """The attributes of the user's objects that have the memory of an array among `pieces`."""
-    arrays = ((memory_of(each.value), each.path) for each in pieces)
-    places = list(islice(((memory, path) for memory, path in arrays if memory), _MOST_ARRAYS))
-    if not places:
+def _filled(pieces: Sequence[Piece], keys: set[str]) -> Iterator[Setting]:
+    """The names by which the program knows an array or a container among `pieces`, or an array in
+    the same memory: attributes of the user's objects, variables of their modules and of the
+    functions that are running.
+    """
+    wanted = _Wanted(pieces, keys)
+    if not wanted:
         return
     known: dict[type, bool] = {}  # of hundreds of thousands of objects
     for holder in gc.get_objects():
@@ -66,9 +92,62 @@ def _arrays_of(pieces: Iterable[Piece]) -> Iterator[Setting]:
         if kind not in known:
             known[kind] = is_users_class(kind)
         if known[kind]:
-            for name, value in list(getattr(holder, "__dict__", {}).items()):
-                for path in _sharing(memory_of(value), places):
-                    yield Setting(path=path, name=name, kinds=_kinds(holder), is_array=True)
+            yield from wanted.among(getattr(holder, "__dict__", {}), kinds=_kinds(holder))
+    modules: list[object] = list(sys.modules.values())
+    for module in modules:
+        if isinstance(module, ModuleType) and of_the_users(module):
+            yield from wanted.among(vars(module), scope=MODULE)
+    for frame in _frames():
+        if frame.f_code.co_name != MODULE and is_users(frame.f_code.co_filename):
+            yield from wanted.among(frame.f_locals, scope=frame.f_code.co_name)
+
+
+def _frames() -> Iterator[FrameType]:
+    """The calls that led here."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+class _Wanted:
+    """The arrays and containers among `pieces`; of a dict that is asked for items by name, those
+    names are among `keys`.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], keys: set[str]) -> None:
+        arrays = ((memory_of(each.value), each.path) for each in pieces)
+        self._places = list(islice(((at, path) for at, path in arrays if at), _MOST_ARRAYS))
+        self._containers = {
+            id(each.value): (each.path, _keys_of(each.value) & keys)
+            for each in pieces
+            if isinstance(each.value, (list, deque, set, dict))
+            or getattr(each.value, "_mgr", None) is not None  # a table of pandas
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._places or self._containers)
+
+    def among(
+        self, named: Mapping[str, object], *, kinds: tuple[str, ...] = (), scope: str = ""
+    ) -> Iterator[Setting]:
+        """Those of them that `named` has, by their names there."""
+        for name, value in list(named.items()):
+            nothing = frozenset[str]()
+            found = [(path, nothing) for path in _sharing(memory_of(value), self._places)]
+            found += [self._containers[id(value)]] if id(value) in self._containers else []
+            for path, keys in found:
+                yield Setting(
+                    path=path, name=name, kinds=kinds, scope=scope, inside=True, keys=keys
+                )
+
+
+def _keys_of(value: object) -> frozenset[str]:
+    return (
+        frozenset(key for key in value if isinstance(key, str))
+        if isinstance(value, dict)
+        else frozenset()
+    )
 
 
 def _sharing(memory: Memory | None, places: Sequence[tuple[Memory, str]]) -> Iterator[str]:

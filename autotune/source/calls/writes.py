@@ -1,0 +1,118 @@
+"""What a statement or a call sets, and into what it writes."""
+
+import ast
+from collections.abc import Iterator
+
+# Methods that write into an array, or change a container; functions that write into the first they
+# are given.
+_CHANGING = frozenset(
+    (
+        *(
+            "fill",
+            "sort",
+            "partition",
+            "put",
+            "itemset",
+            "append",
+            "appendleft",
+            "extend",
+            "insert",
+        ),
+        *("remove", "pop", "popleft", "popitem", "clear", "reverse", "rotate", "add", "discard"),
+        *("update", "setdefault"),
+    )
+)
+_FILLED_FIRST = frozenset(("copyto", "put", "put_along_axis", "putmask", "place", "shuffle"))
+# Attributes and methods that show the same memory.
+_VIEWS = frozenset(
+    (
+        "loc",
+        "iloc",
+        "at",
+        "iat",
+        "values",
+        "flat",
+        "T",
+        "detach",
+        "numpy",
+        "view",
+        "reshape",
+        "ravel",
+    )
+)
+
+
+def assigned(node: ast.AST) -> list[ast.expr]:
+    """What `node` gives another value: names, attributes and items."""
+    match node:
+        case ast.Assign(targets=targets):
+            return [at for target in targets for at in _targets(target)]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+            return [target]
+        case ast.For(target=target):
+            return _targets(target)
+    return []
+
+
+def _targets(target: ast.expr) -> list[ast.expr]:
+    """`a, b` of `a, b = ...`."""
+    if isinstance(target, ast.Tuple | ast.List):
+        return [at for each in target.elts for at in _targets(each)]
+    return [target]
+
+
+def written_into(node: ast.AST) -> Iterator[ast.expr]:
+    """What `node` changes the inside of: items of it, by an operator, by a method
+    (`table.index_copy_(...)`, `pool.append(...)`), or by a function that is given one for its
+    result.
+    """
+    match node:
+        case ast.AugAssign(target=ast.Attribute() | ast.Name() as target):
+            yield target
+        case ast.Assign() | ast.AugAssign():
+            yield from (whole_of(at) for at in assigned(node) if isinstance(at, ast.Subscript))
+        case ast.Delete(targets=targets):
+            yield from (whole_of(at) for at in targets if isinstance(at, ast.Subscript))
+        case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
+            if method in _CHANGING or (method.endswith("_") and not method.endswith("__")):
+                yield whole_of(owner)
+            yield from given[:1] if method in _FILLED_FIRST else ()
+            yield from (each.value for each in named if each.arg == "out")
+
+
+def whole_of(part: ast.expr) -> ast.expr:
+    """`table.levels` of `table.levels[3][:2]`, of `table.levels.loc[3]` and
+    `table.levels.detach().numpy()[3]`.
+    """
+    match part:
+        case ast.Subscript(value=whole):
+            return whole_of(whole)
+        case ast.Attribute(attr=view, value=whole) if view in _VIEWS:
+            return whole_of(whole)
+        case ast.Call(func=ast.Attribute(attr=view, value=whole)) if view in _VIEWS:
+            return whole_of(whole)
+    return part
+
+
+def keys_set(node: ast.AST) -> set[object] | None:
+    """The keys of a dict's items that `node` sets; None where it does not tell."""
+    match node:
+        case ast.Assign() | ast.AugAssign():
+            at = [each.slice for each in assigned(node) if isinstance(each, ast.Subscript)]
+        case ast.Delete(targets=targets):
+            at = [each.slice for each in targets if isinstance(each, ast.Subscript)]
+        case ast.Call(func=ast.Attribute(attr="pop" | "setdefault"), args=[key, *_]):
+            at = [key]
+        case ast.Call(func=ast.Attribute(attr="update"), args=[], keywords=named) if all(
+            each.arg for each in named
+        ):
+            return {each.arg for each in named}
+        case ast.Call(func=ast.Attribute(attr="update"), args=[ast.Dict(keys=keys)], keywords=[]):
+            at = [key for key in keys if key is not None]
+            if len(at) < len(keys):
+                return None
+        case _:
+            return None
+    if at and all(isinstance(each, ast.Constant) for each in at):
+        return {each.value for each in at if isinstance(each, ast.Constant)}
+    return None

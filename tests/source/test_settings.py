@@ -1,0 +1,217 @@
+"""What samples are made by is found where the training sets it, by whatever name it has it."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.program import parsed
+from autotune.source.refusals.settings import MODULE, Setting, set_later, set_meanwhile
+
+TEXT = """\
+class Table:
+    def __init__(self, config):
+        self.config = config
+        self.level = 1.0
+
+    def set_level(self, level):
+        self.level = level
+
+
+class Meter:
+    def __init__(self):
+        self.level = 0
+
+    def note(self, loss):
+        self.level = loss
+
+
+def anneal(given, step):
+    if step % 250 == 249:
+        given["scale"] *= 0.5
+
+
+def refill(pool, new):
+    pool.append(new)
+
+
+config = {"scale": 1.0}
+config["scale"] = 2.0
+table = Table(config)
+loader = DataLoader(table)
+meter = Meter()
+for epoch in range(9):
+    EPOCH
+    for step, (x, y) in enumerate(loader):
+        loss_of(net(x), y).backward()
+        optimizer.step()
+        STEP
+"""
+
+
+def found(setting: Setting, *, epoch: str = "pass", step: str = "pass") -> tuple[str, str]:
+    """Where it is set in the loop over batches, and in that over epochs."""
+    return _found(TEXT.replace("EPOCH", epoch).replace("STEP", step), setting)
+
+
+def _found(text: str, setting: Setting) -> tuple[str, str]:
+    backward = next(i for i, line in enumerate(text.splitlines(), 1) if "backward" in line)
+    places = Places(backward=Place(path="/p/train.py", line=backward))
+    program = parsed({"/p/train.py": text}, places, "/p/train.py")
+    return set_meanwhile(program, setting), set_later(program, setting)
+
+
+def named(name: str, **given: object) -> Setting:
+    return Setting(path="dataset", name=name, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "places"),
+    [
+        ("pass", "pass", ("", "")),
+        ("pass", "anneal(config, step)", ("train.py:20", "train.py:20")),
+        ("anneal(config, epoch)", "pass", ("", "train.py:20")),
+        ('config["scale"] = epoch', "pass", ("", "train.py:33")),
+        ('config["other"] = epoch', "pass", ("", "")),
+    ],
+)
+def test_an_item_of_a_dict(epoch: str, step: str, places: tuple[str, str]) -> None:
+    assert found(named("scale"), epoch=epoch, step=step) == places
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "places"),
+    [
+        ("pass", "pass", ("", "")),
+        ("pass", "meter.note(loss)", ("", "")),  # another class's
+        ("renamed.set_level(epoch)", "pass", ("", "train.py:7")),
+        ("renamed.level, other = epoch, 1", "pass", ("", "train.py:33")),
+        ('setattr(renamed, "level", epoch)', "pass", ("", "train.py:33")),
+        ("renamed.level: float = epoch", "pass", ("", "train.py:33")),
+        ("meter.level += 1", "pass", ("", "")),  # an object of another class
+        ("pass", "renamed.level = 0.1", ("train.py:37", "train.py:37")),
+        ("table = Table(config)", "pass", ("", "")),  # made anew
+    ],
+)
+def test_an_attribute(epoch: str, step: str, places: tuple[str, str]) -> None:
+    assert found(named("level", kinds=("Table",)), epoch=epoch, step=step) == places
+
+
+@pytest.mark.parametrize(
+    ("step", "places"),
+    [
+        ("renamed.level[step] = loss", ("train.py:37", "train.py:37")),
+        ("renamed.level[:3].clamp_(0, 1)", ("train.py:37", "train.py:37")),
+        ("renamed.level *= 0.5", ("train.py:37", "train.py:37")),
+        ("if step > 900: renamed.level.index_copy_(0, y, loss)", ("train.py:37", "train.py:37")),
+        ("renamed.level.fill(0)", ("train.py:37", "train.py:37")),
+        ("np.copyto(renamed.level, loss)", ("train.py:37", "train.py:37")),
+        ("torch.add(x, y, out=renamed.level)", ("train.py:37", "train.py:37")),
+        ("seen = renamed.level[step]", ("", "")),
+        ("seen[renamed.level] = loss", ("", "")),
+        ("renamed.level = loss", ("", "")),  # another one, and not in it
+        ("renamed.level.append(step)", ("train.py:37", "train.py:37")),
+        ("del renamed.level[step]", ("train.py:37", "train.py:37")),
+        ("renamed.level[step][:2] = loss", ("train.py:37", "train.py:37")),
+        ("renamed.level.loc[step] = loss", ("train.py:37", "train.py:37")),
+        ("renamed.level.detach().numpy()[0] = loss", ("train.py:37", "train.py:37")),
+        ("renamed.level.data[step] = loss", ("train.py:37", "train.py:37")),
+        ("renamed.level.item()", ("", "")),
+        ("renamed.level.__len__()", ("", "")),
+    ],
+)
+def test_what_is_written_into_an_array(step: str, places: tuple[str, str]) -> None:
+    assert found(named("level", kinds=("Table",), inside=True), step=step) == places
+
+
+@pytest.mark.parametrize(
+    ("step", "inside", "place"),
+    [
+        ("hard = hard + [step]", False, "train.py:37"),
+        ("hard.append(step)", True, "train.py:37"),
+        ("hard[step] = loss", True, "train.py:37"),
+        ("hard += [step]", True, "train.py:37"),
+        ("hard.data[step] = loss", True, "train.py:37"),
+        ("refill(hard, step)", True, "train.py:37"),
+        ("refill(other, new=hard)", True, ""),
+        ("print(hard)", True, ""),
+        ("table.hard.append(step)", True, ""),  # an attribute
+        ("other[hard] = loss", True, ""),
+    ],
+)
+def test_a_variable_of_a_module(step: str, inside: bool, place: str) -> None:
+    assert found(named("hard", scope=MODULE, inside=inside), step=step) == (place, place)
+
+
+MINER = """\
+import levels
+hard = []
+
+
+def note(step):
+    GLOBAL
+    hard.append(step)
+    hard = [step]
+
+
+def main():
+    hard, easy = [], []
+
+    class Mined:
+        def __getitem__(self, index):
+            return easy[index]
+
+    for x, y in loader:
+        loss_of(net(x), y).backward()
+        STEP
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "setting", "place"),
+    [
+        ("hard.append(1)", named("hard", scope="main", inside=True), "train.py:20"),
+        ("hard.append(1)", named("hard", scope=MODULE, inside=True), ""),
+        ("hard.append(1)", named("hard", scope="note", inside=True), ""),
+        ("note(1)", named("hard", scope=MODULE, inside=True), "train.py:7"),
+        ("note(1)", named("hard", scope=MODULE), "train.py:8"),
+        ("easy = [1]", named("easy", scope=MODULE), "train.py:20"),  # a function's in it reads it
+        ("hard = [1]", named("hard", scope=MODULE), ""),  # none does
+        ("levels.noise = 0.1", named("noise", scope=MODULE), "train.py:20"),
+        ("net.noise = 0.1", named("noise", scope=MODULE), ""),
+    ],
+)
+def test_whose_variable_it_is_counts(step: str, setting: Setting, place: str) -> None:
+    text = MINER.replace("GLOBAL", "global hard").replace("STEP", step)
+    assert _found(text, setting)[0] == place
+    if step == "note(1)":
+        text = MINER.replace("GLOBAL", "pass").replace("STEP", step)
+        assert _found(text, setting)[0] == ""
+
+
+CACHED = """\
+class Table:
+    def __init__(self):
+        self.cache = {}
+
+    def __getitem__(self, index):
+        return self.load(index)
+
+    def load(self, index):
+        self.cache[index] = read(index)
+        return self.cache[index]
+
+    def refresh(self, index):
+        self.cache[index] = label(index)
+
+
+for x, y in loader:
+    loss_of(net(x), y).backward()
+    STEP
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "place"), [("torch.load('x')", ""), ("data.refresh(3)", "train.py:13")]
+)
+def test_what_making_a_sample_changes_itself_is_another_matter(step: str, place: str) -> None:
+    setting = named("cache", kinds=("Table",), inside=True)
+    assert _found(CACHED.replace("STEP", step), setting)[0] == place
