@@ -36,6 +36,7 @@ _MAY_BE_FORBIDDEN = (
     "prefetch_to_device",
     "precision",
     "channels_last",
+    "optimizer",
     "compile",
 )
 # Sines, losses of regressions, and what makes whole numbers.

@@ -165,6 +165,27 @@ def test_a_dataset_that_is_changed_between_steps_forbids_workers(step: str, refu
     assert rewritten(text.format(2), without).statuses == ["done"]
 
 
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("print(f'{step}: {len(self.files)} files')", False),
+        ("best = max(self.scores); log.info('%s', best)", False),
+        ("self.seen = step", True),
+        ("self.scores[step] = 1", True),
+        ("scores = self.scores; scores.append(step)", True),
+        ("heapq.heappush(self.scores, step)", True),
+        ("self.reset()", True),
+        ("super().describe(step)", True),
+        ("setattr(self, 'seen', step)", True),
+    ],
+)
+def test_a_method_of_the_dataset_that_only_reads_is_none(body: str, refused: bool) -> None:
+    text = program(step="data.describe(1)").replace("num_workers=2", "num_workers=0") + (
+        f"class Slides:\n    def describe(self, step):\n        {body}\n"
+    )
+    assert rewritten(text, WORKERS).statuses == (["refused"] if refused else ["done"])
+
+
 def test_one_that_is_changed_between_epochs_does_not() -> None:
     text = program(epoch="data.crop = 32 + epoch").replace("num_workers=2", "num_workers=0")
     assert rewritten(text, WORKERS).statuses == ["done"]

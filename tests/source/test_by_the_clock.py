@@ -71,6 +71,7 @@ def main(model, batches, optimizer):
         "if time.time() - said > 10:\n            print(loss)",
         "if time.time() - said > 10:\n            for x in held_out:\n                break",
         "seconds = time.time() - said\n        if loss < 1:\n            break",
+        "if time.time() - said > 10:\n            if loss > 9:\n                break",
     ],
 )
 def test_what_is_only_said_by_the_clock_ends_nothing(body: str) -> None:

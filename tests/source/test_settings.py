@@ -215,3 +215,67 @@ for x, y in loader:
 def test_what_making_a_sample_changes_itself_is_another_matter(step: str, place: str) -> None:
     setting = named("cache", kinds=("Table",), inside=True)
     assert _found(CACHED.replace("STEP", step), setting)[0] == place
+
+
+BUS = """\
+class Shake:
+    def __init__(self):
+        self.strength = 1.0
+
+
+shake = Shake()
+WEATHER = {"fog": 0.1, "rain": 0.2}
+
+
+@bell.on("step")
+def harder(step):
+    shake.strength = step / 1000
+
+
+def thaw(optimizer, *_):
+    shake.strength = 2.0
+
+
+REGISTERED
+for x, y in loader:
+    loss_of(net(x), y).backward()
+    STEP
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "registered", "places"),
+    [
+        (True, "pass", ("train.py:12", "train.py:12")),
+        (False, "pass", ("", "")),
+        (False, "optimizer.register_step_post_hook(thaw)", ("train.py:16", "train.py:16")),
+        (False, "callbacks.append(thaw)", ("train.py:16", "train.py:16")),
+        (False, "print(thaw)", ("", "")),
+    ],
+)
+def test_functions_that_are_left_with_others_run_too(
+    there: bool, registered: str, places: tuple[str, str]
+) -> None:
+    text = BUS.replace("REGISTERED", registered).replace("STEP", "pass")
+    text = text if there else text.replace('@bell.on("step")', "@cached")
+    assert _found(text, named("strength", kinds=("Shake",))) == places
+
+
+@pytest.mark.parametrize(
+    ("step", "place"),
+    [
+        ("WEATHER.update(stages[step])", "train.py:22"),
+        ('WEATHER.update({"fog": 0.3})', "train.py:22"),
+        ("WEATHER.update(fog=0.3)", "train.py:22"),
+        ("WEATHER |= stages[step]", "train.py:22"),
+        ("WEATHER[name] = 0.3", "train.py:22"),
+        ('WEATHER.update({"rain": 0.3})', ""),  # by which no sample is made
+        ('WEATHER["rain"] = 0.3', ""),
+        ('WEATHER.pop("rain")', ""),
+        ("WEATHER.update(rain=0.3)", ""),
+    ],
+)
+def test_a_dict_of_which_some_items_count(step: str, place: str) -> None:
+    setting = named("WEATHER", scope=MODULE, inside=True, keys=frozenset({"fog"}))
+    text = BUS.replace("REGISTERED", "pass").replace("STEP", step)
+    assert _found(text, setting)[0] == place

@@ -36,6 +36,8 @@ def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
     )
     assert rewritten(text.replace("(1)", "(2)"), THREADS).statuses == ["done"]
     assert rewritten(text.replace(fork, "evaluate()"), MORE).statuses == ["done"]
+    spawned = text.replace("\n\n", '\n\nmultiprocessing.set_start_method("spawn")\n', 1)
+    assert rewritten(spawned, MORE).statuses == ["done"]
 
 
 @pytest.mark.parametrize(

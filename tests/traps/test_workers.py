@@ -519,6 +519,10 @@ class TestWhatIsReadBack:
         assert f"the program reads `mix.lam` (train.py:{line}), which making a" in vetted.reason
         assert "in a worker it is set in a copy" in vetted.reason
 
+    def test_by_the_loop_it_counts_too_where_it_is_another_only_later(self, workers: Vet) -> None:
+        text = self.mixing(f"(mix.lam * {self.LOSS})").replace("rand() < 0.5", "rand() < 0.0")
+        assert "the program reads `mix.lam`" in workers(text, (0, 2)).reason
+
     def test_by_nobody_it_may_be_set_in_copies(self, workers: Vet) -> None:
         vetted = workers(self.mixing(self.LOSS), (0, 2))
         assert vetted.values == (0, 2)
@@ -683,6 +687,37 @@ def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_
     arrays = {(at.path, at.name, at.kinds) for at in found if at.inside}
     assert ("dataset.weights", "hard", ("Tracker",)) in arrays
     assert ("dataset.weights", "weights", ("Table",)) in arrays
+
+
+@pytest.mark.parametrize(
+    ("made", "read"),
+    [
+        ("@functools.cache\ndef options():\n    return Options()\n", "options().grain"),
+        ("@functools.lru_cache(1)\ndef options():\n    return Options()\n", "options().grain"),
+        ("kept = Options()\noptions = weakref.ref(kept)\n", "options().grain"),
+        ("kept = Options()\noptions = weakref.proxy(kept)\n", "options.grain"),
+    ],
+)
+def test_settings_behind_a_cached_function_or_a_weak_reference(
+    workers: Vet, made: str, read: str
+) -> None:
+    options = f"import functools\nimport weakref\n\nclass Options:\n    grain = 1.0\n\n{made}\n"
+    text = table(f"return X[index] * {read}, Y[index]").replace(
+        "class Table", f"{options}class Table"
+    )
+    found = workers(text, (0, 1)).settings
+    assert ("grain", ("Options",)) in {(at.name, at.kinds) for at in found}
+
+
+def test_what_chooses_samples_is_known_by_name_too(workers: Vet) -> None:
+    drill = (
+        "class Drill(torch.utils.data.Sampler):\n    def __init__(self):\n        self.again = []\n\n"
+        "    def __iter__(self):\n        for part in torch.randperm(640).split(16):\n"
+        "            yield self.again.pop() if self.again else part.tolist()\n\ndrill = Drill()\n"
+    )
+    text = table(PLAIN, options="batch_sampler=drill").replace("loader =", f"{drill}\nloader =", 1)
+    found = workers(text, (0, 2)).settings
+    assert ("sampler.again", "again", True) in {(at.path, at.name, at.inside) for at in found}
 
 
 def test_arrays_and_containers_are_known_by_the_variables_that_hold_them(workers: Vet) -> None:

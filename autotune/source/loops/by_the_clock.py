@@ -1,7 +1,7 @@
 """Where a training goes by the clock: its length, or its learning rate."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import loops_of_training
@@ -103,9 +103,16 @@ def _ends(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str
         yield f"{script.path}:{loop.lineno}"
     for node in ast.walk(loop):
         if isinstance(node, ast.If) and _asks(script, node.test, times):
-            inside = (at for part in node.body for at in ast.walk(part))
-            if any(_leaves(script, at, loop) for at in inside):
+            if any(_leaves(script, at, loop) for at in _whenever(node.body)):
                 yield f"{script.path}:{node.lineno}"
+
+
+def _whenever(block: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """What runs in `block` without another condition."""
+    for node in block:
+        yield node
+        if not isinstance(node, ast.If):
+            yield from _whenever(list(ast.iter_child_nodes(node)))
 
 
 def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:

@@ -17,6 +17,14 @@ from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
 _DATASET = "dataset"
+# Functions that change nothing of what they are given.
+_READING = frozenset(
+    (
+        *("print", "len", "sum", "min", "max", "sorted", "str", "int", "float", "round", "repr"),
+        *("format", "isinstance", "list", "tuple", "set", "zip", "enumerate", "range", "mean"),
+        *("info", "debug", "warning"),
+    )
+)
 
 
 def changed_later(program: Program, at: Building) -> str:
@@ -66,9 +74,9 @@ def _changers(program: Program) -> frozenset[str]:
 
 
 def _readers(program: Program) -> frozenset[str]:
-    """The names of methods of the program's classes of which none changes anything: they set
-    nothing but variables of their own, and of what they have they call no method for its own sake,
-    nor write into it.
+    """The names of methods of the program's classes of which none can change anything: they set
+    nothing but variables of their own, write into nothing, and give what their object has to
+    nothing but functions that read it.
     """
     methods = [
         method
@@ -84,25 +92,20 @@ def _readers(program: Program) -> frozenset[str]:
 
 def _may_change(method: ast.FunctionDef) -> bool:
     for node in ast.walk(method):
-        targets = [*assigned(node), *written_into(node)]
-        if any(not isinstance(each, ast.Name) for each in targets):
+        if any(not isinstance(each, ast.Name) for each in assigned(node)):
             return True
-        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.Await):
+        if any(written_into(node)) or isinstance(node, ast.Global | ast.Nonlocal | ast.Yield):
             return True
-        if isinstance(node, ast.Call) and (
-            _is_of_self(node.func) or last_name(node.func) in ("setattr", "super", "vars", "next")
-        ):
-            return True
+        if isinstance(node, ast.Call) and last_name(node.func) not in _READING:
+            given = (*node.args, *(each.value for each in node.keywords), node.func)
+            if any(map(_has_self, given)):
+                return True
     return False
 
 
-def _is_of_self(function: ast.expr) -> bool:
-    """Whether it is `self.pool.draw`, a method of something that an object has."""
-    while isinstance(function, ast.Attribute | ast.Subscript):
-        function = function.value
-        if isinstance(function, ast.Name) and function.id == "self":
-            return True
-    return False
+def _has_self(part: ast.expr) -> bool:
+    names = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
+    return bool(names & {"self", "super"})
 
 
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:

@@ -10,6 +10,7 @@ from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
+_SAY_HOW = ("get_context", "set_start_method")
 _FORKS = ("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor")
 # What may be given it without being trained by.
 _HARMLESS = frozenset(
@@ -38,7 +39,7 @@ def forked_with_one(program: Program) -> str:
     """
     scripts = list(program.scripts.values())
     calls = [(script, call) for script in scripts for call in calls_in(script.tree)]
-    if not any(_sets_one(call) for _, call in calls):
+    if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
         return ""
     forks = (each for each in calls if last_name(each[1].func) in _FORKS)
     return next((f"{os.path.basename(at.path)}:{call.lineno}" for at, call in forks), "")
@@ -49,6 +50,12 @@ def _sets_one(call: ast.Call) -> bool:
         case ast.Call(func=func, args=[ast.Constant(value=1)]):
             return last_name(func) == "set_num_threads"
     return False
+
+
+def _spawns(call: ast.Call) -> bool:
+    """Whether it says that processes begin anew."""
+    given = [at.value for at in call.args if isinstance(at, ast.Constant)]
+    return last_name(call.func) in _SAY_HOW and given in (["spawn"], ["forkserver"])
 
 
 def _harmless(script: Script) -> set[ast.AST]:

@@ -12,9 +12,10 @@ from autotune.source.calls.keywords import (
 from autotune.source.edits import OptimizerArgument
 from autotune.source.insertions import before
 from autotune.source.places import OPTIMIZERS, Call, optimizer_call
-from autotune.source.program import Change, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
+from autotune.source.refusals.own_gradients import turned_gradients
 from autotune.source.script import last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -26,10 +27,17 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     """`program` with its optimizers built with `edit.name=edit.code`.
 
     Raises:
-        Refusal: what one of them is built with now cannot be told, or which class it is.
+        Refusal: what one of them is built with now cannot be told, or which class it is; or a fused
+            one would be another training.
     """
+    is_fused = (edit.name, edit.code) == ("fused", "True")
+    if is_fused and (place := turned_gradients(program)):
+        raise Forbidden(
+            f"weights are given gradients of the program's own at {place}, which may lie in memory "
+            "otherwise than they do: a fused optimizer mixes up which is whose"
+        )
     built = _built(program, edit)
-    if built is program or (edit.name, edit.code) != ("fused", "True"):
+    if built is program or not is_fused:
         return built
     calls = [optimizer_call(program, "", index) for index in range(_count(program))]
     told = (change for load in loads_of(program, calls) for change in _told(program, load))

@@ -1,0 +1,50 @@
+"""Where a program gives its weights gradients of its own making."""
+
+import ast
+import os
+
+from autotune.source.program import Program
+from autotune.source.reach import reached
+from autotune.source.script import Script
+
+_TURNED = frozenset(("T", "mT", "H", "mH"))
+_TURNING = frozenset(("t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"))
+
+
+def turned_gradients(program: Program) -> str:
+    """Where a weight is given a gradient that comes of a transposed one, in whatever step: file and
+    line, "" where none is.
+
+    Such a gradient may lie in memory otherwise than its weight.
+    """
+    for script in program.scripts.values():
+        for node in ast.walk(script.tree) if ".grad" in script.text else ():
+            if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
+                given = reached(program, [node.value, *_values_of(script, node.value)])
+                if any(_turns(part) for each in given for part in ast.walk(each)):
+                    return f"{os.path.basename(script.path)}:{node.lineno}"
+    return ""
+
+
+def _is_gradient(target: ast.expr) -> bool:
+    return isinstance(target, ast.Attribute) and target.attr == "grad"
+
+
+def _values_of(script: Script, value: ast.expr) -> list[ast.AST]:
+    """What the function round `value` gives the variables in it."""
+    names = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+    return [
+        node.value
+        for node in ast.walk(script.function(value) or script.tree)
+        if isinstance(node, ast.Assign)
+        and names & {each.id for each in node.targets if isinstance(each, ast.Name)}
+    ]
+
+
+def _turns(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) if name in _TURNED:
+            return True
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _TURNING
+    return False
