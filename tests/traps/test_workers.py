@@ -711,7 +711,8 @@ def test_settings_behind_a_cached_function_or_a_weak_reference(
 
 def test_what_chooses_samples_is_known_by_name_too(workers: Vet) -> None:
     drill = (
-        "class Drill(torch.utils.data.Sampler):\n    def __init__(self):\n        self.again = []\n\n"
+        "class Drill(torch.utils.data.Sampler):\n    def __init__(self):\n"
+        "        self.again = []\n\n"
         "    def __iter__(self):\n        for part in torch.randperm(640).split(16):\n"
         "            yield self.again.pop() if self.again else part.tolist()\n\ndrill = Drill()\n"
     )

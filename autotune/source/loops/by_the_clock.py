@@ -102,9 +102,10 @@ def _ends(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str
     if isinstance(loop, ast.While) and _asks(script, loop.test, times):
         yield f"{script.path}:{loop.lineno}"
     for node in ast.walk(loop):
-        if isinstance(node, ast.If) and _asks(script, node.test, times):
-            if any(_leaves(script, at, loop) for at in _whenever(node.body)):
-                yield f"{script.path}:{node.lineno}"
+        if not isinstance(node, ast.If) or not _asks(script, node.test, times):
+            continue
+        if any(_leaves(script, at, loop) for at in _whenever(node.body)):
+            yield f"{script.path}:{node.lineno}"
 
 
 def _whenever(block: Sequence[ast.AST]) -> Iterator[ast.AST]:
