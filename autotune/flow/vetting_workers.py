@@ -17,7 +17,7 @@ from autotune.source.refusals.settings import Setting, set_later, set_meanwhile
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
-from autotune.workload.samples.of_loader import SAMPLER
+from autotune.workload.samples.delivery import SAMPLER
 from autotune.workload.seen import SeenLoader
 
 WORKERS_KNOBS = frozenset(("num_workers", "persistent_workers"))

@@ -21,6 +21,8 @@ _SAID = {
     GPU: "a tensor on the GPU",
 }
 
+SAMPLER = "sampler"  # how the paths of what chooses samples begin
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:

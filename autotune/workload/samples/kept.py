@@ -12,6 +12,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -176,10 +177,11 @@ def _looked_at(piece: Piece, settings: _Settings) -> tuple[int | None, list[Piec
 
 def behind(value: Any) -> Any:
     """What a weak reference or its proxy stands for; anything else is itself."""
-    if isinstance(value, weakref.ref):
+    if issubclass(type(value), weakref.ref):  # isinstance() asks the object
         return value()
     if type(value) in weakref.ProxyTypes:
-        return value.__repr__.__self__
+        with suppress(ReferenceError):  # it is gone
+            return value.__repr__.__self__
     return value
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from autotune.workload.samples.asked import is_users, is_users_class, variables
-from autotune.workload.samples.delivery import Left, LeftAttribute, LeftVariable
+from autotune.workload.samples.delivery import SAMPLER, Left, LeftAttribute, LeftVariable
 from autotune.workload.samples.digests import CONTAINERS
 from autotune.workload.samples.kept import Piece
-from autotune.workload.samples.of_loader import SAMPLER, all_pieces
+from autotune.workload.samples.of_loader import all_pieces
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _NAME = re.compile(r"[^\W\d]\w*")

@@ -5,9 +5,8 @@ from itertools import chain
 from typing import Any
 
 from autotune.workload.samples.chosen import chosen_at_once
+from autotune.workload.samples.delivery import SAMPLER
 from autotune.workload.samples.kept import Piece, kept_by, pieces_of
-
-SAMPLER = "sampler"
 
 
 def kept_by_loader(loader: Any) -> dict[str, int]:
