@@ -7,7 +7,7 @@ from autotune.source.program import Program
 from autotune.source.script import Function, Script, covers, last_name
 
 # How methods begin that are given functions to call later.
-_LEAVING = ("register", "add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
+_LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
 _RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an object of it
 
 
@@ -100,9 +100,14 @@ def registered(program: Program) -> list[ast.AST]:
 
 
 def _leaves(call: ast.expr) -> bool:
-    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`."""
+    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`;
+    what is registered otherwise may as well be built by its name.
+    """
     function = call.func if isinstance(call, ast.Call) else call
-    return isinstance(function, ast.Attribute) and function.attr.startswith(_LEAVING)
+    if not isinstance(function, ast.Attribute):
+        return False
+    name = function.attr
+    return name.startswith(_LEAVING) or (name.startswith("register") and "hook" in name)
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

@@ -5,6 +5,7 @@ data.
 import gc
 import inspect
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -90,11 +91,16 @@ def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
         return True
     if any(each.is_shared() for each in trained if each.device.type == "cpu"):
         return True
-    known = {each.untyped_storage().data_ptr() for each in trained}
-    kept = (each for each in gc.get_objects() if type(each) is torch.Tensor)
-    return any(
-        each.layout is torch.strided and each.untyped_storage().data_ptr() in known for each in kept
-    )
+    known = set(map(_address, trained)) - {0}
+    kept = (each for each in gc.get_objects() if type(each) is torch.Tensor) if known else ()
+    return any(_address(each) in known for each in kept)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Where its memory begins; 0 of what has none of its own, as within `torch.func`."""
+    with suppress(RuntimeError):  # NotImplementedError among them
+        return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+    return 0
 
 
 def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:

@@ -251,6 +251,7 @@ for x, y in loader:
         (False, "optimizer.register_step_post_hook(thaw)", ("train.py:16", "train.py:16")),
         (False, "callbacks.append(thaw)", ("train.py:16", "train.py:16")),
         (False, "print(thaw)", ("", "")),
+        (False, "MODELS.register(thaw)", ("", "")),
     ],
 )
 def test_functions_that_are_left_with_others_run_too(

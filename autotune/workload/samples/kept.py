@@ -189,8 +189,12 @@ def cached_by(function: object) -> list[object]:
     """What `functools.cache` or `lru_cache` keeps for `function`."""
     tables = [each for each in gc.get_referents(function) if type(each) is dict]
     kept = [each for table in tables if table is not vars(function) for each in table.values()]
-    links = [each for each in kept if type(each).__name__ == "_lru_list_elem"]
-    return [each for each in kept if each not in links] + gc.get_referents(*links)
+    behind_links = gc.get_referents(*filter(_is_link, kept))  # of a cache that forgets
+    return [each for each in (*kept, *behind_links) if not _is_link(each)]
+
+
+def _is_link(value: object) -> bool:
+    return type(value).__name__ == "_lru_list_elem"
 
 
 def _is_one_of(kinds: tuple[type, ...], value: object) -> bool:
