@@ -695,7 +695,7 @@ def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_
         ("@functools.cache\ndef options():\n    return Options()\n", "options().grain"),
         ("@functools.lru_cache(1)\ndef options():\n    return Options()\n", "options().grain"),
         (
-            "@functools.cache\ndef options(*i):\n    return np.ones(4) if i else Options()\n\noptions(1)",
+            "@functools.cache\ndef options(*i):\n    return X[i] if i else Options()\n\noptions(1)",
             "options().grain",
         ),
         ("kept = Options()\noptions = weakref.ref(kept)\n", "options().grain"),
