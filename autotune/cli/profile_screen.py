@@ -10,6 +10,7 @@ from autotune.outputs import wording
 from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
     FIRST_READ,
+    NO_VALIDATION,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     ROOFLINE,
@@ -26,6 +27,8 @@ _FREE = {
     "compute": "with data and copies for free",
     "data": "with training for free",
 }
+# Doubts that stand in another line than theirs.
+_SAID_ELSEWHERE = (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF, NO_VALIDATION, FIRST_READ)
 _FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free"}
 
 
@@ -68,7 +71,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
         "Doubts": " ".join(
             f"{doubt.evidence} {doubt.advice}"
             for doubt in profile.doubts
-            if doubt.name not in (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF, FIRST_READ)
+            if doubt.name not in _SAID_ELSEWHERE
         ),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),

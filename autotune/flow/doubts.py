@@ -18,6 +18,8 @@ from autotune.profiling.later import doubts_of_later_steps
 from autotune.profiling.profile import Doubt
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
+from autotune.source.loops.evaluation import evaluated
+from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.thaws import replaced_later, thawed_later
@@ -32,7 +34,7 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     """What the figures of `target`, as it was observed, cannot be read without."""
     return (
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
-        *doubts_of_validation(ablation.seen, (*ablation.warm, *ablation.windows[AS_IS])),
+        *_doubts_of_validation(target, ablation),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *_doubts_of_loops(target, ablation.seen),
         *doubts_of_cache(ablation.filled, target.directory),
@@ -61,9 +63,19 @@ def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
     return (
         *doubts_of_the_clock(by_the_clock(program)),
         *doubts_of_later_steps(
-            thawed=thawed_later(program), replaced=replaced_later(whole), stage=later_stage(whole)
+            thawed=thawed_later(program),
+            replaced=replaced_later(whole),
+            stage=later_stage(whole),
+            loader=later_loader(whole, seen.loaders_at),
         ),
     )
+
+
+def _doubts_of_validation(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
+    """What it does between its steps and did not come to."""
+    timed = (*ablation.warm, *ablation.windows[AS_IS])
+    at = evaluated(whole_program(target, ablation.seen)) if target.path else ""
+    return doubts_of_validation(ablation.seen, timed, evaluated=at)
 
 
 def _texts(target: Target, seen: Seen) -> dict[str, str]:

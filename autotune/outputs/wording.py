@@ -11,6 +11,7 @@ from autotune.profiling.profile import (
     FIRST_EPOCH,
     FIRST_READ,
     FROM_MEMORY,
+    NO_VALIDATION,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     SHORT_RUN,
@@ -200,7 +201,7 @@ def outside(profile: Profile) -> str:
     """What of the run is in none of the figures: what takes notable time, its tracker, and waiting
     for storage; else "".
     """
-    doubts = filter(None, map(profile.doubt, (TRACKER_OFF, FIRST_READ, FROM_MEMORY)))
+    doubts = filter(None, map(profile.doubt, (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)))
     return " ".join(filter(None, (_outside_the_loop(profile), *(each.evidence for each in doubts))))
 
 

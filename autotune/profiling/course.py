@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from autotune.profiling.profile import MORE_PASSES, SHORT_RUN, TRACKER_OFF, Doubt
+from autotune.profiling.profile import MORE_PASSES, NO_VALIDATION, SHORT_RUN, TRACKER_OFF, Doubt
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.found import BESIDE, BusyLine
@@ -58,21 +58,31 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     return tuple(found)
 
 
-def doubts_of_validation(seen: Seen, windows: Iterable[Window]) -> tuple[Doubt, ...]:
-    """What must be known of a program that has loaders for something else than its steps, and did
-    not come to that in `windows`, since its first epoch took longer.
+def doubts_of_validation(
+    seen: Seen, windows: Iterable[Window], *, evaluated: str = ""
+) -> tuple[Doubt, ...]:
+    """What must be known of a program that did not come in `windows` to what it does between its
+    steps: its source shows that it evaluates its model (`evaluated`, a file and line), or it has
+    loaders for something else, and no epoch came to its end.
     """
     epochs = seen.loader.epochs if seen.loader else 0
-    if not seen.other_loaders or epochs > 1 or any(window.validations for window in windows):
+    if any(window.validations for window in windows):
+        return ()
+    if evaluated:
+        return (_no_validation(f"evaluates its model between steps ({_short(evaluated)})", "that"),)
+    if not seen.other_loaders or epochs > 1:
         return ()
     others = "another loader" if seen.other_loaders == 1 else f"{seen.other_loaders} other loaders"
-    return (
-        Doubt(
-            name="no validation",
-            evidence=f"The program has {others}, and no epoch came to its end while it was looked "
-            "at: what it then does with them, a validation say, is in none of the figures.",
-            advice="Give it a larger budget, or shorter epochs, so that one ends meanwhile.",
-        ),
+    return (_no_validation(f"has {others}", "the end of an epoch"),)
+
+
+def _no_validation(what: str, to: str) -> Doubt:
+    return Doubt(
+        name=NO_VALIDATION,
+        evidence=f"The program {what}, and did not come to {to} while it was timed: what it then "
+        "does (a validation, say) is in none of the figures, and what its steps gain need not "
+        "apply to it.",
+        advice="Give it a larger budget, or shorter epochs, so that it comes to it meanwhile.",
     )
 
 

@@ -2,15 +2,17 @@
 
 import os
 
-from autotune.profiling.profile import LATER_STAGE, REPLACED, THAWS, Doubt
+from autotune.profiling.profile import LATER_LOADER, LATER_STAGE, REPLACED, THAWS, Doubt
 
 _ANOTHER_TIME = "gains less or more. All figures are of the steps that came."
 
 
-def doubts_of_later_steps(*, thawed: str, replaced: str, stage: str) -> tuple[Doubt, ...]:
+def doubts_of_later_steps(
+    *, thawed: str, replaced: str, stage: str, loader: str
+) -> tuple[Doubt, ...]:
     """The doubts of a program whose source shows where it does so, each as file and line, "" where
     it does not: it gives gradients to weights between epochs, puts other weights in its model's
-    place, or trains in another way from some epoch or step on.
+    place, trains in another way from some epoch or step on, or builds another loader.
     """
     found = (
         Doubt(
@@ -31,12 +33,19 @@ def doubts_of_later_steps(*, thawed: str, replaced: str, stage: str) -> tuple[Do
         Doubt(
             name=LATER_STAGE,
             evidence="From some epoch or step on the program trains in another way "
-            f"({_short(stage)}: another loss, weights that are frozen, more in a step, or less): "
-            f"what comes then takes another time, and {_ANOTHER_TIME}",
+            f"({_short(stage)}: another loss or more passes, weights frozen, more in a step, "
+            f"or less): what comes then takes another time, and {_ANOTHER_TIME}",
             advice="Time whole runs of both, or measure a later stage too.",
         ),
+        Doubt(
+            name=LATER_LOADER,
+            evidence=f"In its training the program builds a loader ({_short(loader)}) that was not "
+            "built while it was looked at: steps that draw from it take another time, and "
+            f"{_ANOTHER_TIME}",
+            advice="Time whole runs of both, or begin with that loader and measure again.",
+        ),
     )
-    told = (thawed, replaced, "" if thawed or replaced else stage)
+    told = (thawed, replaced, "" if thawed or replaced else stage, loader)
     return tuple(doubt for doubt, place in zip(found, told, strict=True) if place)
 
 

@@ -18,11 +18,11 @@ ROOFLINE = "roofline"
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
 TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
-TRACKER_OFF = "tracker off"
+TRACKER_OFF, NO_VALIDATION = "tracker off", "no validation"
 # Doubts of a training whose later steps may be others than those that are timed.
 MORE_PASSES, THAWS, REPLACED = "more passes", "thaws later", "weights replaced"
-LATER_STAGE = "later stage"
-_OTHERS_LATER = frozenset((MORE_PASSES, THAWS, REPLACED, LATER_STAGE))
+LATER_STAGE, LATER_LOADER = "later stage", "later loader"
+_OTHERS_LATER = frozenset((MORE_PASSES, THAWS, REPLACED, LATER_STAGE, LATER_LOADER))
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
 FIRST_READ = "first read"
 # Those of a machine that may have stood still, of a program that came to its speed meanwhile, or

@@ -55,6 +55,7 @@ def observe(live: Live) -> Seen:
         rehearsed=live.rehearsal.apart if live.rehearsal else None,
         micro_batches=max(1, round(live.backwards / steps)),
         other_loaders=sum(not each.trains and each.loader() is not None for each in live.loaders),
+        loaders_at=_sorted({each.place for each in live.loaders}),
         non_blocking=live.copied.non_blocking,
         own_buffers=live.copied.again,
         prefetch_to_device=live.copied.aside,

@@ -158,6 +158,7 @@ class Seen:
     scaler: bool = False
     micro_batches: int = 1
     other_loaders: int = 0  # that were built, and no step has drawn from
+    loaders_at: tuple[Place, ...] = ()  # where loaders were built, whatever for
     passed_loops: int = 0  # training loops of the program before this one
     taking_turns: bool = False  # one of those has come again
     rehearsed: float | None = (

@@ -63,25 +63,29 @@ def test_passes_that_come_and_go_are_of_no_course(passes: tuple[tuple[int, int],
 
 
 @pytest.mark.parametrize(
-    ("others", "epochs", "validations", "said"),
+    ("others", "epochs", "validations", "evaluated", "said"),
     [
-        (0, 1, 0, ""),
-        (1, 1, 0, "another loader"),
-        (2, 1, 0, "2 other"),
-        (1, 2, 0, ""),
-        (1, 1, 1, ""),
+        (0, 1, 0, "", ""),
+        (1, 1, 0, "", "has another loader"),
+        (2, 1, 0, "", "has 2 other loaders"),
+        (1, 2, 0, "", ""),
+        (1, 1, 1, "", ""),
+        (0, 6, 0, "/a/train.py:40", "evaluates its model between steps (train.py:40)"),
+        (1, 1, 0, "/a/train.py:40", "evaluates its model between steps (train.py:40)"),
+        (0, 6, 1, "/a/train.py:40", ""),
     ],
 )
-def test_what_comes_after_an_epoch_that_did_not_end_is_said_not_to_be_seen(
-    others: int, epochs: int, validations: int, said: str
+def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
+    others: int, epochs: int, validations: int, evaluated: str, said: str
 ) -> None:
     seen = builders.seen(other_loaders=others)
     assert seen.loader is not None
     seen = replace(seen, loader=replace(seen.loader, epochs=epochs))
     windows = [builders.window(180.0), builders.window(180.0, validations=validations)]
-    found = doubts_of_validation(seen, windows)
+    found = doubts_of_validation(seen, windows, evaluated=evaluated)
     assert bool(found) == bool(said)
     assert said in "".join(each.evidence for each in found)
+    assert said in wording.outside(builders.profile(doubts=found))
 
 
 def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict() -> None:
@@ -110,18 +114,19 @@ def test_what_the_clock_ends_is_said_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thawed", "replaced", "stage", "told"),
+    ("thawed", "replaced", "stage", "loader", "told"),
     [
-        ("", "", "", []),
-        ("", "", "/a/train.py:7", ["later stage"]),
-        ("/a/train.py:7", "", "/a/train.py:6", ["thaws later"]),
-        ("/a/train.py:7", "/a/train.py:7", "", ["thaws later", "weights replaced"]),
+        ("", "", "", "", []),
+        ("", "", "/a/train.py:7", "", ["later stage"]),
+        ("/a/train.py:7", "", "/a/train.py:6", "", ["thaws later"]),
+        ("/a/train.py:7", "/a/train.py:7", "", "", ["thaws later", "weights replaced"]),
+        ("", "", "", "/a/train.py:7", ["later loader"]),
     ],
 )
 def test_later_steps_that_are_others_are_told_with_their_line(
-    thawed: str, replaced: str, stage: str, told: list[str]
+    thawed: str, replaced: str, stage: str, loader: str, told: list[str]
 ) -> None:
-    doubts = doubts_of_later_steps(thawed=thawed, replaced=replaced, stage=stage)
+    doubts = doubts_of_later_steps(thawed=thawed, replaced=replaced, stage=stage, loader=loader)
     assert [doubt.name for doubt in doubts] == told
     assert all("(train.py:7" in doubt.evidence and doubt.advice for doubt in doubts)
     assert builders.profile(doubts=doubts).changes_later is bool(told)

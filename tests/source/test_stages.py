@@ -19,7 +19,7 @@ def train(model, batches, optimizer, epoch, args):
         {step}
         loss.backward()
         optimizer.step()
-
+{after}
 def main(args):
     model, batches = build(), loader_of(32)
     for epoch in range(args.epochs):
@@ -29,9 +29,9 @@ def main(args):
 """
 
 
-def found(*, step: str = "pass", epoch: str = "pass") -> str:
-    text = PROGRAM.format(step=step, epoch=epoch)
-    line = 1 + next(at for at, each in enumerate(text.splitlines()) if ".backward()" in each)
+def found(*, step: str = "pass", epoch: str = "pass", after: str = "") -> str:
+    text = PROGRAM.format(step=step, epoch=epoch, after=after)
+    line = 1 + next(at for at, each in enumerate(text.splitlines()) if "loss.backward()" in each)
     place = Place(path="run.py", line=line)
     program = parsed({"run.py": text}, Places(backward=place, backwards=(place,)), "run.py")
     return later_stage(program)
@@ -97,3 +97,45 @@ def test_what_leaves_the_steps_as_they_are_is_no_stage(epoch: str) -> None:
 
 def test_a_program_that_was_not_seen_to_train_has_none() -> None:
     assert not later_stage(parsed({"run.py": "if epoch > 3: loss = 1"}, Places(), "run.py"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if strong: x = attacked(model, x)",
+        "if self.seen > args.enough: x = attacked(model, x)",
+        "if strong and args.attack: spread(out).backward()",
+    ],
+)
+def test_passes_that_have_not_come_and_may_once_the_training_has_changed_something_are_found(
+    step: str,
+) -> None:
+    assert found(step=step, after=_CHANGES) == "run.py:10"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if args.attack: x = attacked(model, x)",
+        "if turn: x = attacked(model, x)",
+        "if scaler is not None: spread(out).backward()",
+        "if strong: x = x.flip(-1)",
+        "if count % 5 == 0: x = attacked(model, x)",
+    ],
+)
+def test_passes_of_another_configuration_or_of_every_so_many_steps_are_of_no_stage(
+    step: str,
+) -> None:
+    assert found(step=step, after=_CHANGES) == ""
+
+
+_CHANGES = """\
+        turn, scaler = args.turn, args.scaler
+        strong = strong or accuracy(out) > 0.8
+        self.seen, count = 0.9 * self.seen + accuracy(out), count + 1
+        turn = count % 4 == 0
+
+def attacked(model, x):
+    (slope,) = torch.autograd.grad(model(x).sum(), x)
+    return x + slope
+"""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import losses_of
+from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -32,16 +33,18 @@ def later_stage(program: Program) -> str:
     epoch or step; "" where its source shows none.
 
     That is a condition on an epoch or a step under which there is another loss or backward pass,
-    weights are frozen or thawed, a loader is built, or how much there is in a step is set; and an
-    amount that is computed from an epoch or a step.
+    weights are frozen or thawed, a loader is built, or how much there is in a step is set; an
+    amount that is computed from an epoch or a step; and passes that have not come, under a
+    condition on what the training itself changes.
     """
     inner, outer = loops_of_training(program)
     ran = running(program, [*inner, *outer])
     loaders, counters = _BUILD | _builders(program), _counters([*inner, *outer])
+    passes = Passes(program, [*inner, *outer], ran)
     places = (
         (script.path, node.lineno)
         for script in program.scripts.values()
-        for node in _by_stages(script, ran, counters, _Work(program, script, loaders))
+        for node in _by_stages(script, ran, counters, _Work(program, script, loaders), passes)
     )
     return next((f"{path}:{line}" for path, line in places), "")
 
@@ -74,14 +77,18 @@ class _Work:
 
 
 def _by_stages(
-    script: Script, ran: set[ast.AST], counters: Mapping[ast.AST, str], work: _Work
+    script: Script,
+    ran: set[ast.AST],
+    counters: Mapping[ast.AST, str],
+    work: _Work,
+    passes: Passes,
 ) -> Iterator[ast.If | ast.Assign]:
     for node in (at for at in ast.walk(script.tree) if at in ran):
         counted = {counters[at] for at in script.ancestors(node) if at in counters}
         match node:
             case ast.If(test=test, body=then, orelse=other):
                 asks = _asks_how_far(test, counted) or _asked_before(script, node, counted)
-                if asks and work.is_in([*then, *other]):
+                if (asks and work.is_in([*then, *other])) or passes.come_later(script, node):
                     yield node
             case ast.Assign(targets=[target], value=value):
                 amount = _is_amount(ast.unparse(target)) and _goes_with(value, counted)

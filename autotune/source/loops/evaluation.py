@@ -1,0 +1,51 @@
+"""Where a training evaluates its model between its steps, as its source shows."""
+
+import ast
+
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.loss import BACKWARDS
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import Script, is_method, last_name
+
+_WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
+
+
+def evaluated(program: Program) -> str:
+    """File and line of what puts a model into evaluation in the loops of the training of `program`,
+    to go on training it or in a function without gradients; "" where nothing does. Layers that are
+    kept in evaluation while the rest trains, and teachers, are not evaluated.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running(program, [*inner, *outer])
+    places = (
+        f"{script.path}:{call.lineno}"
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if call in ran and is_method(call, "eval") and not call.args
+        if _trains_again(script, call) or _is_without_gradients(script, call)
+    )
+    return next(places, "")
+
+
+def _trains_again(script: Script, evaluation: ast.Call) -> bool:
+    """Whether what is evaluated is put back into training in the same file."""
+    of = _receiver(evaluation)
+    return any(is_method(call, "train") and _receiver(call) == of for call in calls_in(script.tree))
+
+
+def _receiver(call: ast.Call) -> str:
+    assert isinstance(call.func, ast.Attribute)
+    return ast.unparse(call.func.value)
+
+
+def _is_without_gradients(script: Script, evaluation: ast.Call) -> bool:
+    """Whether the function that holds it computes without gradients and trains nothing."""
+    function = script.function(evaluation)
+    if function is None:
+        return False
+    names = {last_name(call.func) for call in calls_in(function)}
+    decorated = {
+        last_name(at.func if isinstance(at, ast.Call) else at) for at in function.decorator_list
+    }
+    return bool(_WITHOUT_GRADIENTS & (names | decorated)) and names.isdisjoint(BACKWARDS)

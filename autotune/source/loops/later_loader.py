@@ -1,0 +1,48 @@
+"""Loaders that a training builds only later, as its source shows."""
+
+import ast
+import re
+from collections.abc import Sequence
+
+from autotune.source.edits import Place
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.program import Program
+from autotune.source.reach import callers, calls_in
+from autotune.source.script import Function, Script, covers, last_name
+
+# Names of what is kept to try a model on.
+_HELD_OUT = re.compile("val|eval|test|dev|held")
+
+
+def later_loader(program: Program, built: Sequence[Place]) -> str:
+    """File and line of a DataLoader that stands in the loops of the training of `program`, or in
+    what they call, and is none of those that were seen to be `built`; "" where there is none.
+
+    Those under a condition, or that one of several `return` gives back, may be another
+    configuration's, those of a function that trains another training's; and what goes by a name of
+    held-out data trains nothing.
+    """
+    inner, outer = loops_of_training(program)
+    ran, training = running(program, [*inner, *outer]), callers(program, "backward")
+    places = (
+        f"{script.path}:{call.lineno}"
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if call in ran and last_name(call.func) == "DataLoader"
+        if not any(at.path == script.path and covers(call, at.line) for at in built)
+        if not _is_chosen(script, call)
+        if not any(each in training or _HELD_OUT.search(each) for each in _names(script, call))
+    )
+    return next(places, "")
+
+
+def _is_chosen(script: Script, call: ast.Call) -> bool:
+    """Whether it is built only where something is so, or is one of several that may be."""
+    around = script.statements_to(call)
+    return any(isinstance(at, ast.If | ast.Try | ast.Match | ast.Return) for at in around)
+
+
+def _names(script: Script, call: ast.Call) -> list[str]:
+    """Of the functions that hold it, and the code of its statement."""
+    functions = [at.name for at in script.ancestors(call) if isinstance(at, Function)]
+    return [*functions, ast.unparse(script.statement(call)).lower()]

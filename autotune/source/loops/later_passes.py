@@ -1,0 +1,81 @@
+"""Backward passes that have not come yet, and may once the training has changed something."""
+
+import ast
+from collections.abc import Sequence
+
+from autotune.source.loops.around_training import running
+from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.loss import BACKWARDS
+from autotune.source.program import Program
+from autotune.source.reach import callers, calls_in
+from autotune.source.script import Script, covers, last_name
+
+_PASSES = (*BACKWARDS, "grad")
+
+
+class Passes:
+    """The backward passes of a program, and which of them its first steps were seen to have.
+
+    Args:
+        program: with the places of those that were seen.
+        loops: those of its training.
+        ran: all that runs in them, as far as names tell.
+    """
+
+    def __init__(self, program: Program, loops: Sequence[ast.AST], ran: set[ast.AST]) -> None:
+        self._program, self._ran = program, ran
+        self._changed = given_code([at for at in loops if isinstance(at, ast.stmt)])
+        self._attributes = {
+            at.attr for at in ran if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+        }
+        self._names = set(_PASSES).union(*(callers(program, name) for name in _PASSES))
+        self._seen = {
+            call
+            for script in program.scripts.values()
+            for call in calls_in(script.tree)
+            if last_name(call.func) in _PASSES and _was_seen(program, script, call)
+        }
+
+    def come_later(self, script: Script, node: ast.If) -> bool:
+        """Whether `node` asks for what the training changes, and has passes none of which came."""
+        called = {last_name(call.func) for at in node.body for call in calls_in(at)}
+        if called.isdisjoint(self._names) or not self._may_turn(script, node.test):
+            return False
+        found = {
+            at
+            for at in running(self._program, list(node.body))
+            if isinstance(at, ast.Call) and last_name(at.func) in _PASSES
+        }
+        return bool(found) and found.isdisjoint(self._seen)
+
+    def _may_turn(self, script: Script, test: ast.expr) -> bool:
+        """Whether what `test` reads is given a value in the loops; not where every so many steps
+        (`step % 10 == 0`) it comes out alike, or it asks only whether something is there.
+        """
+        if _is_periodic(test) or _asks_for_kind(test):
+            return False
+        read = code_in(test)
+        around = script.function(test) or script.tree
+        values = [
+            at.value
+            for at in ast.walk(around)
+            if isinstance(at, ast.Assign) and not read.isdisjoint(map(ast.unparse, at.targets))
+        ]
+        if any(map(_is_periodic, values)):
+            return False
+        attributes = {code.rpartition(".")[2] for code in read if "." in code}
+        return bool(read & self._changed or attributes & self._attributes)
+
+
+def _was_seen(program: Program, script: Script, call: ast.Call) -> bool:
+    places = program.places.backwards
+    return any(at.path == script.path and covers(call, at.line) for at in places)
+
+
+def _is_periodic(value: ast.expr) -> bool:
+    return any(isinstance(at, ast.Mod) for at in ast.walk(value))
+
+
+def _asks_for_kind(test: ast.expr) -> bool:
+    compared = [at for at in ast.walk(test) if isinstance(at, ast.Compare)]
+    return any(isinstance(op, ast.Is | ast.IsNot) for at in compared for op in at.ops)

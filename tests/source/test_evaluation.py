@@ -1,0 +1,66 @@
+"""Evaluations between a training's steps are told from all else that is not training."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.loops.evaluation import evaluated
+from autotune.source.program import parsed
+
+PROGRAM = """\
+def train(model, batches, optimizer, args):
+    model.train()
+    {before}
+    for x, y in batches:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+{function}
+
+def main(args):
+    model, batches, optimizer = build(args)
+    for epoch in range(args.epochs):
+        train(model, batches, optimizer, args)
+        {epoch}
+    {after}
+"""
+SCORE = """\
+@torch.no_grad()
+def score(net, data):
+    net.eval()
+    return sum(hits(net(x), y) for x, y in DataLoader(data, batch_size=80))
+"""
+SCORE_WITHIN = """\
+def score(net, data):
+    net.eval()
+    with torch.inference_mode():
+        return net(data)
+"""
+
+
+def found(*, before: str = "pass", function: str = "", epoch: str = "pass", after: str = "") -> str:
+    text = PROGRAM.format(before=before, function=function, epoch=epoch, after=after)
+    place = Place(path="run.py", line=6)
+    places = Places(backward=place, backwards=(place,))
+    return evaluated(parsed({"run.py": text}, places, "run.py"))
+
+
+@pytest.mark.parametrize("function", [SCORE, SCORE_WITHIN])
+def test_what_an_epoch_calls_to_evaluate_is_found(function: str) -> None:
+    every = "if epoch % args.every == 0: score(model, args.held_out)"
+    assert found(function=function, epoch=every).startswith("run.py:1")
+
+
+def test_a_model_that_is_evaluated_in_the_loop_and_trains_again_is_found() -> None:
+    assert found(epoch="model.eval(); print(model(args.x)); model.train()") == "run.py:15"
+
+
+def test_what_is_evaluated_after_the_training_is_not_between_its_steps() -> None:
+    assert found(function=SCORE, after="score(model, args.held_out)") == ""
+
+
+@pytest.mark.parametrize(
+    "before", ["for m in norms(model): m.eval()", "teacher.eval(); freeze(teacher)"]
+)
+def test_layers_kept_as_they_are_and_teachers_are_not_evaluated(before: str) -> None:
+    assert found(before=before) == ""
