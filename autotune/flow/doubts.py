@@ -24,6 +24,7 @@ from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.program import parsed
+from autotune.source.refusals.dataset_changes import changed_in_training
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
@@ -67,6 +68,7 @@ def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
             replaced=replaced_later(whole),
             stage=later_stage(whole),
             loader=later_loader(whole, seen.loaders_at),
+            samples=changed_in_training(whole),
         ),
     )
 

@@ -200,8 +200,12 @@ class Live:
         self.plain = self._is_plain()
 
     def note_undrawn(self) -> None:
-        """Nothing was drawn for this step; where batches are drawn ahead, it was for another."""
-        if self.leading_loader is not None and not (self.ahead or self.drawn_in_thread):
+        """Nothing was drawn for this step; where batches are drawn ahead, it was for another. One
+        of a program without a loader that called no module counts as one sample.
+        """
+        if self.leading_loader is None:
+            self.pace.pending_samples = 1
+        elif not (self.ahead or self.drawn_in_thread):
             self.pace.pending_samples = self.fed.again(self.forward_samples)
             self.plain = False
 

@@ -114,19 +114,22 @@ def test_what_the_clock_ends_is_said_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thawed", "replaced", "stage", "loader", "told"),
+    ("thawed", "replaced", "stage", "loader", "samples", "told"),
     [
-        ("", "", "", "", []),
-        ("", "", "/a/train.py:7", "", ["later stage"]),
-        ("/a/train.py:7", "", "/a/train.py:6", "", ["thaws later"]),
-        ("/a/train.py:7", "/a/train.py:7", "", "", ["thaws later", "weights replaced"]),
-        ("", "", "", "/a/train.py:7", ["later loader"]),
+        ("", "", "", "", "", []),
+        ("", "", "/a/train.py:7", "", "", ["later stage"]),
+        ("/a/train.py:7", "", "/a/train.py:6", "", "", ["thaws later"]),
+        ("/a/train.py:7", "/a/train.py:7", "", "", "", ["thaws later", "weights replaced"]),
+        ("", "", "", "/a/train.py:7", "", ["later loader"]),
+        ("", "", "", "", "/a/train.py:7", ["later samples"]),
     ],
 )
 def test_later_steps_that_are_others_are_told_with_their_line(
-    thawed: str, replaced: str, stage: str, loader: str, told: list[str]
+    thawed: str, replaced: str, stage: str, loader: str, samples: str, told: list[str]
 ) -> None:
-    doubts = doubts_of_later_steps(thawed=thawed, replaced=replaced, stage=stage, loader=loader)
+    doubts = doubts_of_later_steps(
+        thawed=thawed, replaced=replaced, stage=stage, loader=loader, samples=samples
+    )
     assert [doubt.name for doubt in doubts] == told
     assert all("(train.py:7" in doubt.evidence and doubt.advice for doubt in doubts)
     assert builders.profile(doubts=doubts).changes_later is bool(told)

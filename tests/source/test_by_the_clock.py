@@ -135,6 +135,16 @@ def test_a_clock_may_be_a_class_of_the_programs() -> None:
     assert found(OWN_CLOCK.format(method="steps")) == ByTheClock()
 
 
+def test_its_time_may_be_a_property() -> None:
+    text = OWN_CLOCK.replace("    def used", "    @property\n    def used")
+    text = text.replace("    def steps", "    @property\n    def steps")
+    of_time = text.replace("budget.{method}()", "budget.used")
+    assert found(of_time) == ByTheClock(end="run.py:19", rate="run.py:22")
+    asked = text.replace("used >= 1 or not batch", "budget.used >= 1").replace(".{method}()", "")
+    assert found(asked).end == "run.py:19"
+    assert found(text.replace("budget.{method}()", "budget.steps")) == ByTheClock()
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

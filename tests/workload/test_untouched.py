@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from autotune.workload.conversation import Ended
+from autotune.workload.conversation import Ended, RunWindow, Unsupported
 from autotune.workload.setup import Setup
+from autotune.workload.window import (
+    AGAIN,
+    BETWEEN,
+    DENORMALS,
+    FLOPS,
+    OPERATIONS,
+    ROUNDING,
+    SAVED,
+)
 from tests.workload.programs import HEAD, PLAIN, observe, run, steps, window_of
 
 
@@ -187,24 +196,36 @@ def test_a_loop_that_begins_with_an_empty_step_is_counted_from_its_first_gradien
     assert window.samples == 10 * 40
 
 
+WITHIN = HEAD + textwrap.dedent(
+    """
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(30)), nn.Linear(8, 2))
+    loader = DataLoader(dataset, batch_size=40)
+    each = {p: torch.optim.SGD([p], lr=1e-3) for p in model.parameters()}
+    def update(p):
+        each[p].step()
+        each[p].zero_grad()
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(update)
+    for epoch in range(50):
+        for x, y in loader:
+            criterion(model(x), y).backward()
+    """
+)
+
+
 def test_optimizers_that_step_within_the_backward_pass_are_one_step(tmp_path: Path) -> None:
-    text = HEAD + textwrap.dedent(
-        """
-        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(30)), nn.Linear(8, 2))
-        loader = DataLoader(dataset, batch_size=40)
-        each = {p: torch.optim.SGD([p], lr=1e-3) for p in model.parameters()}
-        def update(p):
-            each[p].step()
-            each[p].zero_grad()
-        for p in model.parameters():
-            p.register_post_accumulate_grad_hook(update)
-        for epoch in range(50):
-            for x, y in loader:
-                criterion(model(x), y).backward()
-        """
-    )
-    window = window_of(run(text, steps(4), steps(10), folder=tmp_path))
+    window = window_of(run(WITHIN, steps(4), steps(10), folder=tmp_path))
     assert window.samples == 10 * 40
+
+
+def test_what_torch_lets_nobody_begin_within_a_backward_pass_is_not_begun(tmp_path: Path) -> None:
+    modes = (DENORMALS, OPERATIONS, SAVED, AGAIN, ROUNDING, FLOPS, BETWEEN)
+    looks = [RunWindow(seconds=0.0, steps=2, mode=mode) for mode in modes]
+    reports = run(WITHIN, steps(4), *looks, steps(10), folder=tmp_path)
+    refused = [each for each in reports if isinstance(each, Unsupported)]
+    assert len(refused) == len(modes)
+    assert all("inside the backward pass" in each.reason for each in refused)
+    assert window_of(reports).samples == 10 * 40
 
 
 SIZES = HEAD + textwrap.dedent(

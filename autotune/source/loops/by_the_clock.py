@@ -44,20 +44,26 @@ def by_the_clock(program: Program) -> ByTheClock:
 
 
 def _tellers(program: Program) -> frozenset[str]:
-    """The program's functions and methods, by name and with brackets, that give a time, or (with a
-    mark before it) whether it is time for something.
+    """The program's functions and methods, by name and with brackets (properties with a dot), that
+    give a time, or (with a mark before it) whether it is time for something.
     """
     returned = [
-        (script, function.name, given.value)
+        (script, _called(function), given.value)
         for script in program.scripts.values()
         for function in ast.walk(script.tree)
         if isinstance(function, ast.FunctionDef)
         for given in ast.walk(function)
         if isinstance(given, ast.Return) and given.value and script.function(given) is function
     ]
-    times = {f"{name}()" for script, name, value in returned if _is_time(script, value, ())}
-    asked = {f"{_ASKED}{name}()" for script, name, value in returned if _asks(script, value, ())}
+    times = {name for script, name, value in returned if _is_time(script, value, ())}
+    asked = {f"{_ASKED}{name}" for script, name, value in returned if _asks(script, value, ())}
     return frozenset(times | asked)
+
+
+def _called(function: ast.FunctionDef) -> str:
+    """How its value is come by: `used()`, or `.used` of a property."""
+    properties = {"property", "cached_property"} & set(map(_last, function.decorator_list))
+    return f".{function.name}" if properties else f"{function.name}()"
 
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
@@ -74,8 +80,8 @@ def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
 def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
     """Whether `value` is a time, or computed from one."""
     match value:
-        case ast.Name(id=name):
-            return name in times
+        case ast.Name() | ast.Attribute():
+            return _named(value) in times
         case ast.BinOp(left=left, right=right):
             return any(_is_time(script, each, times) for each in (left, right))
         case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
@@ -87,6 +93,16 @@ def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
             numbers = name in _OF_NUMBERS and any(_is_time(script, at, times) for at in given)
             return name in _CLOCKS or numbers or f"{_last(function)}()" in times
     return False
+
+
+def _named(node: ast.AST) -> str:
+    """`lasted` of that variable, `.gone` of `clock.gone`, "" of what is neither."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(attr=name):
+            return f".{name}"
+    return ""
 
 
 def _last(function: ast.expr) -> str:
@@ -138,7 +154,7 @@ def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
         for side in (node.left, *node.comparators)
     )
     calls = (f"{_last(node.func)}()" for node in ast.walk(test) if isinstance(node, ast.Call))
-    names = (node.id for node in ast.walk(test) if isinstance(node, ast.Name))
+    names = map(_named, ast.walk(test))
     return any(_is_time(script, side, times) for side in sides) or any(
         f"{_ASKED}{each}" in times for each in (*calls, *names)
     )

@@ -5,7 +5,7 @@ where they live on, from the start.
 import ast
 from collections.abc import Collection
 
-from autotune.source.calls.building import Building
+from autotune.source.calls.building import Building, building
 from autotune.source.calls.keywords import given_value
 from autotune.source.calls.writes import assigned, written_into
 from autotune.source.loops.around_training import (
@@ -13,10 +13,12 @@ from autotune.source.loops.around_training import (
     running,
     running_meanwhile,
 )
-from autotune.source.program import Program
+from autotune.source.program import Program, Refusal
 from autotune.source.script import Script, last_name
 
 _DATASET = "dataset"
+# Methods that have samples drawn in another order, or with other random numbers, and no others.
+_DRAWN_ANEW = frozenset(("set_epoch", "set_seed", "seed", "shuffle", "resample", "reset"))
 # Functions that change nothing of what they are given.
 _READING = frozenset(
     (
@@ -40,10 +42,24 @@ def changed_meanwhile(program: Program, at: Building) -> str:
     return _changed_in(program, running_meanwhile(program), at)
 
 
-def _changed_in(program: Program, ran: set[ast.AST], at: Building) -> str:
+def changed_in_training(program: Program) -> str:
+    """Where the training changes the dataset that its loader reads, so that later samples may be of
+    another kind: file and line, "" where it is not seen to.
+    """
+    try:
+        at = building(program, "num_workers", "")
+    except Refusal:  # which it is cannot be told
+        return ""
+    inner, outer = loops_of_training(program)
+    return _changed_in(program, running(program, [*inner, *outer]), at, _DRAWN_ANEW)
+
+
+def _changed_in(
+    program: Program, ran: set[ast.AST], at: Building, passed: frozenset[str] = frozenset()
+) -> str:
     given = given_value(at.call, _DATASET, at.signature)
     name, changers = last_name(given) if given is not None else "", _changers(program)
-    readers = _readers(program)
+    readers, changers = _readers(program) | passed, changers - passed
     for script in program.scripts.values():
         for node in ast.walk(script.tree):
             if not isinstance(node, ast.stmt) or node not in ran:

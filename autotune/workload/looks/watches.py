@@ -56,8 +56,16 @@ class Watch(Protocol):
         """Stop, and give what was found."""
 
 
+# Those that need no state of torch's, which a hook of a backward pass has only for itself.
+_ANYWHERE = frozenset((LINES, GIVEN, GRADIENTS))
+
+
 def watch_for(live: Live, mode: str) -> Watch | None:
-    """What looks on in a window of `mode`; None where the window is timed."""
+    """What looks on in a window of `mode`; None where the window is timed.
+
+    Raises:
+        RuntimeError: it cannot look on from where the step has ended.
+    """
     made: dict[str, Callable[[], Watch]] = {
         SAVED: lambda: Saving(live),
         LINES: lambda: Sampling(live),
@@ -72,7 +80,11 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         AGAIN: lambda: ComputingAgain(live),
         GIVEN: lambda: Given(live),
     }
-    return made[mode]() if mode in made else None
+    if mode not in made:
+        return None
+    if live.in_backward and mode not in _ANYWHERE:
+        raise RuntimeError("its optimizers step inside the backward pass, where torch lets none in")
+    return made[mode]()
 
 
 class Tracing:

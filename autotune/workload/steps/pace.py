@@ -278,14 +278,14 @@ class Pace:
 
     def _look_on(self, mode: str) -> str:
         """Begin to look on in a mode that is not timed; a reason why that is impossible, or ""."""
-        self._watch = self._watch_for(mode)
-        if self._watch is not None:
-            self._clock.drain()
-            try:
+        try:
+            self._watch = self._watch_for(mode)
+            if self._watch is not None:
+                self._clock.drain()
                 self._watch.begin()
-            except (RuntimeError, AssertionError) as error:  # torch asserts that it has CUDA
-                self._watch = None
-                return str(error).partition("\n")[0] or type(error).__name__
+        except (RuntimeError, AssertionError) as error:  # torch asserts that it has CUDA
+            self._watch = None
+            return str(error).partition("\n")[0] or type(error).__name__
         return ""
 
     def _drained(self, command: RunWindow) -> Window | Unsupported:

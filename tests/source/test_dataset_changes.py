@@ -1,0 +1,57 @@
+"""Changes of what samples are made by are told from those of their order."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.program import parsed
+from autotune.source.refusals.dataset_changes import changed_in_training
+
+PROGRAM = """\
+from torch.utils.data import DataLoader, Dataset
+
+class Hides(Dataset):
+    def __init__(self):
+        self.strength, self.epoch = 0.0, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def harder(self, by):
+        self.strength += by
+
+    def report(self):
+        return f"{self.strength:.2f}"
+
+def main(args):
+    hides = Hides()
+    loader = DataLoader(hides, batch_size=8)
+    hides.harder(args.start)
+    for epoch in range(args.epochs):
+        EPOCH
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            STEP
+    hides.harder(args.after)
+"""
+
+
+def found(*, epoch: str = "pass", step: str = "pass") -> str:
+    text = PROGRAM.replace("EPOCH", epoch).replace("STEP", step)
+    places = Places(loader=Place(path="run.py", line=18), backward=Place(path="run.py", line=23))
+    return changed_in_training(parsed({"run.py": text}, places, "run.py"))
+
+
+@pytest.mark.parametrize("change", ["hides.strength = min(0.8, accuracy)", "hides.harder(0.1)"])
+def test_a_change_of_the_dataset_while_it_trains_is_found(change: str) -> None:
+    assert found(step=change) == "run.py:25"
+    assert found(epoch=change) == "run.py:21"
+
+
+@pytest.mark.parametrize("change", ["hides.set_epoch(epoch)", "print(hides.report())", "pass"])
+def test_another_order_is_no_other_kind_of_sample_and_reading_changes_nothing(change: str) -> None:
+    assert found(epoch=change) == ""
+
+
+def test_a_loader_that_was_not_seen_tells_nothing() -> None:
+    assert changed_in_training(parsed({"run.py": PROGRAM}, Places(), "run.py")) == ""
