@@ -15,29 +15,39 @@ _ANOTHER_TIME = "gains less or more. All figures are of the steps that came."
 # Evidence, with the place where the source shows it, and advice.
 _SAID = {
     THAWS: (
-        "Between its epochs the program gives gradients to weights anew ({place}): phases that "
-        "come later compute more, and may gain otherwise. All figures are of the first.",
+        (
+            "Between its epochs the program gives gradients to weights anew ({place}): phases that "
+            "come later compute more, and may gain otherwise. All figures are of the first."
+        ),
         "Measure a later phase too: begin with it, where the program has an option for that.",
     ),
     REPLACED: (
-        "While it trains the program puts other weights in the place of its model's ({place}), as "
-        f"cutting and growing do: what comes after that takes another time, and {_ANOTHER_TIME}",
+        (
+            "While it trains the program puts other weights in the place of its model's ({place}), as "
+            f"cutting and growing do: what comes after that takes another time, and {_ANOTHER_TIME}"
+        ),
         "Time whole runs of both, or measure a later phase too.",
     ),
     LATER_STAGE: (
-        "From some epoch or step on the program trains in another way ({place}: another loss or "
-        "more passes, weights frozen, more in a step, or less): what comes then takes another "
-        f"time, and {_ANOTHER_TIME}",
+        (
+            "From some epoch or step on the program trains in another way ({place}: another loss or "
+            "more passes, weights frozen, more in a step, or less): what comes then takes another "
+            f"time, and {_ANOTHER_TIME}"
+        ),
         "Time whole runs of both, or measure a later stage too.",
     ),
     LATER_LOADER: (
-        "In its training the program builds a loader ({place}) that was not built while it was "
-        f"looked at: steps that draw from it take another time, and {_ANOTHER_TIME}",
+        (
+            "In its training the program builds a loader ({place}) that was not built while it was "
+            f"looked at: steps that draw from it take another time, and {_ANOTHER_TIME}"
+        ),
         "Time whole runs of both, or begin with that loader and measure again.",
     ),
     LATER_SAMPLES: (
-        "The training changes what its samples are made by ({place}): later ones may take another "
-        f"time to make, and a step then {_ANOTHER_TIME}",
+        (
+            "The training changes what its samples are made by ({place}): later ones may take another "
+            f"time to make, and a step then {_ANOTHER_TIME}"
+        ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),
 }
