@@ -23,16 +23,17 @@ _SAID = {
     ),
     REPLACED: (
         (
-            "While it trains the program puts other weights in the place of its model's ({place}), as "
-            f"cutting and growing do: what comes after that takes another time, and {_ANOTHER_TIME}"
+            "While it trains the program puts other weights in the place of its model's ({place}), "
+            "as cutting and growing do: what comes after that takes another time, and "
+            f"{_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later phase too.",
     ),
     LATER_STAGE: (
         (
-            "From some epoch or step on the program trains in another way ({place}: another loss or "
-            "more passes, weights frozen, more in a step, or less): what comes then takes another "
-            f"time, and {_ANOTHER_TIME}"
+            "From some epoch or step on the program trains in another way ({place}: another loss "
+            "or more passes, weights frozen, more in a step, or less): what comes then takes "
+            f"another time, and {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later stage too.",
     ),
@@ -45,8 +46,8 @@ _SAID = {
     ),
     LATER_SAMPLES: (
         (
-            "The training changes what its samples are made by ({place}): later ones may take another "
-            f"time to make, and a step then {_ANOTHER_TIME}"
+            "The training changes what its samples are made by ({place}): later ones may take "
+            f"another time to make, and a step then {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),
