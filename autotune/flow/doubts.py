@@ -23,7 +23,7 @@ from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.thaws import replaced_later, thawed_later
-from autotune.source.program import parsed
+from autotune.source.program import Program, parsed
 from autotune.source.refusals.dataset_changes import changed_in_training
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import Target
@@ -33,11 +33,12 @@ from autotune.workload.window import AS_IS
 
 def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     """What the figures of `target`, as it was observed, cannot be read without."""
+    whole = whole_program(target, ablation.seen) if target.path else None
     return (
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
-        *_doubts_of_validation(target, ablation),
+        *_doubts_of_validation(whole, ablation),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
-        *_doubts_of_loops(target, ablation.seen),
+        *_doubts_of_loops(target, whole, ablation.seen),
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
@@ -55,12 +56,11 @@ def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
     return not_reached(_texts(target, seen), seen.places.backwards)
 
 
-def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
+def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple[Doubt, ...]:
     """What the text of the training's loops says of its course."""
-    if not target.path:
+    if whole is None:
         return ()
     program = parsed(_texts(target, seen), seen.places, target.path)
-    whole = whole_program(target, seen)
     return (
         *doubts_of_the_clock(by_the_clock(program)),
         *doubts_of_later_steps(
@@ -73,11 +73,10 @@ def _doubts_of_loops(target: Target, seen: Seen) -> tuple[Doubt, ...]:
     )
 
 
-def _doubts_of_validation(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
+def _doubts_of_validation(whole: Program | None, ablation: Ablation) -> tuple[Doubt, ...]:
     """What it does between its steps and did not come to."""
     timed = (*ablation.warm, *ablation.windows[AS_IS])
-    at = evaluated(whole_program(target, ablation.seen)) if target.path else ""
-    return doubts_of_validation(ablation.seen, timed, evaluated=at)
+    return doubts_of_validation(ablation.seen, timed, evaluated=evaluated(whole) if whole else "")
 
 
 def _texts(target: Target, seen: Seen) -> dict[str, str]:

@@ -228,6 +228,27 @@ def test_what_torch_lets_nobody_begin_within_a_backward_pass_is_not_begun(tmp_pa
     assert window_of(reports).samples == 10 * 40
 
 
+FUNCTIONAL = HEAD + textwrap.dedent(
+    """
+    weights = [p.detach().clone().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.SGD(weights, lr=1e-3)
+    x, y = torch.randn(40, 8), torch.randint(0, 2, (40,))
+    model(x)
+    for step in range(500):
+        optimizer.zero_grad()
+        hidden = nn.functional.relu(nn.functional.linear(x, weights[0], weights[1]))
+        loss = nn.functional.cross_entropy(nn.functional.linear(hidden, *weights[2:]), y)
+        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights)):
+            weight.grad = gradient
+        optimizer.step()
+    """
+)
+
+
+def test_a_step_without_a_loader_that_calls_no_module_is_one_sample(tmp_path: Path) -> None:
+    assert window_of(run(FUNCTIONAL, steps(4), steps(10), folder=tmp_path)).samples == 10
+
+
 SIZES = HEAD + textwrap.dedent(
     """
     def fit(width):

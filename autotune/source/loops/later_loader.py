@@ -11,7 +11,7 @@ from autotune.source.reach import callers, calls_in
 from autotune.source.script import Function, Script, covers, last_name
 
 # Names of what is kept to try a model on.
-_HELD_OUT = re.compile("val|eval|test|dev|held")
+HELD_OUT = re.compile("val|eval|test")
 
 
 def later_loader(program: Program, built: Sequence[Place]) -> str:
@@ -31,7 +31,9 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
         if call in ran and last_name(call.func) == "DataLoader"
         if not any(at.path == script.path and covers(call, at.line) for at in built)
         if not _is_chosen(script, call)
-        if not any(each in training or _HELD_OUT.search(each) for each in _names(script, call))
+        if not any(
+            name in training or HELD_OUT.search(name.lower()) for name in _names(script, call)
+        )
     )
     return next(places, "")
 
@@ -45,4 +47,4 @@ def _is_chosen(script: Script, call: ast.Call) -> bool:
 def _names(script: Script, call: ast.Call) -> list[str]:
     """Of the functions that hold it, and the code of its statement."""
     functions = [at.name for at in script.ancestors(call) if isinstance(at, Function)]
-    return [*functions, ast.unparse(script.statement(call)).lower()]
+    return [*functions, ast.unparse(script.statement(call))]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import losses_of
+from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS, stored_names
 from autotune.source.program import Program
@@ -24,7 +25,6 @@ _AMOUNT = re.compile(
 )
 _FURTHER = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.In
 _BUILD = frozenset(("DataLoader",))
-_HELD_OUT = re.compile("val|eval|test")
 _TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
 
 
@@ -172,7 +172,7 @@ def _builders(program: Program) -> frozenset[str]:
         function.name
         for script in program.scripts.values()
         for function in ast.walk(script.tree)
-        if isinstance(function, Function) and not _HELD_OUT.search(function.name.lower())
+        if isinstance(function, Function) and not HELD_OUT.search(function.name.lower())
         if any(isinstance(at, ast.Return) and at.value is not None for at in ast.walk(function))
         and any(last_name(call.func) in _BUILD for call in calls_in(function))
     )
