@@ -52,6 +52,7 @@ class Progress(Listener):
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
+        self._left_out: set[str] = set()  # those that the result's "Left out" says
         self._live = ExitStack()
 
     def __enter__(self) -> Self:
@@ -85,6 +86,7 @@ class Progress(Listener):
         """Say what holds the program back, as soon as it is known."""
         shaken = any(profile.doubt(name) for name in SHAKEN)
         self._baseline = None if shaken else profile.samples_per_second
+        self._left_out = {name for name in wording.OUTSIDE if profile.doubt(name)}
         if self._budget_seconds is not None and not self._quiet:  # a profile's screen begins so
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
@@ -150,9 +152,10 @@ class Progress(Listener):
         tone = "good" if is_best else "plain"
         rate = wording.rate(outcome.samples_per_second)
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
-        for doubt in outcome.doubts:
+        told = [doubt for doubt in outcome.doubts if doubt.name not in self._left_out]
+        for doubt in told:
             self._doubts.setdefault(doubt.name, doubt)
-        doubts = ", ".join(doubt.name for doubt in outcome.doubts)
+        doubts = ", ".join(doubt.name for doubt in told)
         noted: list[Piece] = [settings, (f" ({doubts})" if doubts else "", "quiet")]
         self._trial(trial.number, (rate, tone), (ratio, tone), noted)
 

@@ -52,6 +52,7 @@ AGAIN_SHARE = 0.15
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
 _STARTS = 2  # of a round of turns
+_UNTOLD = "Whether chance explains that was not looked at, since no gain was told from none."
 
 
 def judge(
@@ -115,8 +116,17 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
         own = turns.losses.get(BASELINE, ())[: max(parity.steps for parity in parted.values())]
         turns.controls = controls(context, best.config, own, exact=exact)
         verdict = decided()
-    verdict = _with_seeds(context, turns, contestants, verdict, decided)
+    verdict = _left_open(_with_seeds(context, turns, contestants, verdict, decided))
     return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
+
+
+def _left_open(verdict: Verdict) -> Verdict:
+    """`verdict`, which without a gain says nothing of losses that chance may have parted."""
+    parity = verdict.parity
+    if parity is None or not may_be_chance(parity) or _gains(verdict):
+        return verdict
+    reason = f"{parity.reason} {_UNTOLD}"
+    return replace(verdict, parity=replace(parity, same_training=None, reason=reason))
 
 
 def _with_seeds(
@@ -171,11 +181,15 @@ def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emiss
 
 def _parted(verdict: Verdict, may_be: Callable[[Parity], bool]) -> dict[str, Parity]:
     """Whose losses part, where that is what a gain falls with, and it `may_be` chance."""
-    if verdict.speedup is None or verdict.speedup.high <= MINIMUM_GAIN:
+    if not _gains(verdict):
         return {}
     delivered = verdict.delivered.parity if verdict.delivered else None
     found = {TUNED: verdict.parity, DELIVERED: delivered}
     return {name: parity for name, parity in found.items() if parity and may_be(parity)}
+
+
+def _gains(verdict: Verdict) -> bool:
+    return verdict.speedup is not None and verdict.speedup.low > 1
 
 
 def _contestants(

@@ -27,6 +27,8 @@ _NO_GAIN = 1.005
 # What takes less of a run than this, or is over sooner, need not be said.
 _NOTABLE_SHARE, _NOTABLE_SECONDS = 0.05, 10.0
 _NOISY = 0.25  # of the loss: a band as wide as this hides differences that people would see
+# Doubts that say what of the run is in none of the figures.
+OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
 _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
@@ -201,7 +203,7 @@ def outside(profile: Profile) -> str:
     """What of the run is in none of the figures: what takes notable time, its tracker, and waiting
     for storage; else "".
     """
-    doubts = filter(None, map(profile.doubt, (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)))
+    doubts = filter(None, map(profile.doubt, OUTSIDE))
     return " ".join(filter(None, (_outside_the_loop(profile), *(each.evidence for each in doubts))))
 
 

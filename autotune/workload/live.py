@@ -129,6 +129,7 @@ class Live:
     optimizers: list["weakref.ref[torch.optim.Optimizer]"] = field(default_factory=list)
     closure: bool = False
     unscaled_loss: Any = None  # what the user's GradScaler was given last
+    last_derived: Any = None  # the number that `torch.autograd.grad` was given last
     scaler_seen: bool = False
     skipped: int = 0  # steps of the leading optimizer that the user's GradScaler left out
     scaler: "Scaler | None" = None  # ours

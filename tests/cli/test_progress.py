@@ -90,6 +90,20 @@ def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.Strin
     ]
 
 
+def test_what_the_result_says_under_left_out_is_not_said_twice(shown: io.StringIO) -> None:
+    outside, other = (
+        Doubt(name=name, evidence=f"{name}.", advice="More.")
+        for name in ("no validation", "shaken")
+    )
+    with Progress(Console(shown)) as progress:
+        progress.profiled(builders.profile(doubts=(outside,)), builders.findings())
+        doubted = builders.measurement(100.0, doubts=(outside, other))
+        progress.trial_ended(builders.trial(1, {"threads": 1}, doubted), None)
+
+    assert "no validation" not in shown.getvalue()
+    assert "(shaken) shaken." in shown.getvalue()
+
+
 def test_without_a_doubt_nothing_is_explained(shown: io.StringIO) -> None:
     with Progress(Console(shown)) as progress:
         progress.trial_ended(builders.trial(1, {"threads": 1}, 200.0), None)

@@ -30,18 +30,33 @@ def test_only_a_gain_that_falls_with_it_is_worth_the_run() -> None:
     scattered = builders.parity(same_training=False, steps=90, difference=Difference.SCATTER)
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
     loss = Ratio(estimate=0.8, low=0.7, high=0.9)
+    open_ended = Ratio(estimate=1.2, low=0.9, high=1.6)
 
     def parted_of(**given: Any) -> list[str]:
         return list(judging._parted(builders.verdict(**given), may_be_chance))
 
     assert parted_of(parity=parted, speedup=gain) == [TUNED]
     assert parted_of(parity=parted, speedup=loss) == []
+    assert parted_of(parity=parted, speedup=open_ended) == []
     assert parted_of(parity=exact, speedup=gain) == [TUNED]
     assert parted_of(parity=scattered, speedup=gain) == []
     assert parted_of(parity=None, speedup=gain) == []
     assert parted_of(speedup=gain) == []
     partly = Delivered(samples_per_second=1.0, speedup=gain, settings_observed=False, parity=parted)
     assert parted_of(speedup=gain, delivered=partly) == [DELIVERED]
+
+
+def test_nothing_is_said_of_parted_losses_without_a_gain() -> None:
+    gain, open_ended = (Ratio(estimate=1.5, low=low, high=1.9) for low in (1.2, 0.9))
+    for difference in (Difference.COURSE, Difference.SCATTER):
+        parted = builders.parity(same_training=False, reason="They part.", difference=difference)
+        for speedup in (gain, open_ended):
+            verdict = builders.verdict(outcome="no_gain", speedup=speedup, parity=parted)
+            left = judging._left_open(verdict).parity
+            assert left
+            untold = difference is Difference.COURSE and speedup is open_ended
+            assert left.same_training is (None if untold else False)
+            assert ("not looked at" in left.reason) == untold
 
 
 @pytest.mark.parametrize("lost", [(), (TUNED,), (DELIVERED,)], ids=str)

@@ -726,6 +726,7 @@ def own_gradients(loss):
     text = text.replace("for epoch", own + "for epoch")
     reports = run(text, steps(9), steps(9), Tell(), folder=tmp_path)
     assert window_of(reports).samples == 9 * 20
+    assert len(window_of(reports).losses) == 9
     assert seen_of(reports).makes_own_gradients
 
 

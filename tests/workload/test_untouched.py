@@ -246,7 +246,10 @@ FUNCTIONAL = HEAD + textwrap.dedent(
 
 
 def test_a_step_without_a_loader_that_calls_no_module_is_one_sample(tmp_path: Path) -> None:
-    assert window_of(run(FUNCTIONAL, steps(4), steps(10), folder=tmp_path)).samples == 10
+    window = window_of(run(FUNCTIONAL, steps(4), steps(10), folder=tmp_path))
+    assert window.samples == 10
+    assert len(window.losses) == 10
+    assert window.losses[0] > window.losses[-1]
 
 
 SIZES = HEAD + textwrap.dedent(

@@ -84,21 +84,29 @@ def _any_backward(live: Live) -> Any:
 
 def _install_grad(live: Live) -> None:
     """Gradients that a loss is made of (a penalty on them, an equation in derivatives) take the
-    time of a backward pass, and are none.
+    time of a backward pass, and are none. A step without one goes by the last of them.
     """
     original = torch.autograd.grad
     (began, ended), now = live.clock.span("backward"), live.clock.now
 
-    def grad(*args: Any, **kwargs: Any) -> Any:
+    def grad(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if live.in_backward or live.elsewhere or torch.compiler.is_dynamo_compiling():
-            return original(*args, **kwargs)
+            return original(outputs, *args, **kwargs)
+        if live.pace.wants_loss:
+            live.last_derived = _scalar(outputs)
         began(now())
         try:
-            return original(*args, **kwargs)
+            return original(outputs, *args, **kwargs)
         finally:
             ended(now())
 
     live.patch(torch.autograd, "grad", grad)
+
+
+def _scalar(outputs: Any) -> torch.Tensor | None:
+    """What gradients are taken of, where that is one number."""
+    one = outputs[0] if isinstance(outputs, (list, tuple)) and len(outputs) == 1 else outputs
+    return one.detach() if isinstance(one, torch.Tensor) and one.numel() == 1 else None
 
 
 def _note(live: Live, tensors: Any) -> None:

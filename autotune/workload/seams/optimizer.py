@@ -112,7 +112,7 @@ def _any_step(live: Live) -> Any:
             return _rehearse_step(live, self)
         if args or kwargs:
             args, kwargs = _with_timed_closure(live, args, kwargs)
-        elif _has_data(live) and live.backwards == live.backwards_before:
+        elif live.backwards == live.backwards_before:
             _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
             leading.lead(
@@ -170,9 +170,15 @@ def _has_data(live: Live) -> bool:
 
 def _note_own_gradients(live: Live, optimizer: Any) -> None:
     """A step whose gradients came from no backward pass (`torch.func`, `torch.autograd.grad`)
-    trains on what was drawn for it, or on what its model was last given.
+    trains on what was drawn for it, or on what its model was last given; its loss is what the last
+    of them are of.
     """
-    if live.leader is None or live.leader() is optimizer:
+    if live.leader is not None and live.leader() is not optimizer:
+        return
+    loss, live.last_derived = live.last_derived, None
+    if live.pace.wants_loss and loss is not None:
+        live.pace.add_loss(loss)
+    if _has_data(live):
         live.own_gradients = True
         samples.note_batch(live)
 
