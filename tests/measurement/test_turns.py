@@ -12,6 +12,7 @@ import pytest
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.interleaved import rounds
 from autotune.measurement.interleaved.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
+from autotune.measurement.interleaved.rounds import FEWEST_TURNS
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import ProcessRun, RunEnded
@@ -292,13 +293,24 @@ def test_the_epochs_of_one_that_comes_to_its_end_are_known() -> None:
     assert turns.seen["tuned"].loader.epochs == 2
 
 
+def test_turns_are_taken_before_and_after_the_steps_that_are_run_for_their_losses() -> None:
+    run = FakeRun(rate=100)
+    taken(FakeRun(rate=100), run)
+    turns = run.asked[run.asked.index(TURN_SECONDS) :]
+    late = FEWEST_TURNS_PER_PROCESS - FEWEST_TURNS
+    run_on = turns[FEWEST_TURNS:-late]
+    assert turns[:FEWEST_TURNS] == [TURN_SECONDS] * FEWEST_TURNS
+    assert turns[-late:] == [TURN_SECONDS] * late
+    assert run_on and not any(run_on)
+
+
 def test_workers_read_nothing_ahead_between_two_turns() -> None:
     runs = FakeRun(workers=2), FakeRun(workers=2)
     taken(*runs)
     for run in runs:
         told = "".join(each[0] for each in run.log if each != "kill")
         warming, turns = told.split("p", maxsplit=1)
-        assert warming.endswith("s") and turns.startswith("wpp" * FEWEST_TURNS_PER_PROCESS)
+        assert warming.endswith("s") and turns == "wpp" * FEWEST_TURNS_PER_PROCESS + "s"
 
 
 def test_a_contestant_that_fails_is_named_and_not_started_again():

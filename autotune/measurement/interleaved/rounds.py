@@ -10,7 +10,7 @@ from autotune.measurement.benchmark import (
     warm_up,
 )
 from autotune.measurement.doubts import doubts_of_device
-from autotune.measurement.interleaved.losses import LOSSES_WANTED, LossSeconds
+from autotune.measurement.interleaved.losses import LossSeconds
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import (
     FEWEST_TURNS_PER_PROCESS,
@@ -49,7 +49,9 @@ class NotTogether(Exception):
 
 
 class Round:
-    """One set of processes and its turns."""
+    """One set of processes and its turns: the first few of them soon after the start, the others
+    once there are losses enough to compare. A gain that only the first steps have is not claimed.
+    """
 
     def __init__(
         self,
@@ -87,21 +89,25 @@ class Round:
                     self._enter(name, start)
             self._warmed = time.monotonic()
             self._entering_seconds = self._warmed - began
-            turn = self._take_turns(0)
+            turn = self._take_turns(0, FEWEST_TURNS)
             self._count_whole_runs()
-            seconds = self._shortest_seconds(turn)
+            ran_on = time.monotonic()
             self._complete_losses()
+            self._warmed += time.monotonic() - ran_on
+            turn = self._take_turns(turn)
+            seconds = self._shortest_seconds(turn)
             if self._may_be_only and time.monotonic() + seconds > self._deadline:
                 self._may_be_only = False  # it is: what was left for another is its own
                 self._take_turns(turn)
+            self._look_at_last()
             return seconds
         finally:
             for run in self._runs.values():
                 run.kill()
 
-    def _take_turns(self, turn: int) -> int:
+    def _take_turns(self, turn: int, most: int = MOST_TURNS_PER_PROCESS) -> int:
         """Turns from number `turn` on, until there are enough; how many there are then."""
-        while not self._has_enough(turn) and self._take_turn(turn):
+        while turn < most and not self._has_enough(turn) and self._take_turn(turn):
             turn += 1
         return turn
 
@@ -114,9 +120,7 @@ class Round:
     def _next_round_seconds(self, turn: int) -> float:
         """What must be left after `turn` turns for one more and then another round."""
         one = (time.monotonic() - self._warmed) / max(1, turn)
-        losses = self._losses or LossSeconds(needed=0.0, wanted=0.0)
-        few = [each for each in self._turns.losses.values() if len(each) < LOSSES_WANTED]
-        return one + self._shortest_seconds(turn) + losses.wanted * len(few)
+        return one + self._shortest_seconds(turn)
 
     def _has_enough(self, turn: int) -> bool:
         """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.
@@ -127,7 +131,7 @@ class Round:
         if turn < FEWEST_TURNS_PER_PROCESS:
             return turn >= FEWEST_TURNS and now > self._deadline
         next_round = self._next_round_seconds(turn) if self._may_be_only else 0.0
-        if turn >= MOST_TURNS_PER_PROCESS or now + next_round > self._deadline:
+        if now + next_round > self._deadline:
             return True
         first, *others = (
             [timed(window) for window in rounds[-1]] for rounds in self._turns.windows.values()
@@ -267,6 +271,8 @@ class Round:
         for name, run in tuple(self._runs.items()):
             began = time.monotonic()
             losses = self._turns.losses[name]
+            if not self._losses.want_more(len(losses), 0.0):
+                continue
             try:
                 while self._losses.want_more(len(losses), time.monotonic() - began):
                     self._keep_losses(name, [run.window(0.0)])
@@ -275,6 +281,14 @@ class Round:
                 self._leave(name, end)
             else:
                 run.pause()
+
+    def _look_at_last(self) -> None:
+        """See what those that live have come to."""
+        for name, run in tuple(self._runs.items()):
+            try:
+                self._look_again(name, run)
+            except RunEnded as end:
+                self._leave(name, end)
 
     def _look_again(self, name: str, run: ProcessRun) -> None:
         """By now it may have begun another epoch; after the next turn it may be over. What an
