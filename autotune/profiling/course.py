@@ -14,6 +14,7 @@ from autotune.workload.window import Window
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
 _MOST_SHAPES = 3
 _NOTABLE_CALLS = 0.01  # of a tracker, per step
+_IN_EACH = 0.5  # of the steps: what is done before more of them is part of a step
 # Steps with as many backward passes, of a training that has more and more of them.
 _LONG_STRETCH = 10
 
@@ -66,7 +67,8 @@ def doubts_of_validation(
     loaders for something else, and no epoch came to its end.
     """
     epochs = seen.loader.epochs if seen.loader else 0
-    if any(window.validations for window in windows):
+    in_each_step = seen.evaluated_share > _IN_EACH
+    if in_each_step or any(window.validations for window in windows):
         return ()
     if evaluated:
         return (_no_validation(f"evaluates its model between steps ({_short(evaluated)})", "that"),)

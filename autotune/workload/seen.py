@@ -141,6 +141,7 @@ class Seen:
     backwards_per_step: float
     samples_per_step: float
     passes: tuple[tuple[int, int], ...] = ()
+    evaluated_share: float = 0.0  # of the steps before which the program evaluated its model
     device: str = "cpu"  # that trains: "cpu" or "cuda"
     device_uuid: str = ""  # of a GPU
     gpus: int = 1  # that hold weights, or that a model splits its batches among

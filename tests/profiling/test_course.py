@@ -86,6 +86,8 @@ def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
     assert bool(found) == bool(said)
     assert said in "".join(each.evidence for each in found)
     assert said in wording.outside(builders.profile(doubts=found))
+    in_each_step = replace(seen, evaluated_share=0.98)
+    assert not doubts_of_validation(in_each_step, windows[:1], evaluated=evaluated)
 
 
 def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict() -> None:

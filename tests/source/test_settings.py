@@ -280,3 +280,75 @@ def test_a_dict_of_which_some_items_count(step: str, place: str) -> None:
     setting = named("WEATHER", scope=MODULE, inside=True, keys=frozenset({"fog"}))
     text = BUS.replace("REGISTERED", "pass").replace("STEP", step)
     assert _found(text, setting)[0] == place
+
+
+CALLED_BACK = """\
+class Quads:
+    def __init__(self):
+        self.targets = zeros(9)
+
+    def mend(self, new):
+        self.targets = new
+
+
+class Mends(BASE):
+    def METHOD(self, trainer, module):
+        self.quads.mend(self.guesses)
+
+
+def main():
+    quads = Quads()
+    trainer = Trainer(callbacks=[Mends(quads)])
+    trainer.fit(model, DataLoader(quads))  # its backward pass is the framework's
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "places"),
+    [
+        ("Callback", "on_train_epoch_end", ("", "train.py:6")),
+        ("pl.Callback", "on_validation_batch_end", ("", "train.py:6")),
+        ("TrainerCallback", "on_step_end", ("train.py:6", "")),
+        ("LightningModule", "on_train_batch_start", ("train.py:6", "")),
+        ("Callback", "describe", ("", "")),
+        ("Dataset", "on_epoch_end", ("", "")),
+    ],
+)
+def test_what_a_framework_calls_while_it_trains(
+    base: str, method: str, places: tuple[str, str]
+) -> None:
+    text, targets = CALLED_BACK.replace("METHOD", method), named("targets", kinds=("Quads",))
+    assert _found(text.replace("BASE", base), targets) == places
+    own = f"\n\nclass Own({base}):\n    pass\n"
+    assert _found(text.replace("BASE", "Own") + own, targets) == places
+
+
+ANEW = """\
+class Parts:
+    def __init__(self, rows):
+        self.parts = []
+        self.split(rows)
+
+    def split(self, rows):
+        for row in rows:
+            self.add(row)
+
+    def add(self, row):
+        self.parts.append(row)
+
+
+for epoch in range(9):
+    parts = Parts(rows)
+    for x, y in DataLoader(parts):
+        loss_of(net(x), y).backward()
+    LATER
+"""
+
+
+@pytest.mark.parametrize(
+    ("later", "place"),
+    [("pass", ""), ("parts.add(9)", "train.py:11"), ("parts.split(9)", "train.py:11")],
+)
+def test_what_a_dataset_that_is_made_anew_fills_is_its_own(later: str, place: str) -> None:
+    setting = named("parts", kinds=("Parts",), inside=True)
+    assert _found(ANEW.replace("LATER", later), setting) == ("", place)

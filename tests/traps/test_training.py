@@ -65,6 +65,27 @@ IN_EPOCH = "    for x, y in loader:"
 LABELLED = program().replace(
     IN_EPOCH, f"    Y[:96] = (X[:96].sum(1) > epoch % 3 - 1).long()\n{IN_EPOCH}"
 )
+# A sample is a batch of a loader of its class, in an order of its own.
+NESTED = program().replace(
+    OWN,
+    """
+class Nested(Dataset):
+    def __init__(self):
+        self.loaders = [
+            DataLoader(list(zip(X[at::8], Y[at::8])), batch_size=3, shuffle=True)
+            for at in range(8)
+        ]
+
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, index):
+        x, y = next(iter(self.loaders[index % 8]))
+        return x[0], y[0]
+
+loader = DataLoader(Nested(), batch_size=16, shuffle=True)
+""".strip(),
+)
 OTHERWISE = program("x = x + time.perf_counter() % 1")
 
 Alike = Callable[[str], Callable[..., ProcessRun]]
@@ -82,7 +103,11 @@ def alike(bench: Callable[[str], Bench]) -> Alike:
     return start
 
 
-@pytest.mark.parametrize("text", [program(), OTHERWISE, LABELLED], ids=["plain", "clock", "labels"])
+@pytest.mark.parametrize(
+    "text",
+    [program(), OTHERWISE, LABELLED, NESTED],
+    ids=["plain", "clock", "labels", "loaders in the dataset"],
+)
 def test_workers_may_read_for_a_training_that_is_the_same_or_never_is(
     alike: Alike, text: str
 ) -> None:

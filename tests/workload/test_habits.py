@@ -323,6 +323,31 @@ def test_a_batch_that_is_evaluated_before_it_is_trained_on_counts(
     assert window_of(run(text, steps(20), folder=tmp_path)).samples == own.samples
 
 
+@pytest.mark.parametrize(
+    ("mode", "every", "share"),
+    [("no_grad", 1, 0.9), ("enable_grad", 1, 0.9), ("no_grad", 10, 0.1), ("no_grad", 1000, 0.0)],
+)
+def test_how_many_steps_are_evaluated_is_seen(
+    mode: str, every: int, share: float, tmp_path: Path
+) -> None:
+    evaluated = f"""
+            if step % {every} == {every - 1}:
+                model.eval()
+                with torch.{mode}(): model(inputs[:9])
+                model.train()
+    """
+    text = program(f"""
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(1000):
+            optimizer.zero_grad()
+            criterion(model(inputs), targets).backward()
+            optimizer.step()
+            {evaluated.strip()}
+        """)
+    seen = seen_of(run(text, steps(40), Tell(), folder=tmp_path))
+    assert seen.evaluated_share == pytest.approx(share, abs=0.1)
+
+
 def test_an_evaluation_before_the_first_step_is_no_drawing_ahead(tmp_path: Path) -> None:
     evaluated = """
         if step % 50 == 0:

@@ -1,6 +1,8 @@
 """The loops round a program's training step, and what of the program runs in them."""
 
 import ast
+import re
+from collections.abc import Iterator
 
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in, reached, running_parts
@@ -8,11 +10,19 @@ from autotune.source.script import Function, Script, covers, last_name
 
 Loop = ast.For | ast.While
 
+# Classes whose methods a framework's trainer calls by these names, and when it does so in each
+# step: what it calls otherwise comes between them.
+_OF_FRAMEWORKS = re.compile(r"Callback|Trainer|Lightning(Data)?Module")
+_CALLED_BACK = re.compile(r"on_\w+|(before|after)_(fit|train|epoch|batch|step)")
+_IN_EACH_STEP = re.compile(r"batch|step|backward|optimizer|zero_grad")
+_IN_NO_STEP = re.compile(r"validation|test|predict|evaluat")
+
 
 def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
     """The loops that run the backward pass that was seen, whether it stands in them or in what they
     call: the innermost ones, over batches, and those round them, over epochs. Where no loop runs
-    it, its function; nothing where no backward pass was seen.
+    it, its function; nothing where no backward pass was seen. What a framework calls in each step,
+    or between them, counts as well.
     """
     place = program.places.backward
     if place is None or place.path not in program.scripts:
@@ -33,7 +43,36 @@ def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         if function is not None and (function.name, is_inside) not in known:
             known.add((function.name, is_inside))
             waiting += [(by, call, is_inside) for by, call in _calls_of(program, function.name)]
-    return inner or [script.function(held[-1]) or script.tree], outer
+    inner = inner or [script.function(held[-1]) or script.tree]
+    for method in _called_back(program):
+        (inner if _is_of_each_step(method.name) else outer).append(method)
+    return inner, outer
+
+
+def _called_back(program: Program) -> Iterator[Function]:
+    """The methods of the program that a framework calls while it trains."""
+    classes = [
+        at
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef)
+    ]
+    known = set[str]()
+    while more := {at.name for at in classes if _is_of_framework(at, known)} - known:
+        known |= more
+    for at in classes:
+        if at.name in known:
+            methods = (each for each in at.body if isinstance(each, Function))
+            yield from (each for each in methods if _CALLED_BACK.fullmatch(each.name))
+
+
+def _is_of_framework(kind: ast.ClassDef, known: set[str]) -> bool:
+    bases = set(map(last_name, kind.bases))
+    return not bases.isdisjoint(known) or any(map(_OF_FRAMEWORKS.search, bases))
+
+
+def _is_of_each_step(name: str) -> bool:
+    return bool(_IN_EACH_STEP.search(name)) and not _IN_NO_STEP.search(name)
 
 
 def running(program: Program, sources: list[ast.AST]) -> set[ast.AST]:

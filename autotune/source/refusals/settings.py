@@ -138,7 +138,9 @@ def _is_attribute(
     if not (isinstance(target.value, ast.Name) and target.value.id == "self"):
         return target.attr not in _OF_TENSORS and not _is_of_another(program, target.value, kinds)
     of = next((at for at in around if isinstance(at, ast.ClassDef)), None)
-    return of is not None and of.name in kinds and not functions & _makers(of)
+    if of is None or of.name not in kinds:
+        return False
+    return functions.isdisjoint(_makers(of) | _initializers(program, of))
 
 
 def _is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> bool:
@@ -169,6 +171,21 @@ def _makers(kind: ast.ClassDef) -> set[str]:
     }:
         found |= more
     return set(found)
+
+
+def _initializers(program: Program, kind: ast.ClassDef) -> set[str]:
+    """The methods of a class that only its `__init__` calls, as far as names tell."""
+    methods = {at.name: at for at in kind.body if isinstance(at, Function)}
+    found = {"__init__"} & methods.keys()
+    calls = [each for script in program.scripts.values() for each in calls_in(script.tree)]
+    while True:
+        own = [each for name in found for each in calls_in(methods[name])]
+        more = {last_name(each.func) for each in own} & methods.keys() - found
+        inside = set(own)
+        more -= {last_name(each.func) for each in calls if each not in inside}
+        if not more:
+            return found
+        found |= more
 
 
 def _is_variable(script: Script, name: ast.Name, setting: Setting) -> bool:

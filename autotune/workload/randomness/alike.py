@@ -6,6 +6,7 @@ What such runs are given can be told apart batch by batch, and what they make of
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,26 +26,38 @@ def install(live: Live) -> None:
     """Have all loaders read so from now on, those of forked workers as well, and keep a digest of
     each batch that the program is given.
     """
-    live.patch(_MapDatasetFetcher, "fetch", _by_one_thread(seeded_fetch(_SEED)))
-    _install_order(live)
-    _install_next(live)
+    reading = _Reading()
+    live.patch(_MapDatasetFetcher, "fetch", _by_one_thread(seeded_fetch(_SEED), reading))
+    _install_order(live, reading)
+    _install_next(live, reading)
 
 
-def _by_one_thread(fetch: Callable[..., Any]) -> Callable[..., Any]:
+@dataclass(slots=True)
+class _Reading:
+    """How many fetches this process is in: a dataset may have loaders of its own, and what these
+    choose follows from the random numbers that its batch is made from.
+    """
+
+    depth: int = 0
+
+
+def _by_one_thread(fetch: Callable[..., Any], reading: _Reading) -> Callable[..., Any]:
     """As workers read: another number of threads rounds sums differently."""
 
     def fetched(self: Any, index: Any) -> Any:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
+        reading.depth += 1
         try:
             return fetch(self, index)
         finally:
+            reading.depth -= 1
             torch.set_num_threads(threads)
 
     return fetched
 
 
-def _install_order(live: Live) -> None:
+def _install_order(live: Live, reading: _Reading) -> None:
     begin, again = _BaseDataLoaderIter.__init__, _BaseDataLoaderIter._reset
     epochs: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -53,11 +66,17 @@ def _install_order(live: Live) -> None:
         self._sampler_iter = iter(Order(self._index_sampler, lambda: seed_order(loader, epoch)))
 
     def began(self: Any, loader: Any) -> None:
+        if reading.depth:
+            begin(self, loader)
+            return
         with kept_random_state():
             begin(self, loader)
         begun(self, loader, next_epoch=True)
 
     def began_again(self: Any, loader: Any, first_iter: bool = False) -> None:
+        if reading.depth:
+            again(self, loader, first_iter)
+            return
         with kept_random_state():
             again(self, loader, first_iter)
         begun(self, loader, next_epoch=not first_iter)
@@ -66,13 +85,13 @@ def _install_order(live: Live) -> None:
     live.patch(_BaseDataLoaderIter, "_reset", began_again)
 
 
-def _install_next(live: Live) -> None:
+def _install_next(live: Live, reading: _Reading) -> None:
     given = live.given = []
     following = _BaseDataLoaderIter.__next__
 
     def given_next(self: Any) -> Any:
         batch = following(self)
-        if not live.elsewhere:
+        if not (live.elsewhere or reading.depth):
             given.append(hash(batches.digest(batch)))
         return batch
 

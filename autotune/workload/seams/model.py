@@ -260,9 +260,12 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     """Whether a call is part of training: with gradients, unless it is of a validation that keeps
     them; without, that of a teacher, an encoder. A trained model is being evaluated.
     """
+    trained = module in live.models.trained
+    if trained and not module.training:
+        live.note_evaluation()
     if torch.is_grad_enabled():
         return live.stranger is None or not live.pace.away or module.training
-    if module in live.models.trained:
+    if trained:
         live.plain, live.stranger, live.looked = False, None, True
         if not module.training:
             autocast.close(live)
