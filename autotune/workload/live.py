@@ -63,8 +63,6 @@ class Live:
     setup: Setup
     training_loader: LoaderKey | None = None
     passed_loops: int = 0  # training loops of the program before the one that is measured
-    evaluated_steps: int = 0  # before which the program evaluated its model
-    evaluated_at: int = -1  # the last of them
 
     # What a plain step needs lies together, for it is out of the caches when a hook comes to it.
     plain: bool = False
@@ -201,12 +199,6 @@ class Live:
             self._end_of_discovery()
         self.pace.step()
         self.plain = self._is_plain()
-
-    def note_evaluation(self) -> None:
-        """What it trains is evaluated before the next step."""
-        if self.evaluated_at != self.pace.steps:
-            self.evaluated_at = self.pace.steps
-            self.evaluated_steps += 1
 
     def note_undrawn(self) -> None:
         """Nothing was drawn for this step; where batches are drawn ahead, it was for another. One

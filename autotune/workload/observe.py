@@ -40,7 +40,7 @@ def observe(live: Live) -> Seen:
         **_optimizers(live),
         backwards_per_step=live.backwards / steps,
         passes=tuple(live.passes.stretches),
-        evaluated_share=live.evaluated_steps / steps,
+        evaluated_share=live.models.evaluated / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         **_device(live),
         batch=batches.describe(live.batch),

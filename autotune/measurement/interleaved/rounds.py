@@ -10,6 +10,7 @@ from autotune.measurement.benchmark import (
     warm_up,
 )
 from autotune.measurement.doubts import doubts_of_device
+from autotune.measurement.interleaved.lacking import NotTogether, may_be_anothers
 from autotune.measurement.interleaved.losses import LossSeconds
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import (
@@ -35,17 +36,8 @@ if TYPE_CHECKING:
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 # Where one ended while it warmed up, the time of so many warm-ups is another's for as many steps.
 MOST_WARM_UPS = 10
-# Of the others' doing, perhaps: what they hold, and while it enters, a port or a file of theirs.
-_MAY_BE_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
-_MAY_BE_AT_ENTRY = (*_MAY_BE_FOR_LACK, "crashed")
 
 Start = Callable[[], ProcessRun]
-
-
-class NotTogether(Exception):
-    """One of them failed while others lived, or ran short of memory: what it wants may be what they
-    hold.
-    """
 
 
 class Round:
@@ -117,11 +109,6 @@ class Round:
         turns = FEWEST_TURNS_PER_PROCESS / turn if turn else 1.0  # or whole runs
         return self._entering_seconds + turns * taking
 
-    def _next_round_seconds(self, turn: int) -> float:
-        """What must be left after `turn` turns for one more and then another round."""
-        one = (time.monotonic() - self._warmed) / max(1, turn)
-        return one + self._shortest_seconds(turn)
-
     def _has_enough(self, turn: int) -> bool:
         """Whether `turn` turns are enough: as few as do, more where they scatter and there is time.
 
@@ -130,7 +117,8 @@ class Round:
         now = time.monotonic()
         if turn < FEWEST_TURNS_PER_PROCESS:
             return turn >= FEWEST_TURNS and now > self._deadline
-        next_round = self._next_round_seconds(turn) if self._may_be_only else 0.0
+        one = (now - self._warmed) / turn
+        next_round = one + self._shortest_seconds(turn) if self._may_be_only else 0.0
         if now + next_round > self._deadline:
             return True
         first, *others = (
@@ -166,8 +154,7 @@ class Round:
         """
         self._runs.pop(name).kill()
         lived_so_before = len(self._turns.windows[name]) > 1
-        lacking = _MAY_BE_AT_ENTRY if while_entering else _MAY_BE_FOR_LACK
-        if end.failure.kind in lacking and self._runs and not lived_so_before:
+        if self._runs and not lived_so_before and may_be_anothers(end.failure, while_entering):
             raise NotTogether
         if end.failure.kind != "ended":
             self._turns.failures[name] = end.failure

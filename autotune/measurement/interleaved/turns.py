@@ -9,8 +9,9 @@ from typing import Any
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
 from autotune.measurement.interleaved.apart import Apart
+from autotune.measurement.interleaved.lacking import NotTogether
 from autotune.measurement.interleaved.losses import LOSSES_WANTED, LossSeconds
-from autotune.measurement.interleaved.rounds import NotTogether, Round, Start
+from autotune.measurement.interleaved.rounds import Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen

@@ -39,6 +39,7 @@ class Models:
             meta-learning), so that no model is there for good.
         latest: of those the last one, kept so that there is one to look at.
         time_first: which of them are given time before samples.
+        evaluated: how many steps were begun with one of them evaluated since the step before.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class Models:
         self.made_anew = False
         self.latest: nn.Module | None = None
         self.time_first = TimeFirst()
+        self.evaluated, self._evaluated_at = 0, -1
         self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
         self._calls: list[_Called] = []  # of those too that are gone
         self._successions = 0
@@ -68,6 +70,11 @@ class Models:
             self._modules[module] = called
             self._calls = [*self._calls[1 - _MOST_KNOWN :], called]
         called.last = step
+
+    def note_evaluation(self, step: int) -> None:
+        """One of them was evaluated before this step."""
+        if self._evaluated_at != step:
+            self.evaluated, self._evaluated_at = self.evaluated + 1, step
 
     def known(self) -> list[nn.Module]:
         """Those that were called to train, in the order of their first calls."""

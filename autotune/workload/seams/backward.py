@@ -12,6 +12,7 @@ from autotune.workload.seams import autocast, samples
 from autotune.workload.seams.optimizer import step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
 
+_is_of_func = torch._C._functorch.is_functorch_wrapped_tensor
 _scale, _step = torch.amp.GradScaler.scale, torch.amp.GradScaler.step
 
 
@@ -104,9 +105,11 @@ def _install_grad(live: Live) -> None:
 
 
 def _scalar(outputs: Any) -> torch.Tensor | None:
-    """What gradients are taken of, where that is one number."""
+    """What gradients are taken of, where that is one number, and not inside `torch.func`."""
     one = outputs[0] if isinstance(outputs, (list, tuple)) and len(outputs) == 1 else outputs
-    return one.detach() if isinstance(one, torch.Tensor) and one.numel() == 1 else None
+    if not isinstance(one, torch.Tensor) or one.numel() != 1 or _is_of_func(one):
+        return None
+    return one.detach()
 
 
 def _note(live: Live, tensors: Any) -> None:

@@ -262,7 +262,7 @@ def _belongs_to_step(live: Live, module: nn.Module) -> bool:
     """
     trained = module in live.models.trained
     if trained and not module.training:
-        live.note_evaluation()
+        live.models.note_evaluation(live.pace.steps)
     if torch.is_grad_enabled():
         return live.stranger is None or not live.pace.away or module.training
     if trained:
