@@ -53,8 +53,10 @@ def found(setting: Setting, *, epoch: str = "pass", step: str = "pass") -> tuple
 
 
 def _found(text: str, setting: Setting) -> tuple[str, str]:
-    backward = next(i for i, line in enumerate(text.splitlines(), 1) if "backward" in line)
-    places = Places(backward=Place(path="/p/train.py", line=backward))
+    lines = enumerate(text.splitlines(), 1)
+    backward = next((i for i, line in lines if "backward" in line), None)
+    own, framework = "/p/train.py", "/packages/framework.py"
+    places = Places(backward=Place(path=own if backward else framework, line=backward or 1137))
     program = parsed({"/p/train.py": text}, places, "/p/train.py")
     return set_meanwhile(program, setting), set_later(program, setting)
 
@@ -299,7 +301,7 @@ class Mends(BASE):
 def main():
     quads = Quads()
     trainer = Trainer(callbacks=[Mends(quads)])
-    trainer.fit(model, DataLoader(quads))  # its backward pass is the framework's
+    trainer.fit(model, DataLoader(quads))
 """
 
 
@@ -311,6 +313,7 @@ def main():
         ("TrainerCallback", "on_step_end", ("train.py:6", "")),
         ("LightningModule", "on_train_batch_start", ("train.py:6", "")),
         ("Callback", "describe", ("", "")),
+        ("Callback", "on_train_start", ("", "")),
         ("Dataset", "on_epoch_end", ("", "")),
     ],
 )

@@ -13,16 +13,26 @@ Loop = ast.For | ast.While
 # Classes whose methods a framework's trainer calls by these names, and when it does so in each
 # step: what it calls otherwise comes between them.
 _OF_FRAMEWORKS = re.compile(r"Callback|Trainer|Lightning(Data)?Module")
-_CALLED_BACK = re.compile(r"on_\w+|(before|after)_(fit|train|epoch|batch|step)")
+_CALLED_BACK = re.compile(r"on_\w+|(before|after)_(train|epoch|batch|step)")
 _IN_EACH_STEP = re.compile(r"batch|step|backward|optimizer|zero_grad")
 _IN_NO_STEP = re.compile(r"validation|test|predict|evaluat")
+_ONCE = re.compile(r"on_(fit|train)_(start|begin|end)|on_init_end|on_sanity_check\w*")
 
 
 def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
+    """The loops of the program's own that run its training, over batches and over epochs, and what
+    a framework's run: the methods of the program that it calls in each step, and between steps.
+    """
+    inner, outer = own_loops(program)
+    for method in _called_back(program):
+        (inner if _is_of_each_step(method.name) else outer).append(method)
+    return inner, outer
+
+
+def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
     """The loops that run the backward pass that was seen, whether it stands in them or in what they
     call: the innermost ones, over batches, and those round them, over epochs. Where no loop runs
-    it, its function; nothing where no backward pass was seen. What a framework calls in each step,
-    or between them, counts as well.
+    it, its function; nothing where no backward pass was seen in the program.
     """
     place = program.places.backward
     if place is None or place.path not in program.scripts:
@@ -43,10 +53,7 @@ def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         if function is not None and (function.name, is_inside) not in known:
             known.add((function.name, is_inside))
             waiting += [(by, call, is_inside) for by, call in _calls_of(program, function.name)]
-    inner = inner or [script.function(held[-1]) or script.tree]
-    for method in _called_back(program):
-        (inner if _is_of_each_step(method.name) else outer).append(method)
-    return inner, outer
+    return inner or [script.function(held[-1]) or script.tree], outer
 
 
 def _called_back(program: Program) -> Iterator[Function]:
@@ -63,12 +70,17 @@ def _called_back(program: Program) -> Iterator[Function]:
     for at in classes:
         if at.name in known:
             methods = (each for each in at.body if isinstance(each, Function))
-            yield from (each for each in methods if _CALLED_BACK.fullmatch(each.name))
+            yield from filter(_is_called_back, methods)
 
 
 def _is_of_framework(kind: ast.ClassDef, known: set[str]) -> bool:
     bases = set(map(last_name, kind.bases))
     return not bases.isdisjoint(known) or any(map(_OF_FRAMEWORKS.search, bases))
+
+
+def _is_called_back(method: Function) -> bool:
+    """Whether a framework calls it again and again while it trains."""
+    return bool(_CALLED_BACK.fullmatch(method.name) and not _ONCE.fullmatch(method.name))
 
 
 def _is_of_each_step(name: str) -> bool:

@@ -4,7 +4,7 @@ what training runs: with channels last it would fail there.
 
 import ast
 
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import own_loops, running
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
@@ -19,7 +19,7 @@ def viewed_later(program: Program) -> str:
     """Where weights are viewed with their dimensions merged, or a method or a branch of a model's
     class does that, which training does not run: file and line, "" where neither is seen.
     """
-    loops, _ = loops_of_training(program)
+    loops, _ = own_loops(program)
     if not loops:
         return ""
     ran = running(program, loops)
