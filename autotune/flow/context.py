@@ -22,8 +22,8 @@ from autotune.workload.program.target import Target
 # found. Each share has a floor and a ceiling in seconds.
 PROFILE_SHARE, PROFILE_SECONDS = 0.12, (4.0, 20.0)
 PROFILE_OF_LARGE = 1 / 15  # the share of a budget that is larger than most
-# The first step may be waited for longer: a program may load its data for minutes.
-START_SHARE, START_SECONDS = 2.0, (60.0, 600.0)
+# The first step may be waited for as long as all may take: a program may load its data for minutes.
+START_SHARE, START_SECONDS = 1.0, (60.0, 600.0)
 # A first epoch that fills a cache of files is gone through once, if it takes no longer.
 FILL_SHARE, FILL_SECONDS = 0.25, (10.0, 300.0)
 # One that fills a cache in memory is gone through by each run, if it takes no longer.

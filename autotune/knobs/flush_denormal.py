@@ -14,7 +14,8 @@ What it costs
     NumPy warns that its smallest subnormal is zero, where it is asked for it.
 
 What it changes
-    Numbers below 1.2e-38 (in float32) become zero.
+    Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
+    becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused.
 """
 
 import math
@@ -31,8 +32,23 @@ from autotune.workload.setup import Setup
 # Arithmetic is taken to be so many times as long for a denormal number, so that below this share of
 # what operations give they are less than a tenth of the time. Both are chosen.
 _TIMES_AS_LONG, _FEW_RESULTS = 100, 1e-3
+# An optimizer divides by a root of such an average and `eps`: what is the least of all normal
+# numbers, 1.2e-38, may be a share of so much of that sum. Chosen.
+_LARGEST_DENORMAL, _OF_DIVISOR = 1.18e-38, 1e-4
 # Where their cost could not be timed, so many averages are taken to have one.
 _MANY_AVERAGES = 0.05
+
+
+def _divides_by_them(seen: Seen) -> str:
+    """Which optimizer would go another way with such numbers taken for zero; "" where none does."""
+    for each in (seen.optimizer, *seen.beside):
+        least = math.sqrt(_LARGEST_DENORMAL) / _OF_DIVISOR
+        if each is not None and each.eps is not None and each.eps < least:
+            return (
+                f"{each.name} divides by the root of an average of squares, and its eps of "
+                f"{each.eps:g} is too small to tell one that is denormal from zero"
+            )
+    return ""
 
 
 class FlushDenormal(Knob):
@@ -46,6 +62,8 @@ class FlushDenormal(Knob):
             return Skip(reason="a GPU computes with denormal numbers as fast", impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the program has the processor take denormal numbers for zero")
+        if reason := _divides_by_them(profile.seen):
+            return Skip(reason=reason, impossible=True)
         found = profile.denormals
         if found is None:
             return Skip(reason="whether numbers are denormal was not looked at")

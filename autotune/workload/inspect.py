@@ -139,6 +139,9 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
         trained_bytes=_bytes(each for each in parameters if each.requires_grad),
         strides_differ=any(map(_lies_otherwise, parameters)),
+        eps=min(
+            (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None
+        ),
     )
 
 

@@ -94,7 +94,9 @@ class SeenModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenOptimizer:
-    """An optimizer that stepped. `fused` and `foreach` are None where left to torch."""
+    """An optimizer that stepped. `fused` and `foreach` are None where left to torch; `eps` is the
+    smallest of its groups, None where it has none.
+    """
 
     name: str
     fused: bool | None
@@ -106,6 +108,7 @@ class SeenOptimizer:
     state_bytes: int
     trained_bytes: int = 0  # of its parameters, those with gradients
     strides_differ: bool = False  # some gradients lie in memory otherwise than their parameters
+    eps: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

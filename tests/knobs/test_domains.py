@@ -585,6 +585,20 @@ class TestFlushDenormal:
         assert not knob.goes_along(now)  # what it gains is timed
         assert knob.expects(True, now).log_mean < knob.expects(True, costly).log_mean == 0.0
 
+    @pytest.mark.parametrize("eps", [1e-8, None, 1e-20, 0.0])
+    def test_is_refused_where_what_becomes_zero_decides_what_is_divided_by(
+        self, eps: float | None
+    ) -> None:
+        optimizer = on_a_cpu().seen.optimizer
+        assert optimizer is not None
+        optimizer = replace(optimizer, eps=eps)
+        profile = with_seen(self.with_denormals(results=0.01), optimizer=optimizer)
+        if eps is None or eps > 1e-10:
+            assert offered("flush_denormal", profile) == (False, True)
+        else:
+            assert skip("flush_denormal", profile).impossible
+            assert "divides by the root" in reason("flush_denormal", profile)
+
     def test_is_left_alone_where_the_program_has_it(self) -> None:
         own = with_seen(self.with_denormals(results=0.01), flushes_denormals=True)
         assert "the program has" in reason("flush_denormal", own)

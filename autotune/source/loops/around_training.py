@@ -13,9 +13,11 @@ Loop = ast.For | ast.While
 # Classes whose methods a framework's trainer calls by these names, and when it does so in each
 # step: what it calls otherwise comes between them.
 _OF_FRAMEWORKS = re.compile(r"Callback|Trainer|Lightning(Data)?Module")
-_CALLED_BACK = re.compile(r"on_\w+|(before|after)_(train|epoch|batch|step)")
-_IN_EACH_STEP = re.compile(r"batch|step|backward|optimizer|zero_grad")
-_IN_NO_STEP = re.compile(r"validation|test|predict|evaluat")
+_CALLED_BACK = re.compile(
+    r"on_\w+|(before|after)_(train|epoch|batch|step)|\w+_step|compute_loss|\w+_epoch_end|forward"
+)
+_IN_EACH_STEP = re.compile(r"batch|step|backward|optimizer|zero_grad|loss|forward")
+_IN_NO_STEP = re.compile(r"val|test|predict")
 _ONCE = re.compile(r"on_(fit|train)_(start|begin|end)|on_init_end|on_sanity_check\w*")
 
 
