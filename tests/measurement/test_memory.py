@@ -17,6 +17,8 @@ MIB = 1 << 20
 HUNDRED = 100 * MIB
 # Of what a worker needs by itself, whatever the program does in it.
 LITTLE = 60 * MIB
+# Epochs are short: at one moment a worker may just have ended, or begun.
+MOMENTS = 6
 
 FILLING = """
 kept = []
@@ -29,10 +31,11 @@ def peak(start: Start, text: str) -> int:
     run = start(text.replace("range(50)", "range(50000)"))
     try:
         run.await_first_step()
-        before = beside_bytes(run.pid, run.seen())
-        timed = [run.window(0.2, steps=1)]
-        seen = run.seen()
-        found = whole_peak(seen, timed, [before, beside_bytes(run.pid, seen)])
+        timed, looks = [], []
+        for _ in range(MOMENTS):
+            timed.append(run.window(0.05, steps=1))
+            looks.append(beside_bytes(run.pid, run.seen()))
+        found = whole_peak(run.seen(), timed, looks)
     finally:
         run.kill()
     assert found is not None
