@@ -1,5 +1,6 @@
 """Training programs of every habit are seen and set up as plain ones are."""
 
+import importlib
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -880,3 +881,23 @@ def test_a_step_that_comes_to_have_more_passes_is_seen_to(tmp_path: Path) -> Non
     passes = observe(text, tmp_path).passes
     assert [count for _, count in passes] == [1, 2]
     assert passes[1][0] == 2 * len(range(0, 200, 50))
+
+
+STEP_FUNCTION = """
+@torch.compile(backend="eager")
+def fit(x, y):
+    loss = criterion(model(x), y)
+    loss.backward()
+"""
+
+
+def test_a_compiled_function_with_a_backward_pass_in_it_is_timed_as_it_is(tmp_path: Path) -> None:
+    importlib.import_module("torch._dynamo")  # as where runs are forked from
+    text = PLAIN.replace("for epoch", STEP_FUNCTION + "for epoch", 1).replace(
+        "        loss = criterion(model(x), y)\n        loss.backward()\n", "        fit(x, y)\n"
+    )
+    assert text.count("fit(x, y)") == 2
+    window = window_of(run(text, steps(9), steps(20), folder=tmp_path))
+    own = window_of(run(PLAIN, steps(9), steps(20), folder=tmp_path))
+    assert window.samples == own.samples
+    assert window.losses == pytest.approx(own.losses, rel=1e-4)

@@ -8,7 +8,7 @@ import torch
 
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place
-from autotune.workload.seams import autocast, samples
+from autotune.workload.seams import autocast, compiling, samples
 from autotune.workload.seams.optimizer import step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
 
@@ -44,7 +44,7 @@ def install(live: Live) -> None:
             ended(now())
             live.in_backward = False
 
-    live.patch(torch.autograd, "backward", backward)
+    live.patch(torch.autograd, "backward", compiling.untraced(backward))
     _install_grad(live)
     _install_scaler(live)
 

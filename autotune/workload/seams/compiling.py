@@ -2,11 +2,20 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
 from autotune.workload.live import Live
+
+
+def untraced(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """`hook` as torch's compiler leaves it alone: where a compiled function breaks off at what it
+    stands for, its own code would be compiled, and what it notes not be noted. That is there
+    where runs are forked from; to import it for this alone takes seconds.
+    """
+    compiler: Any = sys.modules.get("torch._dynamo")
+    return hook if compiler is None else cast("Callable[..., Any]", compiler.disable(hook))
 
 
 def hide(live: Live, own_call: Any, hook: Any, *, put_back: Callable[[], bool]) -> None:
