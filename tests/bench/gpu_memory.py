@@ -116,14 +116,16 @@ class Training:
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4)
 
     def probe(self, size: int) -> int | OutOfMemory:
-        """Peak bytes that torch's allocator kept, or that they were not to be had."""
+        """Peak bytes of what lay in memory at once, or that they were not to be had. What torch's
+        allocator keeps beyond that, it gives back before it lacks memory.
+        """
         import torch
 
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         if not self._fits(self.train, size):
             return OutOfMemory()
-        return int(torch.cuda.max_memory_reserved())
+        return int(torch.cuda.max_memory_allocated())
 
     def epochs(self, size: int) -> dict[str, int]:
         """How often there was no memory in epochs of `size`, and how often the allocator gave its

@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from multiprocessing.connection import Connection
@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import psutil
 
 from autotune.measurement.processes.terminal import open_input
+from autotune.nvml import describe_gpu
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
@@ -63,16 +64,31 @@ def warm_up() -> None:
     os.environ[_POOL] = "0"
     try:
         import torch
-        import torch._dynamo
-        import torch._inductor.compile_fx
+
+        with _cuda_unasked(torch.cuda):
+            import torch._dynamo
+            import torch._inductor.compile_fx
+
+            import autotune.measurement.processes.child  # noqa: F401
     finally:
         os.environ.pop(_POOL)
         if kept is not None:
             os.environ[_POOL] = kept
 
-    import autotune.measurement.processes.child  # noqa: F401
-
     torch.optim.AdamW([torch.nn.Parameter(torch.empty(1))])
+
+
+@contextmanager
+def _cuda_unasked(cuda: Any) -> Iterator[None]:
+    """Within, NVML says whether there is a GPU. Inductor of torch 2.11 wants to know where it is
+    imported, and torch's own answer sets CUDA up: no child of this process could use it then.
+    """
+    own = cuda.is_available
+    cuda.is_available = lambda: bool(cuda._is_compiled()) and describe_gpu() is not None
+    try:
+        yield
+    finally:
+        cuda.is_available = own
 
 
 def serve(handle: int, terminal: tuple[int, ...] = ()) -> NoReturn:
