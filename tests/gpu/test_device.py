@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from autotune.knobs import by_name, unobserved
-from autotune.knobs.knob import Value
+from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.workload.steps.clock import CudaClock
@@ -28,6 +28,12 @@ def ended(run: ProcessRun) -> RunEnded:
     with pytest.raises(RunEnded) as caught:
         run.window(0.0, steps=20)
     return caught.value
+
+
+def tuned(start: Start, own: ProcessRun, config: Config) -> ProcessRun:
+    """The program that `own` runs with `config`, whose loader's settings are for its loader."""
+    loader = own.seen().training_loader
+    return start(TRAINING, config=config, training_loader=loader, limit_seconds=300.0)
 
 
 class TestFailures:
@@ -91,8 +97,10 @@ class TestSettings:
     def test_what_is_given_is_had_and_trains_the_same(
         self, start: Start, name: str, value: Value
     ) -> None:
-        own, other = start(TRAINING), start(TRAINING, config={name: value}, limit_seconds=300.0)
-        before, after = own.window(0.0, steps=10), other.window(0.0, steps=10)
+        own = start(TRAINING)
+        before = own.window(0.0, steps=10)
+        other = tuned(start, own, {name: value})
+        after = other.window(0.0, steps=10)
         assert unobserved({name: value}, other.seen()) == []
         assert after.losses[:10] == pytest.approx(before.losses[:10], rel=0.05)
 
@@ -100,7 +108,9 @@ class TestSettings:
     def test_the_next_batch_is_copied_beside_the_training(self, start: Start) -> None:
         workers = {"num_workers": 2, "pin_memory": True}
         ahead = {**workers, "prefetch_to_device": True}
-        own, other = start(TRAINING, config=workers), start(TRAINING, config=ahead)
+        plain = start(TRAINING)
+        plain.window(0.0, steps=1)
+        own, other = (tuned(start, plain, config) for config in (workers, ahead))
         before, after = own.window(0.0, steps=50), other.window(0.0, steps=50)
         assert unobserved(ahead, other.seen()) == []
         assert not own.seen().prefetch_to_device and other.seen().prefetch_to_device

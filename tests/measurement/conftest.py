@@ -10,6 +10,7 @@ from autotune.measurement.processes.forks import Zygote
 from autotune.measurement.processes.jobs import Job
 from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.program.script import Program
+from autotune.workload.seen import LoaderKey
 
 Start = Callable[..., ProcessRun]
 
@@ -20,12 +21,18 @@ def start(zygote: Zygote, tmp_path: Path) -> Iterator[Start]:
     runs: list[ProcessRun] = []
 
     def started(
-        text: str, *, config: Config | None = None, limit_seconds: float = 60.0
+        text: str,
+        *,
+        config: Config | None = None,
+        training_loader: LoaderKey | None = None,
+        limit_seconds: float = 60.0,
     ) -> ProcessRun:
         path = tmp_path / "train.py"
         path.write_text(text)
         program = Program(path=str(path), directory=str(tmp_path))
-        job = Job(program=program, config=config or {}, phases=True)
+        job = Job(
+            program=program, config=config or {}, training_loader=training_loader, phases=True
+        )
         runs.append(zygote.start(job, limit_seconds=limit_seconds))
         return runs[-1]
 
