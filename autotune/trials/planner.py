@@ -174,16 +174,15 @@ class Planner:
 
     def too_dear(self, trials: Sequence[Trial]) -> dict[str, float]:
         """Knobs of which nothing was tried although it might have been, for the seconds that it
-        takes.
+        takes at least.
         """
         tried = {name for trial in trials for name in trial.config}
-        costs = self._trial_costs.learned(trials)
-        delays = self._trial_costs.delay_seconds
-        return {
-            name: costs.usual_seconds + seconds
-            for (name, _), seconds in delays.items()
-            if name not in tried
-        }
+        usual = self._trial_costs.learned(trials).usual_seconds
+        least: dict[str, float] = {}
+        for (name, _), seconds in self._trial_costs.delay_seconds.items():
+            if name not in tried:
+                least[name] = min(least.get(name, math.inf), usual + seconds)
+        return least
 
     def at_ceiling(self, trials: Sequence[Trial]) -> Trial | None:
         """A trial that brings batches as fast as the program can take them, None without one."""

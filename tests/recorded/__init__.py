@@ -18,6 +18,7 @@ size that was tried, with its peak.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -88,6 +89,19 @@ def read(path: Path) -> Recording:
         UsageError: its result is of another version.
     """
     return Recording.of(json.loads(path.read_text()))
+
+
+def are_alike(one: Any, other: Any) -> bool:
+    """Whether two documents say the same; floats to nine digits, since Python 3.12 sums them to
+    more than 3.11 does.
+    """
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(are_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(are_alike, one, other))
+    return bool(one == other)
 
 
 RECORDED_RAW = [each for each in recordings() if each.raw is not None]

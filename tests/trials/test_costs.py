@@ -89,6 +89,13 @@ def test_what_was_not_tried_because_it_takes_long_is_said() -> None:
     assert found.reason.endswith("compile was not tried: a trial of it takes about 46 s.")
 
 
+@pytest.mark.parametrize("modes", [("default", "max-autotune"), ("max-autotune", "default")])
+def test_of_what_takes_long_the_least_is_said(modes: tuple[str, ...]) -> None:
+    whole = space(compile=("off", *modes))
+    planner = planner_for(whole, program(data=0.01, waiting=False), trial_seconds=4.0)
+    assert planner.too_dear([]) == {"compile": pytest.approx(48.5)}
+
+
 def test_a_search_ends_when_nothing_is_left() -> None:
     planner = planner_for(space(channels_last=(False, True)), program(data=0.3, waiting=True))
     trials = [trial(0, {}, 100), trial(1, {"channels_last": True}, 50)]
