@@ -52,10 +52,15 @@ def fail(setting: Setting) -> dict[str, Any]:
     raise RuntimeError("CUDA error: out of memory")
 
 
-def costs(share: float) -> dict[str, Any]:
-    """A loop that costs `share` in turns, and less in the profile; to close windows costs more."""
+def costs(share: float, reach: float = 0.005) -> dict[str, Any]:
+    """A loop that costs `share` in turns, give or take `reach`, and less in the profile; to close
+    windows costs more.
+    """
     kinds = {"profile": share - 0.005, "turns": share, "closing": 0.1}
-    return {kind: {"cost_share": each} for kind, each in kinds.items()}
+    return {
+        kind: {"cost_share": each, "interval": [each - reach, each + reach]}
+        for kind, each in kinds.items()
+    }
 
 
 def accuracies(*differences: float) -> dict[str, Any]:
@@ -545,6 +550,10 @@ class TestBars:
             document("rivals-jpeg-ours", {"claim": {"speedup": 6.1, "outcome": "faster"}}),
         )
         assert set(bad.values()) == {False}
+
+    def test_a_cost_that_scatters_across_the_bar_is_not_known(self) -> None:
+        wide = held(document("overhead", {"loops": {"launching": costs(0.002, 0.3)}}))
+        assert set(wide.values()) == {None}
 
     def test_what_failed_is_not_measured(self) -> None:
         assert held({"part": "parity", "name": "parity", "failed": "no"}) == {"parity": None}
