@@ -24,6 +24,7 @@ from autotune.knobs.evidence import gives_another, little_from_computing, models
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
+from autotune.workload.program.framework import TRANSFORMERS, framework_of
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
@@ -59,6 +60,13 @@ class ChannelsLast(Knob):
                 "weights of convolutions have their memory with other tensors or processes (parts "
                 "of a larger one, a kept `weight.data`, shared memory): another order would cut "
                 "them loose from those"
+            )
+            return Skip(reason=reason, impossible=True)
+        saves_itself = all(model.pretrained for model in profile.seen.models)
+        if framework_of(profile.seen.places) == TRANSFORMERS and not saves_itself:
+            reason = (
+                "Hugging Face's Trainer saves the model with safetensors, which refuses weights in "
+                "another order"
             )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):

@@ -13,10 +13,10 @@ _FREED = {"compute": ("data", "copy"), "host": ("data",)}
 # What the rest of a step may seem to gain by not making batches itself: more is said to be so.
 UNDISTURBED = 1.1
 # With a part of its work taken away a program is not slower than this, as a share of its speed:
-# other programs had the processors then.
+# the machine itself was slower then.
 LEAST_CEILING = 0.9
 _ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
-_SLOWED = "it came out slower than the program as it is: something else had the processors"
+_SLOWED = "it came out slower than the program as it is: the machine was slower just then"
 
 
 def measured(

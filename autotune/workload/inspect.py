@@ -68,6 +68,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         checkpointed=_checkpointed(inner, blocks),
         blocks=blocks,
         of_torch=_is_of_torch(inner),
+        pretrained=any(each.__name__ == "PreTrainedModel" for each in type(inner).__mro__),
         gradient_hooks=_has_gradient_hooks(parameters, modules),
         moving_blocks=any(
             _moves(each) for name in blocks for each in inner.get_submodule(name).modules()

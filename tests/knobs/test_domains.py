@@ -334,6 +334,22 @@ class TestModel:
         flat = with_model(on_a_cpu(), weights_elsewhere=True)
         assert "cut them loose" in reason("channels_last", flat)
 
+    @pytest.mark.parametrize(
+        ("folder", "pretrained", "is_offered"),
+        [("transformers", False, False), ("transformers", True, True), ("lightning", False, True)],
+    )
+    def test_channels_last_is_not_for_what_a_framework_saves_in_order_alone(
+        self, folder: str, pretrained: bool, is_offered: bool
+    ) -> None:
+        profile = with_model(on_a_cpu(), pretrained=pretrained)
+        step = Place(path=f"/venv/site-packages/{folder}/trainer.py", line=7)
+        places = replace(profile.seen.places, step=step)
+        profile = replace(profile, seen=replace(profile.seen, places=places))
+        if is_offered:
+            assert offered("channels_last", profile) == (False, True)
+        else:
+            assert "safetensors" in reason("channels_last", profile)
+
     def test_computing_is_left_alone_where_only_loading_counts(self) -> None:
         bound = with_loader(
             waiting(ceilings=ceilings(compute=20.0, data=1.01)), num_workers=32, prefetch_factor=2

@@ -91,6 +91,24 @@ def test_views_that_no_step_comes_to_forbid_another_order(
 
 
 @pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("import safetensors.torch as st; st.save_file(net.state_dict(), 'a')", True),
+        ("from safetensors.torch import save; open('a', 'wb').write(save(net.state_dict()))", True),
+        ("from safetensors.torch import save_model; save_model(net, 'a')", False),  # puts in order
+        ("from safetensors.torch import save_file; save_file({'a': w.contiguous()}, 'a')", False),
+        ("torch.save(net.state_dict(), 'a')", False),
+    ],
+)
+def test_weights_that_are_saved_with_safetensors_forbid_another_order(
+    code: str, refused: bool
+) -> None:
+    outcome = rewritten(program(epoch=code), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert (f"weights are saved at {PATH}:" in outcome.reason) == refused
+
+
+@pytest.mark.parametrize(
     ("epoch", "refused"),
     [
         ("if epoch == 5: data.close_mosaic()", True),

@@ -1,6 +1,5 @@
 """Training programs of every habit are seen and set up as plain ones are."""
 
-import importlib
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -892,7 +891,6 @@ def fit(x, y):
 
 
 def test_a_compiled_function_with_a_backward_pass_in_it_is_timed_as_it_is(tmp_path: Path) -> None:
-    importlib.import_module("torch._dynamo")  # as where runs are forked from
     text = PLAIN.replace("for epoch", STEP_FUNCTION + "for epoch", 1).replace(
         "        loss = criterion(model(x), y)\n        loss.backward()\n", "        fit(x, y)\n"
     )

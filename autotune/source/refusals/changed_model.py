@@ -10,7 +10,7 @@ from autotune.source.places import Call
 from autotune.source.program import Forbidden, Program
 from autotune.source.refusals.compiled import why_not_compiled
 from autotune.source.refusals.model_uses import handed_on, kept, merged
-from autotune.source.refusals.views import viewed_later
+from autotune.source.refusals.views import saved_in_order, viewed_later
 
 
 def check_uses(
@@ -35,6 +35,12 @@ def check_uses(
         raise call.refusal(
             f"{viewed}, as torch only does in the usual order",
             f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)",
+            Forbidden,
+        )
+    if edit.reordered and (at := saved_in_order(program)):
+        raise call.refusal(
+            f"weights are saved at {at} with safetensors, which refuses those in another order",
+            f"{hand_step}\nat {at}: .contiguous() of each tensor",
             Forbidden,
         )
     if edit.compiled and (reason := why_not_compiled(program)):

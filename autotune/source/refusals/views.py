@@ -1,5 +1,6 @@
-"""Where a program views tensors as torch only does in the usual order of their dimensions, beyond
-what training runs: with channels last it would fail there.
+"""Where a program does with tensors what is only done in the usual order of their dimensions: views
+them beyond what training runs, or saves them with safetensors. With channels last it would fail
+there.
 """
 
 import ast
@@ -10,6 +11,7 @@ from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
 from autotune.source.script import Function, Script, last_name
 
+_SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 # What goes over weights, and what hands on the same memory.
 _WEIGHTS = ("parameters", "named_parameters", "state_dict")
 _SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
@@ -33,6 +35,20 @@ def viewed_later(program: Program) -> str:
             ):
                 return f"{script.path}:{call.lineno}"
     return ""
+
+
+def saved_in_order(program: Program) -> str:
+    """Where tensors are saved with safetensors, which refuses what lies in another order: file and
+    line, "" where none are, or only such as were put in order in the same call.
+    """
+    places = (
+        f"{script.path}:{call.lineno}"
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if script.qualified(call.func) in _SAFETENSORS
+        and not any(last_name(each.func) == "contiguous" for each in calls_in(call))
+    )
+    return next(places, "")
 
 
 def _is_of_weights(call: ast.Call, names: set[str]) -> bool:

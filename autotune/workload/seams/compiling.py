@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
+import torch
 from torch import nn
 
 from autotune.workload.live import Live
@@ -11,11 +12,12 @@ from autotune.workload.live import Live
 
 def untraced(hook: Callable[..., Any]) -> Callable[..., Any]:
     """`hook` as torch's compiler leaves it alone: where a compiled function breaks off at what it
-    stands for, its own code would be compiled, and what it notes not be noted. That is there
-    where runs are forked from; to import it for this alone takes seconds.
+    stands for, its own code would be compiled, and what it notes not be noted.
+
+    The compiler is imported at the first call, as torch's own optimizers do where they are built.
     """
-    compiler: Any = sys.modules.get("torch._dynamo")
-    return hook if compiler is None else cast("Callable[..., Any]", compiler.disable(hook))
+    left_alone: Callable[..., Any] = torch._disable_dynamo(hook)  # type: ignore[attr-defined]
+    return left_alone
 
 
 def hide(live: Live, own_call: Any, hook: Any, *, put_back: Callable[[], bool]) -> None:
