@@ -108,6 +108,13 @@ def test_weights_that_are_saved_with_safetensors_forbid_another_order(
     assert (f"weights are saved at {PATH}:" in outcome.reason) == refused
 
 
+def test_what_is_saved_forbids_another_order_where_the_optimizer_is_built_elsewhere_too() -> None:
+    text = program(epoch="import safetensors.torch as st; st.save_file(net.state_dict(), 'a')")
+    text = text.replace("optim.SGD(net.parameters(), lr=0.1)", "build(net)")
+    assert "build(net)" in text
+    assert "with safetensors" in rewritten(text, LAST).reason
+
+
 @pytest.mark.parametrize(
     ("epoch", "refused"),
     [

@@ -13,6 +13,27 @@ from autotune.source.refusals.model_uses import handed_on, kept, merged
 from autotune.source.refusals.views import saved_in_order, viewed_later
 
 
+def check_program(program: Program, edit: ModelStatement) -> None:
+    """Refuse where the program could not do with any changed model what it does later on.
+
+    Raises:
+        Forbidden: so it is, wherever the statement would stand; with what it does and where.
+    """
+    if edit.reordered and (at := viewed_later(program)):
+        raise Forbidden(
+            f"beyond the steps that are tried, tensors of the model are viewed at {at}, as torch "
+            "only does in the usual order",
+            f"at {at}: .reshape(...) instead of .view(...)",
+        )
+    if edit.reordered and (at := saved_in_order(program)):
+        raise Forbidden(
+            f"weights are saved at {at} with safetensors, which refuses those in another order",
+            f"at {at}: .contiguous() of each tensor",
+        )
+    if edit.compiled and (reason := why_not_compiled(program)):
+        raise Forbidden(reason)
+
+
 def check_uses(
     program: Program, edit: ModelStatement, call: Call, model: ast.expr, hand_step: str
 ) -> None:
@@ -30,21 +51,6 @@ def check_uses(
     if edit.reordered and (at := merged(program)):
         reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
-    if edit.reordered and (at := viewed_later(program)):
-        viewed = f"beyond the steps that are tried, tensors of the model are viewed at {at}"
-        raise call.refusal(
-            f"{viewed}, as torch only does in the usual order",
-            f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)",
-            Forbidden,
-        )
-    if edit.reordered and (at := saved_in_order(program)):
-        raise call.refusal(
-            f"weights are saved at {at} with safetensors, which refuses those in another order",
-            f"{hand_step}\nat {at}: .contiguous() of each tensor",
-            Forbidden,
-        )
-    if edit.compiled and (reason := why_not_compiled(program)):
-        raise call.refusal(reason, hand_step, Forbidden)
     if edit.replayed and (at := kept(program)):
         reason = f"what the model gives is kept at {at}, and its next call overwrites that"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")

@@ -12,7 +12,7 @@ from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.reach import calls_in
-from autotune.source.refusals.changed_model import check_uses
+from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import Script, last_name, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -23,7 +23,9 @@ def model_statement(program: Program, edit: ModelStatement) -> Program:
 
     Raises:
         Refusal: it cannot be told which model that is, or nothing can stand before the optimizer.
+        Forbidden: the program could not go on with any changed model.
     """
+    check_program(program, edit)
     for index in _optimizers_of(program, edit):
         program = _one_model_statement(program, edit, index)
     return program
