@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from autotune.outputs.wording import NOT_MEASURED, counted, energy, percent, significant
+from autotune.outputs.wording import NOT_MEASURED, counted, energy, percent, significant, size
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.telemetry import Telemetry
-from autotune.profiling.trace import COPY, DATA, LAUNCH, OTHER, SYNC
+from autotune.profiling.trace import COPY, DATA, LAUNCH, OTHER, SYNC, TO_DEVICE, TO_HOST
 
 _IDLE = {
     DATA: "data",
@@ -14,7 +14,8 @@ _IDLE = {
     LAUNCH: "launches",
     OTHER: "its own order of work",
 }
-_NOTABLE_SHARE = 0.005
+_WAYS = {TO_DEVICE: "to the device", TO_HOST: "to the host", "DtoD": "within the device"}
+_NOTABLE_SHARE, _NOTABLE_BYTES = 0.005, 1024  # of copies: in a step, a loss that is read is no more
 _UNKNOWN = "unknown: the device does not say"
 
 
@@ -77,14 +78,19 @@ def _copies(gpu: GpuProfile) -> str:
     if gpu.trace is None:
         return ""
     told = [
-        f"{each.direction} {significant(each.bytes / gpu.trace.steps / 1e6)} MB a step"
+        f"{_way(each.direction)} {size(each.bytes // gpu.trace.steps)} a step"
         + (f", {each.memory}" if each.memory else "")
         for each in gpu.trace.copies
+        if each.bytes >= _NOTABLE_BYTES * gpu.trace.steps
     ]
     hidden = gpu.trace.hidden_share
     if hidden is not None:
         told.append(f"kernels ran beside {percent(hidden)} of those to the device")
     return "; ".join(told)
+
+
+def _way(direction: str) -> str:
+    return _WAYS.get(direction, direction)
 
 
 def _rates(gpu: GpuProfile) -> str:
@@ -94,7 +100,7 @@ def _rates(gpu: GpuProfile) -> str:
         for each in (gpu.trace.copies if gpu.trace else ())
         if each.memory and each.bytes_per_second
     ]
-    told = [f"{each.direction} {rate / 1e9:.1f} GB/s, {each.memory}" for each, rate in known]
+    told = [f"{_way(each.direction)} {rate / 1e9:.1f} GB/s, {each.memory}" for each, rate in known]
     link = gpu.telemetry.link_bytes_per_second if gpu.telemetry else None
     if link is None or any(rate > link for _, rate in known):  # it has another link, then
         beside = "what the link could carry is unknown"

@@ -67,8 +67,10 @@ def test_what_is_known_is_said_with_its_unit() -> None:
     assert device_rows(KNOWN) == {
         "Busy": "62 % of each step ran some kernel",
         "Idle for": "data 6 %, launches 24 %, its own order of work 2 %",
-        "Copies": "HtoD 10 MB a step, pageable; kernels ran beside 4 % of those to the device",
-        "Rate of copies": "HtoD 4.0 GB/s, pageable; of 63.0 GB/s that the PCIe link could carry",
+        "Copies": "to the device 9.54 MiB a step, pageable; "
+        "kernels ran beside 4 % of those to the device",
+        "Rate of copies": "to the device 4.0 GB/s, pageable; "
+        "of 63.0 GB/s that the PCIe link could carry",
         "Of its peak": "31 % of what it could compute in bf16 (MFU)",
         "Utilisation by NVML": "97 %: the time in which some kernel was resident, however small",
         "Own counters": "multiprocessors 81 %, occupancy 40 %, memory bandwidth 12 %",
@@ -82,7 +84,10 @@ def test_what_is_known_is_said_with_its_unit() -> None:
 def test_a_rate_whose_limit_is_not_known_is_said_without_one() -> None:
     silent = replace(KNOWN, telemetry=Telemetry(seconds=1.0, readings=10))
     rows = device_rows(silent)
-    assert rows["Rate of copies"] == "HtoD 4.0 GB/s, pageable; what the link could carry is unknown"
+    assert (
+        rows["Rate of copies"]
+        == "to the device 4.0 GB/s, pageable; what the link could carry is unknown"
+    )
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
