@@ -87,6 +87,11 @@ def test_an_item_of_a_dict(epoch: str, step: str, places: tuple[str, str]) -> No
         ("renamed.set_level(epoch)", "pass", ("", "train.py:7")),
         ("renamed.level, other = epoch, 1", "pass", ("", "train.py:33")),
         ('setattr(renamed, "level", epoch)', "pass", ("", "train.py:33")),
+        ("setattr(renamed, plan[epoch], 1)", "pass", ("", "train.py:33")),
+        ("vars(renamed).update(plan[epoch])", "pass", ("", "train.py:33")),
+        ("renamed.__dict__.update({plan[epoch]: 1})", "pass", ("", "train.py:33")),
+        ("setattr(meter, plan[epoch], 1)", "pass", ("", "")),  # an object of another class
+        ("plan.update(level=epoch)", "pass", ("", "")),
         ("renamed.level: float = epoch", "pass", ("", "train.py:33")),
         ("meter.level += 1", "pass", ("", "")),  # an object of another class
         ("pass", "renamed.level = 0.1", ("train.py:37", "train.py:37")),

@@ -19,6 +19,7 @@ from autotune.source.script import Function, Script, last_name
 
 MODULE = "<module>"
 _OF_TENSORS = frozenset(("data", "grad"))  # attributes that are set of weights
+_UNNAMED = ("setattr(", "vars(", "__dict__")  # by which attributes of any name are set
 _MAKING = frozenset(("__getitem__", "__getitems__", "__iter__", "__next__", "__call__"))
 
 
@@ -62,7 +63,7 @@ def set_meanwhile(program: Program, setting: Setting) -> str:
 
 def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
     for script in program.scripts.values():
-        if setting.name not in script.text:
+        if not any(each in script.text for each in (setting.name, *_UNNAMED)):
             continue
         for node in ast.walk(script.tree):
             if node in ran and (
@@ -76,19 +77,38 @@ def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
 def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:
     if not setting.inside:
         return any(_is_it(program, script, at, setting) for at in assigned(node)) or (
-            isinstance(node, ast.Call) and _sets_by_name(node, setting)
+            isinstance(node, ast.Call) and _sets_by_name(program, script, node, setting)
         )
     if setting.keys and (keys := keys_set(node)) is not None and not keys & setting.keys:
         return False
     return any(_is_it(program, script, at, setting) for at in written_into(node))
 
 
-def _sets_by_name(call: ast.Call, setting: Setting) -> bool:
-    """Whether it is `setattr(schedule, "level", ...)`."""
+def _sets_by_name(program: Program, script: Script, call: ast.Call, setting: Setting) -> bool:
+    """Whether it is `setattr(schedule, "level", ...)`, or sets an attribute whose name only a run
+    knows: `setattr(schedule, name, ...)`, `vars(schedule).update(...)`.
+    """
+    if not setting.kinds and setting.scope != MODULE:
+        return False
     match call:
         case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=name), *_]):
-            return name == setting.name and bool(setting.kinds or setting.scope == MODULE)
-    return False
+            return name == setting.name
+        case ast.Call(func=ast.Name(id="setattr"), args=[owner, _, _]):
+            pass
+        case ast.Call(
+            func=ast.Attribute(
+                attr="update",
+                value=ast.Call(func=ast.Name(id="vars"), args=[owner])
+                | ast.Attribute(attr="__dict__", value=owner),
+            )
+        ):
+            pass
+        case _:
+            return False
+    if setting.scope == MODULE:
+        return isinstance(owner, ast.Name) and owner.id in script.imports
+    some = ast.copy_location(ast.Attribute(value=owner, attr=setting.name, ctx=ast.Store()), call)
+    return _is_attribute(program, list(script.ancestors(call)), some, setting.kinds)
 
 
 def _hands_on(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:
@@ -124,14 +144,14 @@ def _is_it(program: Program, script: Script, target: ast.expr, setting: Setting)
         case ast.Attribute(attr=name, value=ast.Name(id=owner)) if setting.scope == MODULE:
             return name == setting.name and owner in script.imports
         case ast.Attribute(attr=name) if setting.kinds and name == setting.name:
-            return _is_attribute(program, script, target, setting.kinds)
+            return _is_attribute(program, list(script.ancestors(target)), target, setting.kinds)
     return False
 
 
 def _is_attribute(
-    program: Program, script: Script, target: ast.Attribute, kinds: Collection[str]
+    program: Program, around: list[ast.AST], target: ast.Attribute, kinds: Collection[str]
 ) -> bool:
-    around = list(script.ancestors(target))
+    """Whether `target`, which stands in `around`, is of an object of `kinds` that is made."""
     functions = {at.name for at in around if isinstance(at, Function)}
     if "__init__" in functions:
         return False

@@ -12,6 +12,13 @@ from autotune.source.refusals.gathering import is_merged
 from autotune.source.script import Function, Script, last_name
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
+# What views weights, or their gradients, as if they lay in the usual order: torch's own.
+_FLATTENING = frozenset(
+    (
+        *("parameters_to_vector", "LBFGS", "l1_unstructured", "random_unstructured"),
+        *("ln_structured", "random_structured", "global_unstructured"),
+    )
+)
 # What goes over weights, and what hands on the same memory.
 _WEIGHTS = ("parameters", "named_parameters", "state_dict")
 _SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
@@ -52,7 +59,7 @@ def saved_in_order(program: Program) -> str:
 
 
 def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
-    if last_name(call.func) == "parameters_to_vector":
+    if last_name(call.func) in _FLATTENING:
         return True
     if not is_merged(call) or not isinstance(call.func, ast.Attribute):
         return False
@@ -70,9 +77,13 @@ def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
 
 
 def _named_weights(script: Script) -> set[str]:
-    """The names that loops over weights give them."""
+    """The names that loops over weights give them, and functions that are mapped over them."""
     found = set[str]()
     for node in ast.walk(script.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="map"), args=[ast.Lambda(args=given), over]):
+                if any(last_name(call.func) in _WEIGHTS for call in calls_in(over)):
+                    found |= {each.arg for each in given.args}
         if not isinstance(node, ast.For | ast.comprehension):
             continue
         if any(last_name(call.func) in _WEIGHTS for call in calls_in(node.iter)):
