@@ -1,8 +1,7 @@
 """Recorded runs of a real GPU replayed: each is diagnosed as it was, and a change of one thing that
 was measured changes the diagnosis as it should.
 
-Where nothing was recorded yet, stand-ins take the place: profiles made up in the tests, which show
-that the replay works and nothing of any device.
+Beside them a stand-in is replayed, made up here, which says nothing of any device.
 """
 
 import json

@@ -1,8 +1,8 @@
 """What was recorded is made again from its raw figures: verdicts from their turns, the largest
 batch from the sizes that were tried, the summary of a device from what it said, and the report.
 
-The searches in `reports/` are of CPUs; those of a GPU, and what it said, are in `tests/recorded` as
-soon as there are any. Until then stand-ins show that the replay works.
+The searches in `reports/` are of CPUs, but for one; those of a GPU's bench, and what the device
+said, are in `tests/recorded`. Stand-ins show besides that the replay works.
 """
 
 import json

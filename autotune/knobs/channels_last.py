@@ -14,7 +14,8 @@ What it costs
     back and forth.
 
 What it changes
-    Rounding, and which elements dropout zeroes. Weights that are saved and loaded are the same.
+    Rounding, and which elements dropout zeroes. Weights that are saved and loaded are the same;
+    safetensors refuses to save them: where a program does so, this is left out.
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,7 @@
 
 A recording is what `python -m tests.bench.gpu` writes for each planted program, for its searches
 and for memory, copied here as it is (`cp reports/h200/{planted-*,rivals-*-ours,memory}.json
-tests/recorded/`), never edited. Of a planted program:
+tests/recorded/`), never edited but for the checkout's folder in paths. Of a planted program:
 
     part, name    of the measurement
     machine       the device, driver, versions and cores that it was made on

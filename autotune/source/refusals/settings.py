@@ -151,7 +151,9 @@ def _is_it(program: Program, script: Script, target: ast.expr, setting: Setting)
 def _is_attribute(
     program: Program, around: list[ast.AST], target: ast.Attribute, kinds: Collection[str]
 ) -> bool:
-    """Whether `target`, which stands in `around`, is of an object of `kinds` that is made."""
+    """Whether `target`, which stands in `around`, belongs to an object of `kinds` that is there
+    already, and does not make a sample just then.
+    """
     functions = {at.name for at in around if isinstance(at, Function)}
     if "__init__" in functions:
         return False
