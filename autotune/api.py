@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,8 @@ def tune(
 
     Returns:
         A Trainer of the objects given, with the settings that won; `trainer.tuning` is the search's
-        Result.
+        Result. Of a search without an answer a warning tells, and the Trainer is as it would be
+        without one.
 
     Raises:
         UsageError: an argument cannot be taken, or an object cannot be sent to another process.
@@ -240,6 +242,8 @@ def _target(build: "functools.partial[Trainer]") -> Target:
 
 def _tuned(build: Callable[..., Trainer], result: Result) -> Trainer:
     verdict = result.verdict
+    if verdict is not None and verdict.outcome == "failed":
+        warnings.warn(f"the search has no answer: {verdict.reason}", stacklevel=3)
     trainer = build(config=verdict.config if verdict and verdict.outcome == "faster" else {})
     trainer.tuning = result
     return trainer

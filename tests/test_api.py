@@ -3,13 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from autotune import api
 from autotune.durations import parse_duration
 from autotune.errors import UsageError
 from autotune.workload.program.target import load_target
+from tests import builders
 
 NOTEBOOK = """
 import sys
@@ -100,3 +103,16 @@ def test_what_are_no_arguments_is_refused(arguments: Any) -> None:
 def test_what_is_no_program_is_refused() -> None:
     with pytest.raises(UsageError, match="not the name of a program"):
         load_target(None)  # type: ignore[arg-type]
+
+
+def test_of_a_search_without_an_answer_tuning_warns() -> None:
+    verdict = builders.verdict(outcome="failed", reason="The machine was too busy.")
+    given: list[Any] = []
+
+    def build(**settings: Any) -> Any:
+        given.append(settings)
+        return SimpleNamespace()
+
+    with pytest.warns(UserWarning, match="no answer: The machine was too busy"):
+        trainer = api._tuned(build, builders.search_result(verdict=verdict))
+    assert given == [{"config": {}}] and trainer.tuning.verdict is verdict

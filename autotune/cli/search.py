@@ -20,6 +20,7 @@ from autotune.cli.options import (
     out_folder,
     unseen_by_git,
 )
+from autotune.errors import MeasurementError
 
 if TYPE_CHECKING:
     from autotune import flow
@@ -162,6 +163,8 @@ def _search(
         show_search(console, result, folder, brief=quiet)
     if failed is not None:
         raise failed
+    if result.verdict is not None and result.verdict.outcome == "failed":
+        raise typer.Exit(MeasurementError.exit_code)
 
 
 def _found(

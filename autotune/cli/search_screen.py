@@ -4,24 +4,19 @@ from datetime import datetime
 from pathlib import Path
 
 from autotune.cli.console import Console, Line, Piece
+from autotune.cli.next_step import show_next
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
 from autotune.cli.thriftier import show_thriftier
-from autotune.cli.typed import retyped, shown_path, typed
-from autotune.measurement.measurement import Failure
+from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.untried import no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
-from autotune.trials.trial import BUDGET
 from autotune.verdict import Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
-# A budget that cut the trials off after fewer than these may have cut off a gain.
-_FEW_TRIALS = 5
 _SLOW_START_SECONDS = 1.0
-_USED_UP = 0.75  # of a budget: what ends with more of it left ended by itself
-_TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
 
@@ -56,7 +51,7 @@ def show_search(
         console.say(
             f"A faster program of an earlier search is kept in {shown_path(folder / EARLIER)}/"
         )
-    _show_next(console, result, verdict, folder)
+    show_next(console, result, verdict, folder)
     show_thriftier(console, result, folder)
 
 
@@ -66,8 +61,9 @@ def banner(result: Result, verdict: Verdict) -> Line:
         return [("No answer. ", "bad"), verdict.reason]
     if verdict.is_undecided:
         return [("Undecided. ", "warn"), verdict.reason]
-    if verdict.trains_otherwise:
-        return [("Another training. ", "warn"), verdict.reason]
+    if verdict.is_withheld:
+        what = "Fails later. " if verdict.breaks else "Another training. "
+        return [(what, "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
         left = why_untried(result)
         return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]
@@ -162,6 +158,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
+        "Run on": verdict.through,
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
         "Timed": wording.timed(verdict, result.profile),
@@ -220,76 +217,6 @@ def _cost(result: Result) -> str:
     if cost.start_seconds < _SLOW_START_SECONDS:
         return said
     return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"
-
-
-def _show_next(console: Console, result: Result, verdict: Verdict, folder: Path) -> None:
-    command = ""
-    if verdict.outcome == "faster":
-        what = "write the settings into the source (--reverse takes them out again)"
-        if result.patch and result.target.path:
-            command = typed("apply", shown_path(folder))
-    elif verdict.outcome == "failed":
-        what = "try again when the machine is quieter; the search goes on where it stopped"
-        if _was_busy(result, verdict) and not verdict.too_short:
-            command = retyped(result.command)
-    elif verdict.trains_otherwise and verdict.suspect:
-        allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed
-        what = f"search on without {verdict.suspect}{allowed}"
-        command = retyped(result.command, off=verdict.suspect)
-    elif verdict.may_be_allowed:
-        what = "look at both losses in the report; to have it all the same, allow it"
-        command = retyped(result.command, allow="different")
-    elif open_question := _open_question(result, verdict):
-        quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
-        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
-        how = "give it more time" if budget else "time it again"
-        what = f"{how}{quieter}, {open_question}; the trials so far are kept"
-        command = retyped(result.command, budget=budget)
-    if command:
-        console.gap()
-        console.say(f"Next: {what}")
-        console.command(command)
-    if verdict.outcome == "faster" and result.target.path and not _is_whole(result):
-        console.gap()
-        console.say("Next: train with all the settings, the source untouched")
-        console.command(typed("run", shown_path(folder)))
-
-
-def _is_whole(result: Result) -> bool:
-    """Whether the patch has every setting."""
-    return bool(result.patch) and all(edit.status != "refused" for edit in result.edits)
-
-
-def _was_busy(result: Result, verdict: Verdict) -> bool:
-    kinds = (trial.outcome.kind for trial in result.trials if isinstance(trial.outcome, Failure))
-    return verdict.left_out > 0 or "busy" in kinds
-
-
-def _open_question(result: Result, verdict: Verdict) -> str:
-    """Why more time might still find a gain; "" where the answer stands."""
-    if verdict.speedup is not None:
-        most = wording.ratio(verdict.speedup.high)
-        return f"a gain of up to {most} is not excluded" if verdict.is_open else ""
-    tried = sum(bool(trial.config) for trial in result.trials)
-    others = result.space.size - 1 if result.space else 0
-    ending = result.search.ending if result.search else None
-    cut_off = ending is not None and ending.why == BUDGET
-    if not cut_off or not tried < min(others, _FEW_TRIALS):
-        return ""
-    return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
-
-
-def _used_its_time(result: Result) -> bool:
-    """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
-    cost = result.cost
-    if cost is None:
-        return True
-    return cost.seconds - cost.earlier_seconds > _USED_UP * result.profile.budget_seconds
-
-
-def _more_time(budget_seconds: float) -> str:
-    seconds = round(_TIMES_MORE * budget_seconds)
-    return f"{seconds}s" if seconds % 60 else f"{seconds // 60}m"
 
 
 def _interval(value: Ratio) -> str:

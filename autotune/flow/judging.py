@@ -10,6 +10,7 @@ from autotune.flow.controls import Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
 from autotune.flow.threads_beside import thread_beside
+from autotune.flow.through import seen_through
 from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
@@ -74,7 +75,7 @@ def judge(
     elif not found.tried:
         unworthy = "No setting promises enough for a trial."
         verdict = replace(verdict, reason=unworthy if space.choices else found.ending.reason)
-    if not verdict.trains_otherwise:
+    if not verdict.is_withheld:
         return verdict, emission
     seconds = AGAIN_SHARE * context.options.budget_seconds
     in_time = context.deadline - time.monotonic() > seconds
@@ -117,7 +118,8 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
         turns.controls = controls(context, best.config, own, exact=exact)
         verdict = decided()
     verdict = _left_open(_with_seeds(context, turns, contestants, verdict, decided))
-    return verdict, _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
+    emission = _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
+    return seen_through(context, profiled, contestants, best.config, verdict, emission)
 
 
 def _left_open(verdict: Verdict) -> Verdict:

@@ -27,6 +27,12 @@ def suspect(config: Config) -> str:
     return next((name for name in PARTING if name in config), "")
 
 
+def in_order(config: Config) -> list[str]:
+    """The settings of `config`, the likeliest first to make it another training."""
+    first = [name for name in PARTING if name in config]
+    return [*first, *(name for name in config if name not in first)]
+
+
 def next_best(best: Trial, name: str, found: Found, space: Space, seen: Seen) -> Trial | None:
     """What is most likely fastest of what was `found` without the setting called `name`, which
     makes `best` suspect, where it was faster than the program as it is; else `best` without that,

@@ -125,6 +125,7 @@ class Workbench:
         stream: int = 0,
         reseed: int = 0,
         alike: bool = False,
+        epoch_batches: int = 0,
         compiles: bool = False,
         compiles_until: float = math.inf,
         phases: bool = False,
@@ -135,9 +136,10 @@ class Workbench:
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
         `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
         other random numbers; with `reseed`, all that training draws are others; with `alike`,
-        loaders read alike whoever reads. With `compiles`, `sources` use torch.compile, as `config`
-        may; beyond `compiles_until`, of `time.monotonic()`, compiling gets no time of its own. With
-        `phases`, windows say what their time was spent on.
+        loaders read alike whoever reads; with `epoch_batches`, none gives more of them. With
+        `compiles`, `sources` use torch.compile, as `config` may; beyond `compiles_until`, of
+        `time.monotonic()`, compiling gets no time of its own. With `phases`, windows say what their
+        time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -152,6 +154,7 @@ class Workbench:
             stream=stream,
             reseed=reseed,
             alike=alike,
+            epoch_batches=epoch_batches,
             compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )

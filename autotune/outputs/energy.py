@@ -50,6 +50,6 @@ def least_in_words(result: Result) -> str:
 
 def _is_same_training(trial: Trial, verdict: Verdict) -> bool:
     """Whether the training with its settings was not found to be another one."""
-    if verdict.trains_otherwise or verdict.passed_over:
+    if verdict.is_withheld or verdict.passed_over:
         return not trial.config or bool(verdict.suspect and verdict.suspect not in trial.config)
     return True

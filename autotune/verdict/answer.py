@@ -37,7 +37,9 @@ class Verdict:
     another program had the processors. `scatter` is what the log-ratio of two processes was
     expected to scatter by. `passed_over` says what was faster still, but another training;
     `suspect` is the setting that is likeliest to make that, or what was judged, another.
-    `too_short` says that the program came to its end before enough turns could be taken.
+    `too_short` says that the program came to its end before enough turns could be taken. `through`
+    says what was seen of the tuned program when its epochs are over, and `breaks` that it fails
+    there.
     """
 
     outcome: str
@@ -55,6 +57,8 @@ class Verdict:
     passed_over: str = ""
     suspect: str = ""
     too_short: bool = False
+    through: str = ""
+    breaks: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -69,6 +73,13 @@ class Verdict:
         faster = self.speedup is not None and self.speedup.low > 1
         other = self.parity is not None and self.parity.same_training is False
         return self.outcome == "no_gain" and faster and other
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there is a gain that is not handed back: another training, or a program that
+        fails later.
+        """
+        return self.trains_otherwise or self.breaks
 
     @property
     def may_be_allowed(self) -> bool:

@@ -17,6 +17,7 @@ from autotune.workload.seams import (
     anomaly,
     backward,
     copies,
+    epochs,
     loader,
     model,
     optimizer,
@@ -71,9 +72,9 @@ def intercepted(
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
     of_chance = (setup.stream, restreaming), (setup.reseed, reseeding), (setup.alike, alike)
-    for wanted, chance in of_chance:
+    for wanted, seam in (*of_chance, (setup.epoch_batches, epochs)):
         if wanted:
-            chance.install(live)
+            seam.install(live)
     try:
         yield live
     finally:

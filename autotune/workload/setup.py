@@ -41,6 +41,8 @@ class Setup:
             the program's, others for each number; to see how far another seed would take it.
         alike: loaders read alike whoever reads, here or in workers; to see whether the training is
             the same then.
+        epoch_batches: if not 0, no loader has more batches than these; to see soon what a program
+            does when its epochs are over.
     """
 
     process: list[Callable[[], None]] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Setup:
     stream: int = 0
     reseed: int = 0
     alike: bool = False
+    epoch_batches: int = 0
 
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:

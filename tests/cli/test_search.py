@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autotune import flow
-from autotune.errors import UsageError
+from autotune.errors import MeasurementError, UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
@@ -113,7 +113,10 @@ def test_an_answer_that_is_lacking_for_another_reason_is_not_sought_again(
     verdict = builders.verdict(outcome="failed", reason="The program ended.", left_out=0)
     made_up.result = builders.search_result(verdict=verdict, trials=())
 
-    assert "Next" not in run("search", "photos.py").stdout
+    answer = run("search", "photos.py")
+
+    assert "Next" not in answer.stdout
+    assert answer.exit_code == MeasurementError.exit_code
 
 
 def test_a_wide_interval_is_worth_a_larger_budget(run: Run, made_up: MadeUpFlow) -> None:
@@ -226,6 +229,37 @@ def test_another_training_is_searched_on_without_what_makes_it_one(
     made_up.result = builders.search_result(verdict=verdict)
 
     assert f" {last} -- " in run("search", "photos.py").stdout.splitlines()[-1]
+
+
+def test_what_fails_later_is_searched_on_without_what_makes_it_fail(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    reason = "The best settings came out 1.50×, but with channels_last on the program fails later"
+    verdict = builders.verdict(outcome="no_gain", reason=reason, suspect="channels_last")
+    made_up.result = builders.search_result(verdict=replace(verdict, breaks=True))
+
+    shown = run("search", "photos.py").stdout
+
+    assert f"Fails later. {reason}" in " ".join(shown.split())
+    last = shown.splitlines()[-1]
+    assert " --knob channels_last=off -- " in last and "--allow" not in shown
+
+
+def test_how_far_it_was_run_on_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(through="with 2 batches in each epoch it came to its end")
+    made_up.result = builders.search_result(verdict=verdict)
+
+    assert "Run on       with 2 batches in each epoch it" in run("search", "photos.py").stdout
+
+
+def test_an_upper_end_that_says_nothing_is_not_named(run: Run, made_up: MadeUpFlow) -> None:
+    speedup = Ratio(estimate=1.3, low=0.03, high=49.0)
+    verdict = builders.verdict(outcome="no_gain", speedup=speedup, config={})
+    made_up.result = builders.no_gain_result(verdict=verdict)
+
+    shown = run("search", "photos.py").stdout
+
+    assert "a gain is not excluded" in shown and "a gain of" not in shown
 
 
 def test_what_was_faster_still_is_said(run: Run, made_up: MadeUpFlow) -> None:

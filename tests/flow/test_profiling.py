@@ -12,7 +12,8 @@ from autotune.flow.profiling import profile_program
 from autotune.listener import Listener
 from autotune.measurement.ablated import Ablation
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.measurement.processes.process import NOT_WATCHED, RunEnded
+from autotune.measurement.processes.endings import NOT_WATCHED
+from autotune.measurement.processes.process import RunEnded
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
 from autotune.workload.program.target import SCRIPT, Target
 from autotune.workload.window import AS_IS, DRAIN, Window

@@ -25,7 +25,7 @@ def left_with(code: int) -> str:
     return f"it left with exit code {code}"
 
 
-def has_children(pid: int) -> bool:
+def _has_children(pid: int) -> bool:
     """Whether the process has started others that still live."""
     with suppress(OSError):
         return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().strip())
@@ -39,6 +39,15 @@ def last_line(output: str) -> str:
     output = _WARNING.sub("", output)
     whole = output[: output.rfind("\n") + 1].strip()
     return (whole or output.strip()).rpartition("\n")[2].rpartition("\r")[2].strip()[:_QUOTED]
+
+
+def why_late(pid: int, slow_because: str, output: str) -> str:
+    """What may keep a run from its first step, and what it printed last: a program that passes over
+    its own errors most likely says which.
+    """
+    because = slow_because or (NOT_WATCHED if _has_children(pid) else "")
+    said = last_line(output)
+    return "".join(f"; {each}" for each in (because, said and f"it last said: {said}") if each)
 
 
 def ending_of(report: Ended, output: str) -> Failure:

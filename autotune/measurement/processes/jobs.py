@@ -15,8 +15,9 @@ class Job:
 
     `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
     a script; with `injected` it trains as it is, and the config is had at torch's seams, as a
-    script's is. `nudge`, `stream`, `reseed` and `alike` are the Setup's. One that `compiles` may
-    take long to its first step. With `phases` its windows say what their time was spent on.
+    script's is. `nudge`, `stream`, `reseed`, `alike` and `epoch_batches` are the Setup's. One that
+    `compiles` may take long to its first step. With `phases` its windows say what their time was
+    spent on.
     """
 
     program: Program
@@ -32,6 +33,7 @@ class Job:
     stream: int = 0
     reseed: int = 0
     alike: bool = False
+    epoch_batches: int = 0
     compiles: bool = False
     phases: bool = False
 

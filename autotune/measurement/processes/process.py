@@ -1,21 +1,16 @@
 """Live runs as the controller sees them: they can be timed, paused and killed."""
 
+import math
 import os
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.processes.endings import (
-    NOT_WATCHED,
-    cause_of,
-    ending_of,
-    has_children,
-    last_line,
-)
+from autotune.measurement.processes.endings import cause_of, ending_of, why_late
 from autotune.workload.conversation import (
     Answer,
     Command,
@@ -133,6 +128,14 @@ class ProcessRun:
         )
         assert isinstance(report, Window), report
         return report
+
+    def to_the_end(self, seconds: float) -> NoReturn:
+        """Let it train on for at most so many `seconds`.
+
+        Raises:
+            RunEnded: always: it ended, crashed or was killed, or ("hung") the time was over.
+        """
+        raise AssertionError(self._ask(RunWindow(seconds=math.inf), seconds, "its end"))
 
     def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> Watched:
         """What is found out in `steps` steps of `mode`, and so many seconds, that are not timed.
@@ -253,7 +256,10 @@ class ProcessRun:
             if status is not None and not self._line.poll(0):
                 self._fail(cause_of(status, self.output()))
             if spent > limit_seconds:
-                reason = f"no sign of {awaited} within {limit_seconds:.0f} s{self._why_late()}"
+                because = (
+                    "" if self._ready else why_late(self.pid, self.slow_because, self.output())
+                )
+                reason = f"no sign of {awaited} within {limit_seconds:.0f} s{because}"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
             report = self._line.recv()
@@ -268,16 +274,6 @@ class ProcessRun:
                 )
             )
         return report
-
-    def _why_late(self) -> str:
-        """What may keep it from its first step, and what it printed last: a program that passes
-        over its own errors most likely says which.
-        """
-        if self._ready:
-            return ""
-        because = self.slow_because or (NOT_WATCHED if has_children(self.pid) else "")
-        said = last_line(self.output())
-        return "".join(f"; {each}" for each in (because, said and f"it last said: {said}") if each)
 
     def _last_status(self) -> int:
         """How the process exited; it has hung up already, and is about to be reaped."""

@@ -89,7 +89,7 @@ def _other_stepped(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     if _is_of_leading(live, optimizer):
         return _hand_over(live, optimizer)
     live.taking_turns = _has_passed(live, _training_of(optimizer))
-    if not live.taking_turns:
+    if not live.taking_turns and not live.setup.epoch_batches:  # a run to the program's end
         live.pace.end_loop()
     return False
 

@@ -1,0 +1,89 @@
+"""What to do after a search, as a sentence and a command to be typed."""
+
+from pathlib import Path
+
+from autotune.cli.console import Console
+from autotune.cli.typed import retyped, shown_path, typed
+from autotune.measurement.measurement import Failure
+from autotune.outputs import wording
+from autotune.result import Result
+from autotune.trials.trial import BUDGET
+from autotune.verdict import Verdict
+
+# A budget that cut the trials off after fewer than these may have cut off a gain.
+_FEW_TRIALS = 5
+_USED_UP = 0.75  # of a budget: what ends with more of it left ended by itself
+_VAGUE = 3.0  # an interval that spans more says nothing with its upper end
+_TIMES_MORE = 3  # the budget to try next: an interval narrows with the square root of it
+
+
+def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) -> None:
+    """What is likeliest to be wanted after this `verdict`, with its command."""
+    command = ""
+    if verdict.outcome == "faster":
+        what = "write the settings into the source (--reverse takes them out again)"
+        if result.patch and result.target.path:
+            command = typed("apply", shown_path(folder))
+    elif verdict.outcome == "failed":
+        what = "try again when the machine is quieter; the search goes on where it stopped"
+        if _was_busy(result, verdict) and not verdict.too_short:
+            command = retyped(result.command)
+    elif verdict.is_withheld and verdict.suspect:
+        allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed
+        what = f"search on without {verdict.suspect}{allowed}"
+        command = retyped(result.command, off=verdict.suspect)
+    elif verdict.may_be_allowed:
+        what = "look at both losses in the report; to have it all the same, allow it"
+        command = retyped(result.command, allow="different")
+    elif open_question := _open_question(result, verdict):
+        quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
+        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
+        how = "give it more time" if budget else "time it again"
+        what = f"{how}{quieter}, {open_question}; the trials so far are kept"
+        command = retyped(result.command, budget=budget)
+    if command:
+        console.gap()
+        console.say(f"Next: {what}")
+        console.command(command)
+    if verdict.outcome == "faster" and result.target.path and not _is_whole(result):
+        console.gap()
+        console.say("Next: train with all the settings, the source untouched")
+        console.command(typed("run", shown_path(folder)))
+
+
+def _is_whole(result: Result) -> bool:
+    """Whether the patch has every setting."""
+    return bool(result.patch) and all(edit.status != "refused" for edit in result.edits)
+
+
+def _was_busy(result: Result, verdict: Verdict) -> bool:
+    kinds = (trial.outcome.kind for trial in result.trials if isinstance(trial.outcome, Failure))
+    return verdict.left_out > 0 or "busy" in kinds
+
+
+def _open_question(result: Result, verdict: Verdict) -> str:
+    """Why more time might still find a gain; "" where the answer stands."""
+    if verdict.speedup is not None:
+        known = not verdict.speedup.spans(_VAGUE)
+        most = f" of up to {wording.ratio(verdict.speedup.high)}" if known else ""
+        return f"a gain{most} is not excluded" if verdict.is_open else ""
+    tried = sum(bool(trial.config) for trial in result.trials)
+    others = result.space.size - 1 if result.space else 0
+    ending = result.search.ending if result.search else None
+    cut_off = ending is not None and ending.why == BUDGET
+    if not cut_off or not tried < min(others, _FEW_TRIALS):
+        return ""
+    return f"only {tried} of {wording.counted(others, 'other configuration')} could be tried"
+
+
+def _used_its_time(result: Result) -> bool:
+    """Whether it was the budget that ended the measuring, and not that no more turns are taken."""
+    cost = result.cost
+    if cost is None:
+        return True
+    return cost.seconds - cost.earlier_seconds > _USED_UP * result.profile.budget_seconds
+
+
+def _more_time(budget_seconds: float) -> str:
+    seconds = round(_TIMES_MORE * budget_seconds)
+    return f"{seconds}s" if seconds % 60 else f"{seconds // 60}m"

@@ -1,0 +1,87 @@
+"""Epochs are cut short where a run is to come to what follows them."""
+
+from pathlib import Path
+
+import pytest
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
+
+from autotune.workload.conversation import Ended, RunWindow
+from autotune.workload.setup import Setup
+from tests.workload.programs import HEAD, run
+
+EPOCHS = (
+    HEAD
+    + """
+import itertools
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return zip(inputs, targets)
+class Endless(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return itertools.cycle(zip(inputs, targets))
+loader = DataLoader(DATASET, batch_size=10, OPTIONS)
+validation = DataLoader(dataset, batch_size=100)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+for epoch in range(3):
+    trained = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        trained += 1
+    with open("counted", "a") as file:
+        print(trained, len(list(validation)), LENGTH, file=file)
+"""
+)
+FOR_EVER = RunWindow(seconds=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "length"),
+    [
+        ("dataset", "shuffle=True", "len(loader)"),
+        ("dataset", "num_workers=2, multiprocessing_context='fork'", "len(loader)"),
+        (
+            "dataset",
+            "num_workers=2, multiprocessing_context='fork', persistent_workers=True",
+            "len(loader)",
+        ),
+        ("Stream()", "", "4"),
+        ("Endless()", "num_workers=1, multiprocessing_context='fork'", "4"),
+    ],
+    ids=["map-style", "workers", "workers that live on", "a stream", "one without an end"],
+)
+def test_each_epoch_ends_after_so_many_batches(
+    dataset: str, options: str, length: str, tmp_path: Path
+) -> None:
+    text = EPOCHS.replace("DATASET", dataset).replace("OPTIONS", options).replace("LENGTH", length)
+    *_, last = run(text, FOR_EVER, setup=Setup(epoch_batches=4), folder=tmp_path)
+    assert isinstance(last, Ended) and last.steps == 12
+    assert (tmp_path / "counted").read_text() == "4 2 4\n" * 3
+
+
+def test_they_are_whole_again_afterwards(tmp_path: Path) -> None:
+    before = DataLoader.__len__, _SingleProcessDataLoaderIter._next_data
+    text = EPOCHS.replace("DATASET", "dataset").replace("OPTIONS", "").replace("LENGTH", "0")
+    run(text, FOR_EVER, setup=Setup(epoch_batches=1), folder=tmp_path)
+    assert before == (DataLoader.__len__, _SingleProcessDataLoaderIter._next_data)
+
+
+def test_another_training_loop_is_gone_through_as_well(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+for kind in (torch.optim.SGD, torch.optim.AdamW):
+    optimizer = kind(model.parameters(), lr=1e-2)
+    for epoch in range(15):
+        for x, y in DataLoader(dataset, batch_size=10):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+open("over", "w").close()
+"""
+    )
+    *_, last = run(text, FOR_EVER, setup=Setup(epoch_batches=2), folder=tmp_path)
+    assert isinstance(last, Ended) and last.loop_seconds is None
+    assert (tmp_path / "over").exists()
