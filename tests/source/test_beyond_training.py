@@ -111,6 +111,21 @@ def test_weights_that_are_saved_with_safetensors_forbid_another_order(
     assert (f"weights are saved at {PATH}:" in outcome.reason) == refused
 
 
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("open('a', 'wb').write(bytes(net.weight.untyped_storage()))", True),
+        ("print([w.data.storage() for w in net.parameters()])", True),
+        ("write(net, storage='disk')", False),
+        ("net.weight.detach().numpy().tofile('a')", False),  # in the usual order
+    ],
+)
+def test_memory_that_is_read_as_it_lies_forbids_another_order(code: str, refused: bool) -> None:
+    outcome = rewritten(program(epoch=code), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert (f"the memory of tensors is read at {PATH}:" in outcome.reason) == refused
+
+
 def test_what_is_saved_forbids_another_order_where_the_optimizer_is_built_elsewhere_too() -> None:
     text = program(epoch="import safetensors.torch as st; st.save_file(net.state_dict(), 'a')")
     text = text.replace("optim.SGD(net.parameters(), lr=0.1)", "build(net)")

@@ -10,7 +10,7 @@ from autotune.source.places import Call
 from autotune.source.program import Forbidden, Program
 from autotune.source.refusals.compiled import why_not_compiled
 from autotune.source.refusals.model_uses import handed_on, kept, merged
-from autotune.source.refusals.views import saved_in_order, viewed_later
+from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
 
 
 def check_program(program: Program, edit: ModelStatement) -> None:
@@ -29,6 +29,11 @@ def check_program(program: Program, edit: ModelStatement) -> None:
         raise Forbidden(
             f"weights are saved at {at} with safetensors, which refuses those in another order",
             f"at {at}: .contiguous() of each tensor",
+        )
+    if edit.reordered and (at := read_as_it_lies(program)):
+        raise Forbidden(
+            f"the memory of tensors is read at {at}, where they lie in another order then",
+            f"at {at}: .contiguous() before it",
         )
     if edit.compiled and (reason := why_not_compiled(program)):
         raise Forbidden(reason)

@@ -1,6 +1,6 @@
 """Where a program does with tensors what is only done in the usual order of their dimensions: views
-them beyond what training runs, or saves them with safetensors. With channels last it would fail
-there.
+them beyond what training runs, saves them with safetensors, or reads their memory. With channels
+last it would fail there, or come to something else.
 """
 
 import ast
@@ -12,6 +12,7 @@ from autotune.source.refusals.gathering import is_merged
 from autotune.source.script import Function, Script, last_name
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
+_STORAGES = ("untyped_storage", "storage")
 # What views weights, or their gradients, as if they lay in the usual order: torch's own.
 _FLATTENING = frozenset(
     (
@@ -54,6 +55,19 @@ def saved_in_order(program: Program) -> str:
         for call in calls_in(script.tree)
         if script.qualified(call.func) in _SAFETENSORS
         and not any(last_name(each.func) == "contiguous" for each in calls_in(call))
+    )
+    return next(places, "")
+
+
+def read_as_it_lies(program: Program) -> str:
+    """Where the memory of tensors is read whatever the order that they are in: file and line, ""
+    where it is not.
+    """
+    places = (
+        f"{script.path}:{call.lineno}"
+        for script in program.scripts.values()
+        for call in calls_in(script.tree)
+        if last_name(call.func) in _STORAGES and not call.args and not call.keywords
     )
     return next(places, "")
 
