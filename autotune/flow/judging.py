@@ -119,7 +119,7 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
         verdict = decided()
     verdict = _left_open(_with_seeds(context, turns, contestants, verdict, decided))
     emission = _handed_back(verdict, emission, failed=DELIVERED in turns.failures)
-    return seen_through(context, profiled, contestants, best.config, verdict, emission)
+    return seen_through(context, profiled, best.config, verdict, emission)
 
 
 def _left_open(verdict: Verdict) -> Verdict:

@@ -1,4 +1,6 @@
-"""What is handed back is run through first: past the ends of its epochs, to its own if need be."""
+"""What is handed back is run on first, past its first evaluations and checkpoints, which come
+sooner: to its end, if that comes in time.
+"""
 
 import functools
 import math
@@ -6,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from autotune.flow.context import Context
-from autotune.flow.controls import Start
 from autotune.flow.emitting import without
 from autotune.flow.next_best import in_order
 from autotune.knobs.knob import Config
@@ -15,7 +16,9 @@ from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
-from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict
+from autotune.source.loops.intervals import intervals, sooner
+from autotune.verdict import Verdict
+from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
 # How long it is run on for; and of how many batches its epochs are, for each that a step takes.
@@ -27,72 +30,86 @@ MOST_SLOWER = 10.0
 
 
 def seen_through(
-    context: Context,
-    profiled: Profile,
-    contestants: Mapping[str, Start],
-    config: Config,
-    verdict: Verdict,
-    emission: Emission,
+    context: Context, profiled: Profile, config: Config, verdict: Verdict, emission: Emission
 ) -> tuple[Verdict, Emission]:
     """`verdict` on what is faster with `config`, and its `emission`, as far as their programs still
-    run when their epochs are over: these are cut short, and both run on for some seconds.
+    run when their epochs are over, and it is time for what they do every so many steps: epochs and
+    intervals are cut short, and both run on for some seconds.
 
-    Where the program fails as it is with epochs so short, nothing is known. One without a loader
-    has no epochs to cut.
+    Where the program fails as it is with these so short, nothing is known. One that has neither is
+    not run.
     """
-    if verdict.outcome != "faster" or profiled.seen.loader is None:
+    if verdict.outcome != "faster":
         return verdict, emission
-    context.listener.stage("running the tuned program past the ends of its epochs")
-    through = _Through(context, contestants, profiled.seen, verdict)
-    tuned = through.of(TUNED)
-    if why := through.why_unknown(tuned):
-        return replace(verdict, through=why), emission
+    through = _Through(context, profiled.seen, verdict)
+    if not through.is_worth_it:
+        return verdict, emission
+    context.listener.stage("running the tuned program past its first evaluations and checkpoints")
+    patch = functools.partial(through.of, sources=emission.sources, compiles=emission.compiles)
+    whole = bool(emission.sources) and not emission.refused
+    tuned = patch() if whole else through.of(config)
     if tuned.failure is not None:
-        return through.withheld(verdict, tuned.failure, config, profiled.seen), Emission()
+        if why := through.why_unknown(tuned):
+            return replace(verdict, through=why), emission
+        return through.withheld(verdict, tuned.failure, config), Emission()
     verdict = replace(verdict, through=through.said(tuned))
-    if DELIVERED in contestants and emission.sources:
-        failure = through.of(DELIVERED).failure
-        if failure is not None:
-            emission = emission.withdrawn(
-                f"with the patch the program fails later on: {failure.reason}"
-            )
+    if emission.sources and not whole:
+        patched = patch()
+        if patched.failure is not None and not through.why_unknown(patched):
+            reason = f"with the patch the program fails later on: {patched.failure.reason}"
+            emission = emission.withdrawn(reason)
     return verdict, emission
 
 
 class _Through:
-    """Runs of the contestants past the ends of their epochs."""
+    """Runs past what comes after the first steps."""
 
-    def __init__(
-        self, context: Context, contestants: Mapping[str, Start], seen: Seen, verdict: Verdict
-    ) -> None:
-        self._start = contestants
+    def __init__(self, context: Context, seen: Seen, verdict: Verdict) -> None:
         self._bench = context.bench
+        self._seen = seen
         self._batches = STEPS_PER_EPOCH * math.ceil(max(1.0, seen.backwards_per_step))
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
         faster = verdict.speedup.high if verdict.speedup else MOST_SLOWER
         self._slower = max(1.0, min(MOST_SLOWER, faster))
+        whole = whole_program(context.target, seen) if context.target.path else None
+        self._codes = intervals(whole) if whole is not None else {}
+        self._texts = {path: whole.scripts[path].text for path in self._codes} if whole else {}
 
-    def of(self, name: str) -> Through:
-        """How one of them fares."""
-        return run_through(self._start[name], batches=self._batches, seconds=self._seconds)
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the program has anything that can be had sooner."""
+        return bool(self._seen.loader or self._codes)
 
-    def why_unknown(self, tuned: Through) -> str:
-        """Why a failure is none of the settings' doing; "" where it is, or there was none."""
-        if tuned.failure is None:
-            return ""
-        seconds = SLACK * self._slower * tuned.seconds + SLACK_SECONDS
-        own = run_through(self._start[BASELINE], batches=self._batches, seconds=seconds)
+    def of(
+        self,
+        config: Config | None = None,
+        *,
+        sources: Mapping[str, str] | None = None,
+        compiles: bool = False,
+        seconds: float = 0.0,
+    ) -> Through:
+        """How it fares with a config, or with the text of files in the place of its own."""
+        texts = {
+            path: sooner(text, self._codes.get(path, ()), STEPS_PER_EPOCH)
+            for path, text in {**self._texts, **(sources or {})}.items()
+        }
+        start = functools.partial(self._bench.start, config, sources=texts, compiles=compiles)
+        return run_through(start, batches=self._batches, seconds=seconds or self._seconds)
+
+    def why_unknown(self, other: Through) -> str:
+        """Why the failure of `other` is none of its settings' doing; "" where it is."""
+        own = self.of(seconds=SLACK * self._slower * other.seconds + SLACK_SECONDS)
         if own.failure is None:
             return ""
         return (
-            f"what follows its epochs could not be tried: with {self._batches} batches in each, "
-            f"the program fails as it is ({own.failure.reason})"
+            f"what it does later could not be tried: with epochs and intervals of {self._batches} "
+            f"batches, the program fails as it is ({own.failure.reason})"
         )
 
-    def withheld(self, verdict: Verdict, failure: Failure, config: Config, seen: Seen) -> Verdict:
+    def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
         """`verdict` on `config`, with which the program has a `failure` later on."""
         assert verdict.speedup is not None
-        name = self._guilty(config, seen)
+        name = self._guilty(config)
         blamed = {name: config[name]} if name else config
         return replace(
             verdict,
@@ -105,19 +122,17 @@ class _Through:
             breaks=True,
         )
 
-    def _guilty(self, config: Config, seen: Seen) -> str:
+    def _guilty(self, config: Config) -> str:
         """The one setting without which the program does not fail; "" where none is."""
         names = in_order(config)
         for name in names if len(names) > 1 else ():
-            rest = functools.partial(self._bench.start, without(config, name, seen))
-            found = run_through(rest, batches=self._batches, seconds=self._seconds)
-            if found.failure is None:
+            if self.of(without(config, name, self._seen)).failure is None:
                 return name
         return ""
 
     def said(self, tuned: Through) -> str:
         """What was seen of what does not fail."""
-        epochs = f"with no more than {self._batches} batches in an epoch"
+        sooner_so = f"with epochs and intervals of {self._batches} batches"
         if tuned.ended:
-            return f"{epochs}, the tuned program came to its own end"
-        return f"{epochs}, the tuned program was run on for {tuned.seconds:.0f} s, and did not fail"
+            return f"{sooner_so}, the tuned program came to its own end"
+        return f"{sooner_so}, the tuned program went on for {tuned.seconds:.0f} s and did not fail"

@@ -131,7 +131,8 @@ def _tell_of_earlier(context: Context, study: "Study") -> None:
     """That trials go on, and the program as it is, which they are compared with."""
     if not study.trials:
         return
-    context.listener.stage(f"going on after {counted(len(study.trials), 'earlier trial')}")
+    known = counted(len(study.trials), "earlier trial")
+    context.listener.stage(f"going on after {known}, and the program as timed then")
     for trial in study.trials:
         if not trial.config:
             context.listener.trial_ended(trial, study.best)

@@ -57,7 +57,9 @@ def test_trials_that_go_on_begin_with_the_program_as_it_is() -> None:
 
     trying._tell_of_earlier(context, study)
 
-    listener.stage.assert_called_once_with("going on after 2 earlier trials")
+    listener.stage.assert_called_once_with(
+        "going on after 2 earlier trials, and the program as timed then"
+    )
     listener.trial_ended.assert_called_once_with(AS_IT_IS, FAR)
 
 

@@ -1,5 +1,6 @@
 """Epochs are cut short where a run is to come to what follows them."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,36 @@ open("over", "w").close()
     *_, last = run(text, FOR_EVER, setup=Setup(epoch_batches=2), folder=tmp_path)
     assert isinstance(last, Ended) and last.loop_seconds is None
     assert (tmp_path / "over").exists()
+
+
+def test_the_trainer_of_hugging_face_evaluates_and_saves_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "transformers"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "trainer_callback.py").write_text(
+        "class TrainerState:\n"
+        "    def compute_steps(self, args, max_steps):\n"
+        "        self.logging_steps, self.eval_steps, self.save_steps = args\n"
+    )
+    for name in ("transformers", "transformers.trainer_callback"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    text = (
+        HEAD
+        + """
+from transformers.trainer_callback import TrainerState
+state = TrainerState()
+state.compute_steps((20, 400, None), max_steps=9)
+with open("steps", "w") as file:
+    print(state.logging_steps, state.eval_steps, state.save_steps, file=file)
+"""
+    )
+    finders = list(sys.meta_path)
+    try:
+        run(text, setup=Setup(epoch_batches=2), folder=tmp_path)
+    finally:
+        for name in ("transformers", "transformers.trainer_callback"):
+            sys.modules.pop(name, None)
+    assert (tmp_path / "steps").read_text() == "20 2 None\n"
+    assert sys.meta_path == finders

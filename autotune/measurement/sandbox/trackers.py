@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from autotune.measurement.sandbox.environment import MLFLOW_SERVER
+from autotune.workload.system.imports import AfterImport
 from autotune.workload.trackers import counted, note, noted
 
 # How the methods of the Hub's client begin that change something there.
@@ -37,31 +38,7 @@ def keep_at_home() -> None:
         "huggingface_hub.hf_api": _keep_models_at_home,
         "huggingface_hub.repository": _keep_clones_at_home,
     }
-    sys.meta_path.insert(0, _AfterImport(changes))
-
-
-class _AfterImport:
-    """Has a module changed right after it was imported."""
-
-    def __init__(self, changes: Mapping[str, Callable[[Any], None]]) -> None:
-        self._changes = changes
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """The spec that the other finders have for a tracker, its execution followed by ours."""
-        if fullname not in self._changes:
-            return None
-        others = [each for each in sys.meta_path if each is not self]
-        specs = (each.find_spec(fullname, path, target) for each in others)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            execute, change = spec.loader.exec_module, self._changes[fullname]
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                change(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    sys.meta_path.insert(0, AfterImport(changes))
 
 
 def _disable_wandb(wandb: Any) -> None:

@@ -1,7 +1,9 @@
-"""Epochs cut short, so that a run soon comes to what follows them: validation, checkpoints, the
-program's own end.
+"""Epochs, and a framework's intervals, cut short, so that a run soon comes to what follows them:
+validation, checkpoints, the program's own end.
 """
 
+import functools
+import sys
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -11,6 +13,7 @@ from torch.utils.data.dataloader import (
 )
 
 from autotune.workload.live import Live
+from autotune.workload.system.imports import AfterImport
 
 
 def install(live: Live) -> None:
@@ -23,8 +26,28 @@ def install(live: Live) -> None:
         return min(own_length(self), most)
 
     live.patch(DataLoader, "__len__", __len__)
+    change = functools.partial(_shorten_intervals, most)
+    finder = AfterImport({"transformers.trainer_callback": change})
+    live.patch(sys, "meta_path", [finder, *sys.meta_path])
     for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter):
         live.patch(kind, "_next_data", _ending_after(most, kind._next_data))
+
+
+def _shorten_intervals(most: int, module: Any) -> None:
+    """Have Hugging Face's Trainer evaluate and save after so many steps at the most."""
+    state = module.TrainerState
+    compute = getattr(state, "compute_steps", None)  # of older versions the arguments themselves
+    if compute is None:
+        return
+
+    def compute_steps(self: Any, *args: Any, **kwargs: Any) -> None:
+        compute(self, *args, **kwargs)
+        for kind in ("eval", "save"):
+            steps = getattr(self, f"{kind}_steps", None)
+            if steps is not None:
+                setattr(self, f"{kind}_steps", min(steps, most))
+
+    state.compute_steps = compute_steps
 
 
 def _ending_after(most: int, own: Any) -> Any:

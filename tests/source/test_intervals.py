@@ -1,0 +1,77 @@
+"""What a training does every so many steps is found, and comes sooner in a changed text."""
+
+import textwrap
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.loops.intervals import intervals, sooner
+from autotune.source.program import parsed
+
+PATH = "/project/train.py"
+TRAIN = """
+    def evaluate(step):
+        if step % 50 == 0:
+            pass
+
+    class Net:
+        def forward(self, x):
+            for i, layer in enumerate(self.layers):
+                if i % 4 == 0:
+                    x = layer(x)
+            return x
+
+    def unrelated(n):
+        return n % 10 == 0
+
+    for epoch in range(9):
+        for step, batch in enumerate(loader):
+            net.forward(batch).mean().backward()
+            CODE
+        evaluate(step)
+"""
+
+
+def found_in(code: str) -> set[str]:
+    text = textwrap.dedent(TRAIN).replace("CODE", code)
+    line = next(n for n, at in enumerate(text.splitlines(), 1) if "backward" in at)
+    places = Places(backward=Place(path=PATH, line=line))
+    return set(intervals(parsed({PATH: text}, places, PATH)).get(PATH, ()))
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("if step % 100 == 0: save()", {"step % 100"}),
+        ("if (step + 1) % args.every == 0: save()", {"(step + 1) % args.every"}),
+        ("if not step % every: save()", {"step % every"}),
+        ("if args.every and step > 0 and step % args.every == 0: save()", {"step % args.every"}),
+        ("due = step % n == n - 1", {"step % n"}),
+        ("if step % 2 == 0: save()", set()),  # as soon as can be
+        ("print('%d' % step)", set()),
+        ("if '%d' % step == '5': save()", set()),
+        ("step = (step * 7) % 100", set()),
+    ],
+)
+def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None:
+    assert found_in(code) == {"step % 50", *found}
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("if step % 100 == 0: x", "if step % max(1, min(100, 2)) == 0: x"),
+        (
+            "if (step + 1) % (a * b) == 0: x\ny",
+            "if (step + 1) % (max(1, min(a * b, 2))) == 0: x\ny",
+        ),
+        ("y = s % n == n - 1", "y = s % max(1, min(n, 2)) == max(1, min(n, 2)) - 1"),
+        ("if other % 100 == 0: x", "if other % 100 == 0: x"),
+        ("\ufeffif step % 100 == 0: x", "\ufeffif step % max(1, min(100, 2)) == 0: x"),
+        ("if step % 100 == 0 x", "if step % 100 == 0 x"),
+    ],
+    ids=["a number", "in parentheses", "the last of them", "another", "with a mark", "no Python"],
+)
+def test_it_comes_sooner(text: str, becomes: str) -> None:
+    codes = {"step % 100", "(step + 1) % (a * b)", "s % n"}
+    assert sooner(text, codes, 2) == becomes
