@@ -22,7 +22,7 @@ from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
 # How long it is run on for; and of how many batches its epochs are, for each that a step takes.
-THROUGH_SHARE, THROUGH_SECONDS = 0.06, (4.0, 30.0)
+THROUGH_SHARE, THROUGH_SECONDS = 0.06, (6.0, 30.0)
 STEPS_PER_EPOCH = 2
 # The program as it is has twice as long as it should take to come as far, and these seconds.
 SLACK, SLACK_SECONDS = 2.0, 2.0
