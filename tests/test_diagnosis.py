@@ -84,6 +84,16 @@ def test_a_single_validation_is_held_against_the_length_of_an_epoch(length, name
         assert "Validates 75 % of the time, if it does so once an epoch" in found.headline
 
 
+def test_a_model_that_counts_other_samples_has_epochs_as_long_as_its_loader():
+    """Of 40 batches of 4 molecules, each of a thousand points that the model is given."""
+    seen = builders.seen()
+    loader = replace(seen.loader, length=40, dataset_length=160, batch_size=4)
+    seen = replace(seen, loader=loader, samples_per_step=900.0, backwards_per_step=1.0)
+    window = builders.window(180.0, validations=1, validation_seconds=0.45)
+    found = first(phases=HEALTHY, windows=(window,), seen=seen, step_seconds=0.04)
+    assert found.bottleneck != Bottleneck.VALIDATION, "22 % of 40 steps"
+
+
 def test_two_validations_tell_how_often_they_come():
     """At most as many steps lie between them as were seen: 11 of 0.1 s, beside 1.5 s."""
     seen = builders.seen()

@@ -55,12 +55,17 @@ def _times_seen(profile: Profile) -> int:
 
 
 def _steps_of_an_epoch(seen: Seen) -> float:
-    """By samples: a step may run many backward passes on a batch, or take several batches."""
+    """By samples: a step may run many backward passes on a batch, or take several batches. No fewer
+    than as if each backward pass had a batch of its own, whatever the model counts as samples.
+    """
     loader = seen.loader
     if loader is None or loader.length is None:
         return math.inf
     samples = loader.dataset_length or loader.length * (loader.batch_size or 0)
-    return samples / seen.samples_per_step if samples and seen.samples_per_step else loader.length
+    if not samples or not seen.samples_per_step:
+        return loader.length
+    fewest = loader.length / max(1.0, seen.backwards_per_step)
+    return max(fewest, samples / seen.samples_per_step)
 
 
 def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:

@@ -16,14 +16,16 @@ from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
-from autotune.source.loops.intervals import intervals, sooner
+from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.verdict import Verdict
 from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
-# How long it is run on for; and of how many batches its epochs are, for each that a step takes.
+# How long it is run on for.
 THROUGH_SHARE, THROUGH_SECONDS = 0.06, (6.0, 30.0)
-STEPS_PER_EPOCH = 2
+# Of how many steps an epoch is, how many of these there are, and how many steps or epochs lie
+# between what comes every so many.
+STEPS_PER_EPOCH, EPOCHS, INTERVAL = 2, 10, 2
 # The program as it is has twice as long as it should take to come as far, and these seconds.
 SLACK, SLACK_SECONDS = 2.0, 2.0
 MOST_SLOWER = 10.0
@@ -33,11 +35,11 @@ def seen_through(
     context: Context, profiled: Profile, config: Config, verdict: Verdict, emission: Emission
 ) -> tuple[Verdict, Emission]:
     """`verdict` on what is faster with `config`, and its `emission`, as far as their programs still
-    run when their epochs are over, and it is time for what they do every so many steps: epochs and
-    intervals are cut short, and both run on for some seconds.
+    run when their epochs are over, when it is time for what they do every so many steps, and at
+    their end: all of that comes after a few steps, and both run on for some seconds.
 
-    Where the program fails as it is with these so short, nothing is known. One that has neither is
-    not run.
+    Where the program fails as it is with all that so short, nothing is known. One of which nothing
+    can come sooner is not run.
     """
     if verdict.outcome != "faster":
         return verdict, emission
@@ -72,13 +74,13 @@ class _Through:
         faster = verdict.speedup.high if verdict.speedup else MOST_SLOWER
         self._slower = max(1.0, min(MOST_SLOWER, faster))
         whole = whole_program(context.target, seen) if context.target.path else None
-        self._codes = intervals(whole) if whole is not None else {}
-        self._texts = {path: whole.scripts[path].text for path in self._codes} if whole else {}
+        self._seldom = seldom(whole) if whole is not None else {}
+        self._texts = {path: whole.scripts[path].text for path in self._seldom} if whole else {}
 
     @property
     def is_worth_it(self) -> bool:
         """Whether the program has anything that can be had sooner."""
-        return bool(self._seen.loader or self._codes)
+        return bool(self._seen.loader or self._seldom)
 
     def of(
         self,
@@ -89,12 +91,13 @@ class _Through:
         seconds: float = 0.0,
     ) -> Through:
         """How it fares with a config, or with the text of files in the place of its own."""
-        texts = {
-            path: sooner(text, self._codes.get(path, ()), STEPS_PER_EPOCH)
-            for path, text in {**self._texts, **(sources or {})}.items()
-        }
+        texts = {**self._texts, **(sources or {})}
+        texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
         start = functools.partial(self._bench.start, config, sources=texts, compiles=compiles)
         return run_through(start, batches=self._batches, seconds=seconds or self._seconds)
+
+    def _sooner(self, text: str, what: Seldom) -> str:
+        return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
 
     def why_unknown(self, other: Through) -> str:
         """Why the failure of `other` is none of its settings' doing; "" where it is."""
@@ -102,8 +105,8 @@ class _Through:
         if own.failure is None:
             return ""
         return (
-            f"what it does later could not be tried: with epochs and intervals of {self._batches} "
-            f"batches, the program fails as it is ({own.failure.reason})"
+            f"what it does later could not be tried: with epochs of {STEPS_PER_EPOCH} steps the "
+            f"program fails as it is ({own.failure.reason})"
         )
 
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
@@ -132,7 +135,7 @@ class _Through:
 
     def said(self, tuned: Through) -> str:
         """What was seen of what does not fail."""
-        sooner_so = f"with epochs and intervals of {self._batches} batches"
+        sooner_so = f"with epochs of {STEPS_PER_EPOCH} steps"
         if tuned.ended:
             return f"{sooner_so}, the tuned program came to its own end"
         return f"{sooner_so}, the tuned program went on for {tuned.seconds:.0f} s and did not fail"

@@ -15,7 +15,8 @@ What it costs
 
 What it changes
     Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
-    becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused.
+    becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused,
+    as are programs in which such a number is written.
 """
 
 import math
@@ -97,4 +98,4 @@ class FlushDenormal(Knob):
         setup.process.append(switch)
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        return (ProcessStatement(code=f"torch.set_flush_denormal({value})"),)
+        return (ProcessStatement(code=f"torch.set_flush_denormal({value})", flushes=True),)

@@ -27,12 +27,14 @@ class OptimizerArgument:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStatement:
     """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`), with
-    the imports that it needs besides torch's; `threads` says that it sets how many compute.
+    the imports that it needs besides torch's; `threads` says that it sets how many compute,
+    `flushes` that denormal numbers become zero.
     """
 
     code: str
     imports: tuple[str, ...] = ()
     threads: bool = False
+    flushes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

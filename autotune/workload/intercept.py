@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 import torch
 
@@ -19,6 +20,7 @@ from autotune.workload.seams import (
     copies,
     epochs,
     loader,
+    memory_order,
     model,
     optimizer,
     processes,
@@ -71,14 +73,24 @@ def intercepted(
     seams = (loader, model, backward, optimizer, anomaly, processes)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
-    of_chance = (setup.stream, restreaming), (setup.reseed, reseeding), (setup.alike, alike)
-    for wanted, seam in (*of_chance, (setup.epoch_batches, epochs)):
-        if wanted:
-            seam.install(live)
+    for seam in _seams_of(setup):
+        seam.install(live)
     try:
         yield live
     finally:
         live.unpatch()
+
+
+def _seams_of(setup: Setup) -> Iterator[ModuleType]:
+    """Those that only some runs have."""
+    for wanted, seams in (
+        (setup.stream, (restreaming,)),
+        (setup.reseed, (reseeding,)),
+        (setup.alike, (alike,)),
+        (setup.epoch_batches, (epochs, memory_order)),
+    ):
+        if wanted:
+            yield from seams
 
 
 def _seen(live: Live) -> Seen:

@@ -117,6 +117,8 @@ def test_weights_that_are_saved_with_safetensors_forbid_another_order(
         ("open('a', 'wb').write(bytes(net.weight.untyped_storage()))", True),
         ("print([w.data.storage() for w in net.parameters()])", True),
         ("write(net, storage='disk')", False),
+        ("validate(net(x).as_strided((2, 3), (3, 1)))", True),
+        ("validate(torch.as_strided(net(x), (2, 3), (3, 1)))", True),
         ("net.weight.detach().numpy().tofile('a')", False),  # in the usual order
     ],
 )
@@ -124,6 +126,11 @@ def test_memory_that_is_read_as_it_lies_forbids_another_order(code: str, refused
     outcome = rewritten(program(epoch=code), LAST)
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
     assert (f"the memory of tensors is read at {PATH}:" in outcome.reason) == refused
+
+
+def test_strides_that_training_goes_by_show_in_its_losses() -> None:
+    text = program(step="tiles = x.as_strided((2, 3), (3, 1))")
+    assert rewritten(text, LAST).statuses == ["done"]
 
 
 def test_what_is_saved_forbids_another_order_where_the_optimizer_is_built_elsewhere_too() -> None:

@@ -145,6 +145,32 @@ def test_its_time_may_be_a_property() -> None:
     assert found(text.replace("budget.{method}()", "budget.steps")) == ByTheClock()
 
 
+def test_one_method_of_a_clock_may_ask_another() -> None:
+    text = """\
+import time
+
+class Budget:
+    def used(self):
+        return (time.monotonic() - self.begin) / self.seconds
+
+    def left(self):
+        return self.used() < 1.0
+
+    def full(self):
+        return not self.left()
+
+def main(model, batches, optimizer, budget):
+    for batch in batches:
+        if TEST:
+            break
+        model(batch).backward()
+        optimizer.step()
+"""
+    assert found(text.replace("TEST", "not budget.left()")).end == "run.py:15"
+    assert found(text.replace("TEST", "budget.full()")).end == "run.py:15"
+    assert found(text.replace("TEST", "budget.empty()")) == ByTheClock()
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

@@ -308,3 +308,23 @@ for epoch in range(3):
 """
     done = rewritten(text, PRECISION)
     assert (done.text.count('"high"'), done.text.count('"highest"')) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("log = (x + 1e-40).log()", True),
+        ("TINY = 1.4e-45", True),
+        ("x = -1e-39", True),
+        ("log = (x + 1e-38 * 2).log()", True),  # not the product: what is written
+        ("log = (x + 1e-37).log()", False),
+        ("x = 0.0", False),
+        ("x = '1e-40'", False),
+    ],
+)
+def test_what_has_denormal_numbers_written_down_keeps_them(code: str, refused: bool) -> None:
+    flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
+    outcome = rewritten(f"import torch\n{code}\n", flush)
+    assert outcome.statuses == (["refused"] if refused else ["done"])
+    assert (f"the number at {PATH}:2 is denormal itself" in outcome.reason) == refused
+    assert rewritten(f"import torch\n{code}\n", THREADS).statuses == ["done"]

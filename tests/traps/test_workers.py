@@ -296,6 +296,37 @@ class TestTables:
         assert vetted.values == (0,)
         assert "an open connection (`dataset.database`)" in vetted.reason
 
+    @pytest.mark.parametrize("by", ["pid", "worker_init_fn"])
+    def test_a_database_that_each_process_opens_for_itself_is_fine(
+        self, workers: Vet, by: str
+    ) -> None:
+        prepare = (
+            "self.path = tempfile.mkstemp(dir=os.path.dirname(__file__))[1]\n"
+            "self.database, self.owner = sqlite3.connect(self.path), os.getpid()\n"
+            "self.database.execute('create table x (i integer primary key, v real)')\n"
+            "rows = enumerate(X[:, 0].tolist())\n"
+            "self.database.executemany('insert into x values (?, ?)', rows)\n"
+            "self.database.commit()"
+        )
+        item = (
+            "if OPENS and self.owner != os.getpid():\n"
+            "    self.database, self.owner = sqlite3.connect(self.path), os.getpid()\n"
+            "row = self.database.execute('select v from x where i = ?', (index,)).fetchone()\n"
+            "return torch.tensor(row * 4), Y[index]"
+        ).replace("OPENS", str(by == "pid"))
+        options = "batch_size=16"
+        text = table(item, prepare, options=options)
+        if by == "worker_init_fn":
+            opens = (
+                "def opened(_):\n"
+                "    dataset = torch.utils.data.get_worker_info().dataset\n"
+                "    dataset.database = sqlite3.connect(dataset.path)\n"
+            )
+            text = text.replace(options, f"{options}, worker_init_fn=opened")
+            text = text.replace("loader = DataLoader", f"{opens}loader = DataLoader")
+        vetted = workers(text, (0, 2))
+        assert vetted.values == (0, 2), vetted.reason
+
     def test_a_process_that_it_talks_to_is_not_talked_to_by_several(self, workers: Vet) -> None:
         prepare = (
             "import subprocess\npipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}\n"

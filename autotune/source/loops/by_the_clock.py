@@ -55,9 +55,16 @@ def _tellers(program: Program) -> frozenset[str]:
         for given in ast.walk(function)
         if isinstance(given, ast.Return) and given.value and script.function(given) is function
     ]
-    times = {name for script, name, value in returned if _is_time(script, value, ())}
-    asked = {f"{_ASKED}{name}" for script, name, value in returned if _asks(script, value, ())}
-    return frozenset(times | asked)
+    times = set[str]()
+    while (
+        more := {
+            *(name for script, name, value in returned if _is_time(script, value, times)),
+            *(f"{_ASKED}{name}" for script, name, value in returned if _asks(script, value, times)),
+        }
+        - times
+    ):  # one may ask another
+        times |= more
+    return frozenset(times)
 
 
 def _called(function: ast.FunctionDef) -> str:

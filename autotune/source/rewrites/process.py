@@ -17,6 +17,7 @@ from autotune.source.loops.before_training import (
     training_functions,
 )
 from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, meaning, parse, qualified
 
@@ -29,7 +30,8 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
 
     Raises:
         Refusal: the main script cannot be read.
-        Forbidden: it sets the number of threads, and the program depends on that.
+        Forbidden: it sets the number of threads, or makes denormal numbers zero, and the program
+            depends on that.
     """
     if program.main not in program.scripts:
         fault = program.broken.get(program.main, "its text was not given")
@@ -42,6 +44,8 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
             f"the program sets one thread and forks processes at {at}: with more, such a process "
             "would wait for ever for threads that it does not have"
         )
+    if edit.flushes and (at := denormal_constant(program)):
+        raise Forbidden(f"the number at {at} is denormal itself, and would be zero")
     wanted = parse(edit.code).body[0]
     training = training_functions(program)
     changes = [

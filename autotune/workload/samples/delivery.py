@@ -92,7 +92,8 @@ class Delivery:
     Attributes:
         batches: in the order in which they came.
         ended: the epoch was over; otherwise more was to come.
-        holdings: what the dataset of the training process holds that processes cannot share.
+        holdings: what the dataset of the training process holds that processes cannot share, but
+            for connections in the place of which each worker opened its own.
         moved: open files of the dataset whose position the loader's workers moved.
         overwritten: a batch of a loader without workers was another once the next one was given:
             both are in the same memory.

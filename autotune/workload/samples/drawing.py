@@ -21,6 +21,7 @@ from autotune.workload.samples.holdings import holdings, position
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
 from autotune.workload.samples.remembered import remembered
+from autotune.workload.samples.reopened import reopened
 from autotune.workload.samples.settings import set_by_makers, settings_of
 from autotune.workload.seams.loader import draw
 
@@ -46,7 +47,8 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     before = {path: position(file) for path, file in files.items()}
     makers: set[CodeType] = set()
     try:
-        with noted(makers) if command.left else nullcontext():
+        looking = noted(makers) if command.left else nullcontext()
+        with looking, reopened(loader, held) as anew:
             drawn = _draw_all(loader, command) if command.batches else _Drawn()
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
@@ -54,7 +56,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     return Delivery(
         batches=tuple(drawn.batches),
         ended=drawn.ended,
-        holdings=tuple(holding for holding, _ in held),
+        holdings=tuple(holding for holding, _ in held if holding.path not in anew),
         moved=tuple(moved) if loader.num_workers else (),
         overwritten=drawn.overwritten,
         kept=kept,

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.intervals import intervals, sooner
+from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.source.program import parsed
 
 PATH = "/project/train.py"
@@ -32,11 +32,11 @@ TRAIN = """
 """
 
 
-def found_in(code: str) -> set[str]:
+def found_in(code: str) -> Seldom:
     text = textwrap.dedent(TRAIN).replace("CODE", code)
     line = next(n for n, at in enumerate(text.splitlines(), 1) if "backward" in at)
     places = Places(backward=Place(path=PATH, line=line))
-    return set(intervals(parsed({PATH: text}, places, PATH)).get(PATH, ()))
+    return seldom(parsed({PATH: text}, places, PATH))[PATH]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,13 @@ def found_in(code: str) -> set[str]:
     ],
 )
 def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None:
-    assert found_in(code) == {"step % 50", *found}
+    assert found_in(code).remainders == {"step % 50", *found}
+
+
+def test_the_loops_are_found() -> None:
+    found = found_in("pass")
+    assert found.inner == {"(step, batch) in enumerate(loader)"}
+    assert found.outer == {"epoch in range(9)"}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +75,31 @@ def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None
         ("if other % 100 == 0: x", "if other % 100 == 0: x"),
         ("\ufeffif step % 100 == 0: x", "\ufeffif step % max(1, min(100, 2)) == 0: x"),
         ("if step % 100 == 0 x", "if step % 100 == 0 x"),
+        ("for x in data: y", 'for x in __import__("itertools").islice(data, 4): y'),
+        (
+            "for a, b in (c for c in d): y",
+            'for a, b in __import__("itertools").islice((c for c in d), 4): y',
+        ),
+        (
+            "for epoch in range(9):\n  for x in others: y",
+            'for epoch in __import__("itertools").islice(range(9), 7):\n  for x in others: y',
+        ),
     ],
-    ids=["a number", "in parentheses", "the last of them", "another", "with a mark", "no Python"],
+    ids=[
+        "a number",
+        "in parentheses",
+        "the last of them",
+        "another",
+        "with a mark",
+        "no Python",
+        *("batches", "a generator", "epochs"),
+    ],
 )
 def test_it_comes_sooner(text: str, becomes: str) -> None:
-    codes = {"step % 100", "(step + 1) % (a * b)", "s % n"}
-    assert sooner(text, codes, 2) == becomes
+    remainders = frozenset({"step % 100", "(step + 1) % (a * b)", "s % n"})
+    what = Seldom(
+        remainders=remainders,
+        inner=frozenset({"x in data", "(a, b) in (c for c in d)"}),
+        outer=frozenset({"epoch in range(9)"}),
+    )
+    assert sooner(text, what, interval=2, batches=4, epochs=7) == becomes

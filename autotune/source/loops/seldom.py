@@ -1,13 +1,15 @@
-"""What a training does every so many steps (`if step % 500 == 0`), and a text in which it does that
-sooner, so that a short run comes to it.
+"""What a training does seldom (`if step % 500 == 0`, after a loop over batches, at its end), and a
+text in which it comes to that sooner.
 """
 
 import ast
+import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from autotune.source.edits import Places
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, own_loops, running
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
 from autotune.source.script import Script
 
@@ -22,37 +24,76 @@ _TESTS = ast.Compare | ast.BoolOp | ast.If | ast.IfExp
 _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
 
 
-def intervals(program: Program) -> dict[str, frozenset[str]]:
-    """By file, the code of the remainders by which the loops of the training, and what they call,
-    tell that it is time for something.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seldom:
+    """Code of one file: remainders by which its training tells that it is time for something, and
+    the heads of its loops over batches, and of those round them.
     """
-    inner, outer = loops_of_training(program)
-    own = {node for loop in (*inner, *outer) for node in ast.walk(loop)}
-    ran = running(program, [*inner, *outer])
-    found = dict[str, frozenset[str]]()
+
+    remainders: frozenset[str]
+    inner: frozenset[str]
+    outer: frozenset[str]
+
+
+def seldom(program: Program) -> dict[str, Seldom]:
+    """What the loops of the training have of it, and the remainders in what they call, by file."""
+    inner, outer = own_loops(program)
+    loops = [*itertools.chain(*loops_of_training(program))]  # a framework's as well
+    own = {node for loop in loops for node in ast.walk(loop)}
+    ran = running(program, loops)
+    found = dict[str, Seldom]()
     for path, script in program.scripts.items():
-        codes = frozenset(
-            ast.unparse(at)
-            for at in _remainders(script)
-            if at in own or (at in ran and _is_progress(script, at))
+        each = Seldom(
+            remainders=frozenset(
+                ast.unparse(at)
+                for at in _remainders(script)
+                if at in own or (at in ran and _is_progress(script, at))
+            ),
+            inner=frozenset(_heads(script, inner)),
+            outer=frozenset(_heads(script, outer)),
         )
-        if codes:
-            found[path] = codes
+        if each.remainders or each.inner or each.outer:
+            found[path] = each
     return found
 
 
-def sooner(text: str, codes: Collection[str], most: int) -> str:
-    """`text` of a file, in which remainders of these `codes` are of no more than `most`. Lines stay
-    where they are.
+def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int) -> str:
+    """`text` of a file, which may have been edited since, in which none of that takes longer: no
+    `interval`, no loop over `batches`, none round these. Lines stay where they are.
     """
     program = parsed({_PATH: text}, Places(), _PATH)
     script = program.scripts.get(_PATH)
     if script is None:
         return text
-    found = (at for at in _remainders(script) if ast.unparse(at) in codes)
-    changes = [change for at in found for change in _shortening(script, at, most)]
+    changes = [
+        change
+        for at in _remainders(script)
+        if ast.unparse(at) in what.remainders
+        for change in _shortening(script, at, interval)
+    ]
+    for loop in (at for at in ast.walk(script.tree) if isinstance(at, ast.For)):
+        for heads, most in ((what.inner, batches), (what.outer - what.inner, epochs)):
+            if _head(loop) in heads:
+                changes.append(_cut(script, loop, most))
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     return mark + program.changed(changes).scripts[_PATH].text
+
+
+def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
+    for at in ast.walk(script.tree):
+        if isinstance(at, ast.For) and at in loops and not isinstance(at.iter, ast.Tuple):
+            yield _head(at)
+
+
+def _head(loop: ast.For) -> str:
+    return f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
+
+
+def _cut(script: Script, loop: ast.For, most: int) -> Change:
+    code = script.code(loop.iter)
+    text = f'__import__("itertools").islice({code}, {most})'
+    start, end = script.start(loop.iter), script.end(loop.iter)
+    return Change(path=script.path, start=start, end=end, text=text)
 
 
 def _remainders(script: Script) -> Iterator[ast.BinOp]:

@@ -1,0 +1,45 @@
+"""Tensors whose memory the program reads as if it lay in the usual order, where it does not: what
+it gets is wrong, and nothing says so.
+"""
+
+import functools
+import sys
+from typing import Any
+
+import torch
+
+from autotune.workload.live import Live
+from autotune.workload.program.framework import is_installed
+
+_READ = ("as_strided", "untyped_storage", "storage")
+
+
+def install(live: Live) -> None:
+    """Stop the program where its own code reads one that is channels last by strides or storages;
+    libraries know how.
+    """
+    for name in _READ:
+        live.patch(torch.Tensor, name, _refusing(getattr(torch.Tensor, name), name))
+    live.patch(torch, "as_strided", _refusing(torch.as_strided, "as_strided"))
+
+
+def _refusing(own: Any, name: str) -> Any:
+    @functools.wraps(own)
+    def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        by = sys._getframe(1).f_code.co_filename
+        if _is_reordered(tensor) and not is_installed(by):
+            raise RuntimeError(
+                f"{name}() of a tensor that is channels last: its memory is read as "
+                "if it lay in the usual order"
+            )
+        return own(tensor, *args, **kwargs)
+
+    return read
+
+
+def _is_reordered(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.dim() == 4
+        and not tensor.is_contiguous()
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
