@@ -32,10 +32,13 @@ TRAIN = """
 """
 
 
-def found_in(code: str) -> Seldom:
+def found_in(code: str, library: str = "") -> Seldom:
+    """What is found with `code` in the loop, whose backward pass runs in the file of a `library`."""
     text = textwrap.dedent(TRAIN).replace("CODE", code)
     line = next(n for n, at in enumerate(text.splitlines(), 1) if "backward" in at)
-    places = Places(backward=Place(path=PATH, line=line))
+    own = Place(path=PATH, line=line)
+    backward = Place(path=library, line=2861) if library else own
+    places = Places(forward=own, backward=backward)
     return seldom(parsed({PATH: text}, places, PATH))[PATH]
 
 
@@ -57,8 +60,9 @@ def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None
     assert found_in(code).remainders == {"step % 50", *found}
 
 
-def test_the_loops_are_found() -> None:
-    found = found_in("pass")
+@pytest.mark.parametrize("library", ["", "/site-packages/accelerate/accelerator.py"])
+def test_the_loops_are_found(library: str) -> None:
+    found = found_in("pass", library)
     assert found.inner == {"(step, batch) in enumerate(loader)"}
     assert found.outer == {"epoch in range(9)"}
 

@@ -34,11 +34,14 @@ def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
 def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
     """The loops that run the backward pass that was seen, whether it stands in them or in what they
     call: the innermost ones, over batches, and those round them, over epochs. Where no loop runs
-    it, its function; nothing where no backward pass was seen in the program.
+    it, its function. Where a library runs the backward pass (`accelerator.backward(loss)`), those
+    that run the forward pass; nothing where no loop of the program's own does.
     """
-    place = program.places.backward
-    if place is None or place.path not in program.scripts:
+    places = (program.places.backward, program.places.forward)
+    own = [each for each in places if each is not None and each.path in program.scripts]
+    if not own or program.places.backward is None:
         return [], []
+    place, in_library = own[0], own[0] is not program.places.backward
     script = program.scripts[place.path]
     held = [at for at in ast.walk(script.tree) if _covers(at, place.line)]
     if not held:
@@ -55,7 +58,9 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         if function is not None and (function.name, is_inside) not in known:
             known.add((function.name, is_inside))
             waiting += [(by, call, is_inside) for by, call in _calls_of(program, function.name)]
-    return inner or [script.function(held[-1]) or script.tree], outer
+    if not inner and not in_library:
+        inner = [script.function(held[-1]) or script.tree]
+    return inner, outer
 
 
 def _called_back(program: Program) -> Iterator[Function]:
