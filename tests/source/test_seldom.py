@@ -33,7 +33,7 @@ TRAIN = """
 
 
 def found_in(code: str, library: str = "") -> Seldom:
-    """What is found with `code` in the loop, whose backward pass runs in the file of a `library`."""
+    """What is found with `code` in the loop, whose backward pass runs in a `library`."""
     text = textwrap.dedent(TRAIN).replace("CODE", code)
     line = next(n for n, at in enumerate(text.splitlines(), 1) if "backward" in at)
     own = Place(path=PATH, line=line)
