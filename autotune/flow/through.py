@@ -4,7 +4,7 @@ sooner: to its end, if that comes in time.
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from autotune.flow.context import Context
@@ -25,10 +25,13 @@ from autotune.workload.seen import Seen
 THROUGH_SHARE, THROUGH_SECONDS = 0.06, (6.0, 30.0)
 # Of how many steps an epoch is, how many of these there are, and how many steps or epochs lie
 # between what comes every so many.
-STEPS_PER_EPOCH, EPOCHS, INTERVAL = 2, 10, 2
-# The program as it is has twice as long as it should take to come as far, and these seconds.
-SLACK, SLACK_SECONDS = 2.0, 2.0
-MOST_SLOWER = 10.0
+STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
+# How long the program as it is has to come as far as one that failed.
+OWN_SECONDS = 60.0
+# Workers may keep a program from its end: it is waited for so many times as long as without them.
+TO_THE_END, TO_THE_END_SECONDS = 3.0, 5.0
+WITH_WORKERS = frozenset({"num_workers", "persistent_workers"})
+NO_END = Failure(kind="hung", reason="it does not come to its end, where as it is it does")
 
 
 def seen_through(
@@ -43,13 +46,13 @@ def seen_through(
     """
     if verdict.outcome != "faster":
         return verdict, emission
-    through = _Through(context, profiled.seen, verdict)
+    through = _Through(context, profiled.seen)
     if not through.is_worth_it:
         return verdict, emission
     context.listener.stage("running the tuned program past its first evaluations and checkpoints")
     patch = functools.partial(through.of, sources=emission.sources, compiles=emission.compiles)
     whole = bool(emission.sources) and not emission.refused
-    tuned = patch() if whole else through.of(config)
+    tuned = through.awaited(patch if whole else functools.partial(through.of, config), config)
     if tuned.failure is not None:
         if why := through.why_unknown(tuned):
             return replace(verdict, through=why), emission
@@ -66,13 +69,11 @@ def seen_through(
 class _Through:
     """Runs past what comes after the first steps."""
 
-    def __init__(self, context: Context, seen: Seen, verdict: Verdict) -> None:
+    def __init__(self, context: Context, seen: Seen) -> None:
         self._bench = context.bench
         self._seen = seen
         self._batches = STEPS_PER_EPOCH * math.ceil(max(1.0, seen.backwards_per_step))
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
-        faster = verdict.speedup.high if verdict.speedup else MOST_SLOWER
-        self._slower = max(1.0, min(MOST_SLOWER, faster))
         whole = whole_program(context.target, seen) if context.target.path else None
         self._seldom = seldom(whole) if whole is not None else {}
         self._texts = {path: whole.scripts[path].text for path in self._seldom} if whole else {}
@@ -89,25 +90,50 @@ class _Through:
         sources: Mapping[str, str] | None = None,
         compiles: bool = False,
         seconds: float = 0.0,
+        steps: int = 0,
     ) -> Through:
         """How it fares with a config, or with the text of files in the place of its own."""
         texts = {**self._texts, **(sources or {})}
         texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
         start = functools.partial(self._bench.start, config, sources=texts, compiles=compiles)
-        return run_through(start, batches=self._batches, seconds=seconds or self._seconds)
+        seconds = seconds or self._seconds
+        return run_through(start, batches=self._batches, seconds=seconds, steps=steps)
 
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
 
     def why_unknown(self, other: Through) -> str:
-        """Why the failure of `other` is none of its settings' doing; "" where it is."""
-        own = self.of(seconds=SLACK * self._slower * other.seconds + SLACK_SECONDS)
-        if own.failure is None:
+        """Why the failure of `other` is none of its settings' doing, or that is not known; "" where
+        it is: the program as it is comes further.
+        """
+        if other.failure is NO_END:
+            return ""
+        own = self.of(seconds=OWN_SECONDS, steps=other.steps + 1)
+        if own.failure is not None:
+            return (
+                f"what it does later could not be tried: with epochs of {STEPS_PER_EPOCH} steps "
+                f"the program fails as it is ({own.failure.reason})"
+            )
+        assert other.failure is not None
+        if own.ended or own.steps:
             return ""
         return (
-            f"what it does later could not be tried: with epochs of {STEPS_PER_EPOCH} steps the "
-            f"program fails as it is ({own.failure.reason})"
+            f"with epochs of {STEPS_PER_EPOCH} steps the tuned program failed "
+            f"({other.failure.reason}); as it is, it did not come as far in {OWN_SECONDS:.0f} s"
         )
+
+    def awaited(self, tuned: Callable[..., Through], config: Config) -> Through:
+        """How `tuned` fares; where its workers may keep it from its end, to which the program as it
+        is comes in time, it is waited for longer.
+        """
+        found = tuned()
+        if found.ended or found.failure is not None or WITH_WORKERS.isdisjoint(config):
+            return found
+        own = self.of()
+        if not own.ended:
+            return found
+        again = tuned(seconds=TO_THE_END * own.seconds + TO_THE_END_SECONDS)
+        return again if again.ended or again.failure else replace(again, failure=NO_END)
 
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
         """`verdict` on `config`, with which the program has a `failure` later on."""

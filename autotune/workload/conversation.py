@@ -103,13 +103,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
-    """Report: the program raised. `kind` is a Failure's kind, `message` its last line, `trace` the
-    whole.
+    """Report: the program raised, after `steps` steps. `kind` is a Failure's kind, `message` its
+    last line, `trace` the whole.
     """
 
     kind: str
     message: str
     trace: str
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

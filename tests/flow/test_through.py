@@ -1,6 +1,6 @@
 """What fails when its epochs are over is not handed back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,9 @@ def judged(
     *,
     verdict: Verdict = FASTER,
     emission: Emission = EMISSION,
+    config: Config = CONFIG,
+    ends: Sequence[Any] = (),
+    reaches: bool = True,
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
@@ -47,10 +50,13 @@ def judged(
     """
     runs: list[Any] = []
 
-    def run_through(start: Any, *, batches: int, seconds: float) -> Through:
+    def run_through(start: Any, *, batches: int, seconds: float, steps: int) -> Through:
         which = start.keywords["sources"].get("/train.py") or start.args[0]
         runs.append((which, batches, seconds))
-        return Through(seconds=4.0, failure=FAILURE if fails(which) else None)
+        if fails(which):
+            return Through(seconds=4.0, failure=FAILURE, steps=9)
+        assert steps == (10 if which is None and seconds == through.OWN_SECONDS else 0)
+        return Through(seconds=4.0, ended=which in ends, steps=steps * reaches)
 
     monkeypatch.setattr(through, "run_through", run_through)
     context: Any = SimpleNamespace(
@@ -60,13 +66,13 @@ def judged(
         target=SimpleNamespace(path=""),
     )
     profiled = builders.profile(seen=replace(builders.seen(), **seen))
-    return *seen_through(context, profiled, CONFIG, verdict, emission), runs
+    return *seen_through(context, profiled, config, verdict, emission), runs
 
 
 def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict, emission, runs = judged(monkeypatch, lambda which: False)
     assert verdict.outcome == "faster" and emission is EMISSION
-    assert runs == [(PATCHED, 2, 12.0)], "the patch has all settings"
+    assert runs == [(PATCHED, 5, 12.0)], "the patch has all settings"
     assert "went on for 4 s and did not fail" in verdict.through
 
 
@@ -80,8 +86,7 @@ def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPa
     assert verdict.suspect == "channels_last" and emission == Emission()
     assert "1.50×, but with channels_last on the program fails later" in verdict.reason
     assert FAILURE.reason in verdict.reason
-    own = next(seconds for which, _, seconds in runs if which is None)
-    assert own == through.SLACK * 1.9 * 4.0 + through.SLACK_SECONDS
+    assert (None, 5, through.OWN_SECONDS) in runs, "as it is it has to come further"
 
 
 def test_where_no_one_setting_is_to_blame_all_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +117,33 @@ def test_a_part_of_the_settings_is_run_beside_all_of_them(
         assert "fails later on: RuntimeError: not contiguous" in emission.refused[0].reason
 
 
+def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: Config = {"num_workers": 2, "persistent_workers": True}
+
+    def answer(ends: Sequence[Any]) -> tuple[Verdict, list[Any]]:
+        verdict, _, runs = judged(monkeypatch, lambda _: False, config=config, ends=ends)
+        return verdict, [(which, seconds) for which, _, seconds in runs][:3]
+
+    longer = through.TO_THE_END * 4.0 + through.TO_THE_END_SECONDS
+    verdict, runs = answer([None, {"num_workers": 2}])
+    assert runs == [(PATCHED, 12.0), (None, 12.0), (PATCHED, longer)]
+    assert verdict.breaks and verdict.suspect == "num_workers"
+    assert "the program fails later" in verdict.reason and "come to its end" in verdict.reason
+    verdict, runs = answer([])
+    assert verdict.outcome == "faster" and len(runs) == 2, "neither ends in time"
+    verdict, runs = answer([PATCHED])
+    assert verdict.outcome == "faster" and len(runs) == 1
+    assert "came to its own end" in verdict.through
+
+
+def test_where_the_program_as_it_is_does_not_come_as_far_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verdict, _, _ = judged(monkeypatch, lambda which: which == PATCHED, reaches=False)
+    assert verdict.outcome == "faster"
+    assert "as it is, it did not come as far in 60 s" in verdict.through
+
+
 def test_what_is_not_handed_back_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     no_gain = builders.verdict(outcome="no_gain")
     verdict, _, runs = judged(monkeypatch, lambda which: True, verdict=no_gain)
@@ -127,7 +159,7 @@ def test_what_has_nothing_that_could_come_sooner_is_not_run(
 
 def test_batches_that_are_added_up_to_a_step_are_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, runs = judged(monkeypatch, lambda which: False, backwards_per_step=3.9)
-    assert runs == [(PATCHED, 8, 12.0)]
+    assert runs == [(PATCHED, 20, 12.0)]
 
 
 def test_the_next_best_is_judged_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,11 +30,14 @@ for epoch in range(EPOCHS):
 """
 
 
-def ran(folder: Path, epochs: int, config: Config, *, seconds: float = 60.0) -> Through:
+def ran(
+    folder: Path, epochs: int, config: Config, *, seconds: float = 60.0, steps: int = 0
+) -> Through:
     path = folder / "train.py"
     path.write_text(TRAIN.replace("EPOCHS", str(epochs)))
     with Workbench(load_target(path)) as bench:
-        return run_through(functools.partial(bench.start, config), batches=2, seconds=seconds)
+        start = functools.partial(bench.start, config)
+        return run_through(start, batches=2, seconds=seconds, steps=steps)
 
 
 def test_a_program_comes_to_its_end(tmp_path: Path) -> None:
@@ -46,6 +49,13 @@ def test_what_its_settings_break_after_an_epoch_is_seen(tmp_path: Path) -> None:
     found = ran(tmp_path, 3, {"channels_last": True})
     assert not found.ended and found.failure is not None
     assert found.failure.reason == "AssertionError: the weights lie otherwise"
+    assert found.steps == 2
+
+
+def test_it_is_run_no_further_than_to_so_many_steps(tmp_path: Path) -> None:
+    found = ran(tmp_path, 1_000_000, {}, steps=7)
+    assert found.steps == 7 and not found.ended and found.failure is None
+    assert ran(tmp_path, 2, {}, steps=7).ended
 
 
 def test_time_that_is_over_is_no_failure(tmp_path: Path) -> None:

@@ -117,6 +117,9 @@ def test_weights_that_are_saved_with_safetensors_forbid_another_order(
         ("open('a', 'wb').write(bytes(net.weight.untyped_storage()))", True),
         ("print([w.data.storage() for w in net.parameters()])", True),
         ("write(net, storage='disk')", False),
+        ("print(net.weight.untyped_storage().nbytes())", False),
+        ("import ctypes; ctypes.string_at(net.weight.data_ptr(), 9)", True),
+        ("shared = {w.data_ptr() for w in net.parameters()}", False),
         ("validate(net(x).as_strided((2, 3), (3, 1)))", True),
         ("validate(torch.as_strided(net(x), (2, 3), (3, 1)))", True),
         ("net.weight.detach().numpy().tofile('a')", False),  # in the usual order

@@ -63,8 +63,8 @@ def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None
 @pytest.mark.parametrize("library", ["", "/site-packages/accelerate/accelerator.py"])
 def test_the_loops_are_found(library: str) -> None:
     found = found_in("pass", library)
-    assert found.inner == {"(step, batch) in enumerate(loader)"}
-    assert found.outer == {"epoch in range(9)"}
+    assert found.inner == {": (step, batch) in enumerate(loader)"}
+    assert found.outer == {": epoch in range(9)"}
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,14 @@ def test_the_loops_are_found(library: str) -> None:
             'for a, b in __import__("itertools").islice((c for c in d), 4): y',
         ),
         (
-            "for epoch in range(9):\n  for x in others: y",
-            'for epoch in __import__("itertools").islice(range(9), 7):\n  for x in others: y',
+            "for epoch in tqdm(range(9)):\n  for x in others: y",
+            'for epoch in __import__("itertools").islice(tqdm(range(9)), 7):\n  for x in others: y',
         ),
+        (
+            "def train():\n  for x in range(a, b): y",
+            "def train():\n  for x in (*range(a, b)[: 3], *range(a, b)[3 :][-1:]): y",
+        ),
+        ("def make():\n  for x in range(a, b): y", "def make():\n  for x in range(a, b): y"),
     ],
     ids=[
         "a number",
@@ -96,14 +101,14 @@ def test_the_loops_are_found(library: str) -> None:
         "another",
         "with a mark",
         "no Python",
-        *("batches", "a generator", "epochs"),
+        *("batches", "a generator", "epochs", "a range", "another function"),
     ],
 )
 def test_it_comes_sooner(text: str, becomes: str) -> None:
     remainders = frozenset({"step % 100", "(step + 1) % (a * b)", "s % n"})
     what = Seldom(
         remainders=remainders,
-        inner=frozenset({"x in data", "(a, b) in (c for c in d)"}),
-        outer=frozenset({"epoch in range(9)"}),
+        inner=frozenset({": x in data", ": (a, b) in (c for c in d)", "train: x in range(a, b)"}),
+        outer=frozenset({": epoch in tqdm(range(9))"}),
     )
     assert sooner(text, what, interval=2, batches=4, epochs=7) == becomes

@@ -76,7 +76,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
     A program's `finally`, `atexit` and threads could still write files or hang, so the process ends
     hard.
     """
-    exit_code = 0
+    exit_code, live = 0, None
     try:
         if job.layer is not None:
             enter(job.layer)
@@ -105,7 +105,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         crashed = _crashed((error.__cause__ if isinstance(error, Fault) else None) or error)
         if job.layer is not None and _is_full(job.layer):
             crashed = replace(crashed, kind="no_space")
-        line.say(crashed)
+        line.say(replace(crashed, steps=live.pace.steps if live else 0))
         exit_code = 1
     sys.stdout.flush()
     sys.stderr.flush()

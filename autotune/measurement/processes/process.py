@@ -41,16 +41,22 @@ _GONE_WITHIN_SECONDS = 10.0
 
 class RunEnded(Exception):  # an ending is not always an error
     """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a
-    failure. `loop_seconds` is how long its training loop took, where another has followed it.
+    failure, after so many `steps` where it said how many. `loop_seconds` is how long its training
+    loop took, where another has followed it.
     """
 
     def __init__(
-        self, failure: Failure, window: Window | None = None, loop_seconds: float | None = None
+        self,
+        failure: Failure,
+        window: Window | None = None,
+        loop_seconds: float | None = None,
+        steps: int = 0,
     ) -> None:
         super().__init__(failure.reason)
         self.failure = failure
         self.window = window
         self.loop_seconds = loop_seconds
+        self.steps = steps
 
 
 class NotPossible(Exception):
@@ -271,7 +277,8 @@ class ProcessRun:
             self._fail(
                 Failure(
                     kind=report.kind, reason=report.message, output=self.output() + report.trace
-                )
+                ),
+                steps=report.steps,
             )
         return report
 
@@ -282,11 +289,9 @@ class ProcessRun:
             time.sleep(0.01)
         return status or 0
 
-    def _fail(
-        self, failure: Failure, window: Window | None = None, loop_seconds: float | None = None
-    ) -> None:
+    def _fail(self, *end: Any, **more: Any) -> None:
         self.kill()
-        self._end = RunEnded(failure, window, loop_seconds)
+        self._end = RunEnded(*end, **more)
         raise self._end
 
     def _signal(self, number: int) -> None:

@@ -8,35 +8,45 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.processes.process import ProcessRun, RunEnded
+from autotune.measurement.processes.process import SLOW_STEPS, ProcessRun, RunEnded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Through:
-    """What it came to in so many `seconds` from its first step: its own end, a `failure`, or
-    neither.
+    """What it came to in so many `seconds` from its first step: its own end, a `failure` after so
+    many `steps`, or neither.
     """
 
     seconds: float
     ended: bool = False
     failure: Failure | None = None
+    steps: int = 0
 
 
-def run_through(start: Callable[..., ProcessRun], *, batches: int, seconds: float) -> Through:
+def run_through(
+    start: Callable[..., ProcessRun], *, batches: int, seconds: float, steps: int = 0
+) -> Through:
     """Run what `start` starts for at most so many `seconds`, each epoch of at most so many
-    `batches`. What fails before its first step has failed after none.
+    `batches`; no further than to so many `steps`, where these are given. What fails before its
+    first step has failed after none.
     """
     run = start(epoch_batches=batches)
-    began, over = math.inf, {"ended"}
+    began, over, end = math.inf, {"ended"}, None
     try:
         run.await_first_step()
         began, over = time.monotonic(), {"ended", "hung"}
-        run.to_the_end(seconds)
-    except RunEnded as end:
-        failure = end.failure
+        if steps > 1:
+            run.limit(seconds / SLOW_STEPS)
+            run.window(0.0, steps=steps - 1)
+        elif not steps:
+            run.to_the_end(seconds)
+    except RunEnded as ended:
+        end = ended
     finally:
         run.kill()
     spent = max(0.0, time.monotonic() - began)
-    if failure.kind in over:
-        return Through(seconds=spent, ended=failure.kind == "ended")
-    return Through(seconds=spent, failure=failure)
+    if end is None:
+        return Through(seconds=spent, steps=steps)
+    if end.failure.kind in over:
+        return Through(seconds=spent, ended=end.failure.kind == "ended")
+    return Through(seconds=spent, failure=end.failure, steps=end.steps)

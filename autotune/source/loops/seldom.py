@@ -73,7 +73,7 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
     ]
     for loop in (at for at in ast.walk(script.tree) if isinstance(at, ast.For)):
         for heads, most in ((what.inner, batches), (what.outer - what.inner, epochs)):
-            if _head(loop) in heads:
+            if _head(script, loop) in heads:
                 changes.append(_cut(script, loop, most))
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     return mark + program.changed(changes).scripts[_PATH].text
@@ -82,16 +82,24 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
 def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
     for at in ast.walk(script.tree):
         if isinstance(at, ast.For) and at in loops and not isinstance(at.iter, ast.Tuple):
-            yield _head(at)
+            yield _head(script, at)
 
 
-def _head(loop: ast.For) -> str:
-    return f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
+def _head(script: Script, loop: ast.For) -> str:
+    """By which `loop` is known again: another in another function may read the same."""
+    function = script.function(loop)
+    name = function.name if function else ""
+    return f"{name}: {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
 
 
 def _cut(script: Script, loop: ast.For, most: int) -> Change:
+    """No more than the first of what `loop` goes over; of a range the last one as well."""
     code = script.code(loop.iter)
-    text = f'__import__("itertools").islice({code}, {most})'
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range")):  # its last may be told by its number
+            text = f"(*{code}[: {most - 1}], *{code}[{most - 1} :][-1:])"
+        case _:
+            text = f'__import__("itertools").islice({code}, {most})'
     start, end = script.start(loop.iter), script.end(loop.iter)
     return Change(path=script.path, start=start, end=end, text=text)
 

@@ -13,6 +13,7 @@ from autotune.source.script import Function, Script, last_name
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 _STORAGES = ("untyped_storage", "storage")
+_AMOUNTS = ("nbytes", "size", "data_ptr")
 # What views weights, or their gradients, as if they lay in the usual order: torch's own.
 _FLATTENING = frozenset(
     (
@@ -69,10 +70,20 @@ def read_as_it_lies(program: Program) -> str:
         f"{script.path}:{call.lineno}"
         for script in program.scripts.values()
         for call in calls_in(script.tree)
-        if (last_name(call.func) in _STORAGES and not call.args and not call.keywords)
-        or (last_name(call.func) == "as_strided" and call not in ran)
+        if _is_read(script, call) or (last_name(call.func) == "as_strided" and call not in ran)
     )
     return next(places, "")
+
+
+def _is_read(script: Script, call: ast.Call) -> bool:
+    """Whether it asks for the memory of a tensor, and for more than how much that is."""
+    if call.args or call.keywords:
+        return False
+    if last_name(call.func) == "data_ptr":  # which mostly only tells tensors apart
+        return any(name.partition(".")[0] == "ctypes" for name in script.imports.values())
+    above = next(script.ancestors(call))
+    counted = isinstance(above, ast.Attribute) and above.attr in _AMOUNTS
+    return last_name(call.func) in _STORAGES and not counted
 
 
 def _is_of_weights(call: ast.Call, names: set[str]) -> bool:

@@ -11,26 +11,23 @@ import torch
 from autotune.workload.live import Live
 from autotune.workload.program.framework import is_installed
 
-_READ = ("as_strided", "untyped_storage", "storage")
-
 
 def install(live: Live) -> None:
-    """Stop the program where its own code reads one that is channels last by strides or storages;
-    libraries know how.
+    """Stop the program where its own code reads one that is channels last by strides; libraries
+    know how.
     """
-    for name in _READ:
-        live.patch(torch.Tensor, name, _refusing(getattr(torch.Tensor, name), name))
-    live.patch(torch, "as_strided", _refusing(torch.as_strided, "as_strided"))
+    for owner in (torch.Tensor, torch):
+        live.patch(owner, "as_strided", _refusing(owner.as_strided))
 
 
-def _refusing(own: Any, name: str) -> Any:
+def _refusing(own: Any) -> Any:
     @functools.wraps(own)
     def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         by = sys._getframe(1).f_code.co_filename
         if _is_reordered(tensor) and not is_installed(by):
             raise RuntimeError(
-                f"{name}() of a tensor that is channels last: its memory is read as "
-                "if it lay in the usual order"
+                "as_strided() of a tensor that is channels last: its memory is read as if it lay "
+                "in the usual order"
             )
         return own(tensor, *args, **kwargs)
 
