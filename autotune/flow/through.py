@@ -31,7 +31,7 @@ OWN_SECONDS = 60.0
 # Workers may keep a program from its end: it is waited for so many times as long as without them.
 TO_THE_END, TO_THE_END_SECONDS = 3.0, 5.0
 WITH_WORKERS = frozenset({"num_workers", "persistent_workers"})
-NO_END = Failure(kind="hung", reason="it does not come to its end, where as it is it does")
+NO_END = Failure(kind="hung", reason="it does not come to its end")
 
 
 def seen_through(
