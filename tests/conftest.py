@@ -89,6 +89,7 @@ def brief(lent_zygote: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotune.flow.profiling.PROFILE_SECONDS", (1.0, 1.0))
     monkeypatch.setattr("autotune.flow.profiling.PROFILE_OF_LARGE", 0.0)
     monkeypatch.setattr("autotune.flow.context.WARM_SECONDS", (0.5, 0.5))
+    monkeypatch.setattr("autotune.flow.through.THROUGH_SECONDS", (1.0, 1.0))
 
 
 class Lent:
