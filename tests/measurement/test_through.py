@@ -2,10 +2,14 @@
 
 import functools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from autotune.knobs.knob import Config
+from autotune.measurement.measurement import Failure
+from autotune.measurement.processes.process import RunEnded
 from autotune.measurement.untimed.through import Through, run_through
 from autotune.measurement.workbench import Workbench
 from autotune.workload.program.target import load_target
@@ -61,6 +65,15 @@ def test_it_is_run_no_further_than_to_so_many_steps(tmp_path: Path) -> None:
 def test_time_that_is_over_is_no_failure(tmp_path: Path) -> None:
     found = ran(tmp_path, 1_000_000, {}, seconds=1.0)
     assert not found.ended and found.failure is None and 1.0 <= found.seconds < 30.0
+
+
+def test_a_disk_that_is_full_of_checkpoints_is_no_failure() -> None:
+    def end(*_: Any) -> None:
+        raise RunEnded(Failure(kind="no_space", reason="No space left on device"))
+
+    run: Any = SimpleNamespace(await_first_step=lambda: None, to_the_end=end, kill=lambda: None)
+    found = run_through(lambda **_: run, batches=2, seconds=5.0)
+    assert found.failure is None and not found.ended
 
 
 def test_what_fails_at_once_has_failed_after_no_time(tmp_path: Path) -> None:

@@ -28,13 +28,14 @@ def run_through(
 ) -> Through:
     """Run what `start` starts for at most so many `seconds`, each epoch of at most so many
     `batches`; no further than to so many `steps`, where these are given. What fails before its
-    first step has failed after none.
+    first step has failed after none; a disk that checkpoints have filled, which come sooner here,
+    is no failure.
     """
     run = start(epoch_batches=batches)
-    began, over, end = math.inf, {"ended"}, None
+    began, over, end = math.inf, {"ended", "no_space"}, None
     try:
         run.await_first_step()
-        began, over = time.monotonic(), {"ended", "hung"}
+        began, over = time.monotonic(), {"ended", "hung", "no_space"}
         if steps > 1:
             run.limit(seconds / SLOW_STEPS)
             run.window(0.0, steps=steps - 1)
