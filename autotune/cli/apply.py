@@ -16,7 +16,7 @@ def apply(out: Out, reverse: Reverse = False) -> None:
     """Write tuned.patch into the source, or take it out again."""
     from autotune.cli.console import Console
     from autotune.cli.typed import shown_path, typed
-    from autotune.outputs.apply import apply_patch, source_root
+    from autotune.outputs.apply import PATCH, apply_patch, source_root
 
     out = result_file(out).parent
     console = Console()
@@ -27,7 +27,8 @@ def apply(out: Out, reverse: Reverse = False) -> None:
             f"The program of this result lies in {root}, not here.",
             f"To change it there: cd {shlex.quote(str(root))} && {typed(*words, whole=True)}"
             if root.is_dir()
-            else "There is no such folder on this machine: it was searched on another.",
+            else "There is no such folder on this machine: it was searched on another. Where the "
+            f"program is: git apply {shlex.quote(str(out.resolve() / PATCH))}",
         )
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:

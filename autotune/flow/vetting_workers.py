@@ -3,6 +3,7 @@ by which samples are made, and the training itself.
 """
 
 import functools
+import math
 import time
 from collections.abc import Sequence
 
@@ -29,6 +30,8 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 # How long the training itself is compared with workers, in each of the runs; one comparison takes
 # two, and what is found to differ one more, to see whether the program comes again.
 TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
+# Of how many steps an epoch then is, to see whether workers may live on: many must begin.
+STEPS_PER_EPOCH = 2
 
 
 def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
@@ -123,7 +126,9 @@ def _trained_alike(
     workers = min(max(map(int, space.choices.get("num_workers", (own,)))), WORKERS)
     if not (workers and lives_on and "persistent_workers" in space.choices):
         return space
-    reason = why_not_living_on(start, workers, seconds=seconds)
+    batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
+    begun_often = functools.partial(start, epoch_batches=batches)
+    reason = why_not_living_on(begun_often, workers, seconds=seconds)
     return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
 
 

@@ -14,7 +14,7 @@ from autotune.outputs.writing import write_draft
 from autotune.result import TargetFacts
 from autotune.workload.program.target import Target, read_source
 
-_PATCH = "tuned.patch"
+PATCH = "tuned.patch"
 _APPLIED = "applied.patch"  # the same, kept: the next search may leave none
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NOWHERE = "/dev/null"
@@ -76,7 +76,7 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     root = _root(target)
     if reverse:
         return _take_back(root, out)
-    patches = _read_patch(out / _PATCH)
+    patches = _read_patch(out / PATCH)
     taken_back = [each.reversed() for each in patches]
     try:
         _refuse_another_source(target)
@@ -87,7 +87,7 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
         raise
     files = _write(changed)
     with suppress(OSError):  # the next search replaces the patch itself
-        shutil.copyfile(out / _PATCH, out / _APPLIED)
+        shutil.copyfile(out / PATCH, out / _APPLIED)
     return Applied(files=files)
 
 
@@ -107,7 +107,7 @@ def _root(target: TargetFacts) -> Path:
 def _take_back(root: Path, out: Path) -> Applied:
     """What was applied last, whatever was searched for since."""
     applied = out / _APPLIED
-    patches = _read_patch(applied if applied.is_file() else out / _PATCH)
+    patches = _read_patch(applied if applied.is_file() else out / PATCH)
     try:
         changed = _changed(root, [each.reversed() for each in patches])
     except PatchError:
@@ -125,9 +125,9 @@ def is_applied(out: Path) -> bool:
     Raises:
         UsageError: there is no result in `out`, or what it has as a patch is none.
     """
-    if not (out / _PATCH).is_file():
+    if not (out / PATCH).is_file():
         return False
-    return _fits(source_root(out), [each.reversed() for each in _read_patch(out / _PATCH)])
+    return _fits(source_root(out), [each.reversed() for each in _read_patch(out / PATCH)])
 
 
 def _read_patch(path: Path) -> list[_FilePatch]:

@@ -45,6 +45,8 @@ def ensure_room(folder: Path) -> None:
     Raises:
         UsageError: they cannot.
     """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, not a folder.", "Name a folder with --out.")
     draft = folder / f".room.{os.getpid()}.draft"
     try:
         folder.mkdir(parents=True, exist_ok=True)

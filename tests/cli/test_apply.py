@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,17 @@ def test_a_program_that_lies_elsewhere_is_not_changed_from_here(
     assert "there, not here" in answer.stderr
     assert f"cd {tmp_path / 'there'}" in answer.stderr.replace("\n  ", "")
     assert (tmp_path / "there" / "train.py").read_text() == BEFORE
+
+
+def test_a_result_of_another_machine_names_what_takes_its_patch_there(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched(tmp_path / "gone", {"train.py": (BEFORE, AFTER)})
+    here = tmp_path / "here"
+    here.mkdir()
+    (tmp_path / "gone" / "out").rename(here / "out")
+    shutil.rmtree(tmp_path / "gone")
+    monkeypatch.chdir(here)
+    answer = run("apply", "out")
+    assert answer.exit_code == 2
+    assert f"git apply {here}/out/tuned.patch" in answer.stderr.replace("\n  ", "")

@@ -42,10 +42,12 @@ def test_a_folder_that_stays_empty_goes_again(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["own", "used"]
 
 
-@pytest.mark.parametrize("out", ["file", "file/below"])
-def test_a_file_in_its_place_is_said(tmp_path: Path, out: str) -> None:
+@pytest.mark.parametrize(
+    ("out", "said"), [("file", "is a file, not a folder"), ("file/below", "cannot be written")]
+)
+def test_a_file_in_its_place_is_said(tmp_path: Path, out: str, said: str) -> None:
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(UsageError, match=f"{out} cannot be written") as error:
+    with pytest.raises(UsageError, match=f"{out} {said}") as error:
         ensure_room(tmp_path / out)
     assert "--out" in error.value.advice
     assert (tmp_path / "file").read_text() == "precious"

@@ -29,12 +29,13 @@ class Bench:
         self._runs: list[ProcessRun] = []
         self._key: LoaderKey | None = None
 
-    def start(self, config: Config, *, alike: bool = False) -> ProcessRun:
+    def start(self, config: Config, *, alike: bool = False, epoch_batches: int = 0) -> ProcessRun:
         job = Job(
             program=Program(path=str(self._path), directory=str(self._path.parent)),
             config=config,
             training_loader=self._key if config else None,
             alike=alike,
+            epoch_batches=epoch_batches,
         )
         self._runs.append(self._zygote.start(job, limit_seconds=60))
         return self._runs[-1]

@@ -152,6 +152,15 @@ def test_labels_that_are_written_between_epochs_are_found_out(alike: Alike) -> N
     assert "batch 7 of the training is another" in why
 
 
+def test_labels_that_are_written_in_a_later_epoch_are_found_out_as_epochs_are_short(
+    alike: Alike,
+) -> None:
+    late = program().replace(IN_EPOCH, f"    Y[:96] = int(epoch >= 3)\n{IN_EPOCH}")
+    start = functools.partial(alike(late), epoch_batches=1)
+    why = why_not_living_on(start, 2, seconds=3.0)
+    assert "batch 4 of the training is another" in why
+
+
 def course(losses: str, given: str, drawn: str = "1234") -> Trained:
     return Trained(
         losses=[float(each) for each in losses.split()],

@@ -49,6 +49,13 @@ def test_a_module_is_found_where_python_would_import_it_from(
         load_target("far_package_of_mine.evaluate")
 
 
+def test_a_name_that_is_nearly_right_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('training')\n")
+    with pytest.raises(UsageError) as caught:
+        load_target(tmp_path / "trian.py")
+    assert caught.value.advice == f"did you mean {tmp_path / 'train.py'}?"
+
+
 def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

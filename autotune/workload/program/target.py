@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     if not file.is_file():
         there = "is no regular file" if os.path.lexists(file) else "does not exist"
         what = "is a directory" if file.is_dir() else there
-        raise UsageError(f"{path} {what}", "name a training script or a recipe module: train.py")
+        raise UsageError(f"{path} {what}", _nearest(file))
     if file.suffix == ".ipynb":
         advice = (
             "export its code first (jupyter nbconvert --to script), or call autotune.tune in it"
@@ -167,6 +168,15 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
         program_source=standalone_program(source, file.stem, str(file)) if recipe else source,
         directory=os.getcwd(),
     )
+
+
+def _nearest(file: Path) -> str:
+    """What to name instead of `file`."""
+    names = [each.name for each in file.parent.glob("*.py")]
+    near = get_close_matches(file.name, names, n=1)
+    if near:
+        return f"did you mean {file.with_name(near[0])}?"
+    return "name a training script or a recipe module: train.py"
 
 
 def _named(module: str) -> tuple[Path, str] | None:
