@@ -1,17 +1,20 @@
 """Workers are offered where they deliver what the program is given without them, and only there."""
 
 import math
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetting import vet_workers
 from autotune.source.refusals.settings import MODULE
 from autotune.workload.program.target import SCRIPT, Target
+from autotune.workload.samples.delivery import Delivery
 from tests import builders
 from tests.traps.conftest import Bench, Vet
 from tests.traps.programs import stream, table
@@ -84,6 +87,31 @@ class TestStreams:
         vetted = vet_workers(made.start, made.target, loader, (0, 2), seconds=1.0, deadline=0.0)
         assert vetted.values == (0,)
         assert "a larger --budget has more" in vetted.reason
+
+    @pytest.mark.parametrize(
+        ("startup_seconds", "said"), [(0.1, "no sign of its first"), (9.0, "a larger --budget")]
+    )
+    def test_a_hang_is_told_where_it_was_waited_for_long_enough(
+        self, startup_seconds: float, said: str
+    ) -> None:
+        def hang() -> None:
+            raise RunEnded(Failure(kind="hung", reason="no sign of its first step within 6 s"))
+
+        def start(config: Config) -> Any:
+            return SimpleNamespace(
+                await_first_step=hang if config else lambda: None,
+                startup_seconds=startup_seconds,
+                limit=lambda _: None,
+                draw=lambda _: Delivery(batches=((1,),), ended=False),
+                kill=lambda: None,
+            )
+
+        loader = builders.seen().loader
+        assert loader is not None
+        in_six_seconds = time.monotonic() + 6.0
+        values, target = (0, loader.num_workers, 8), Target(kind=SCRIPT, path="")
+        vetted = vet_workers(start, target, loader, values, seconds=1.0, deadline=in_six_seconds)
+        assert said in vetted.reason
 
     def test_what_cannot_be_drawn_from_as_it_is_keeps_its_workers(self) -> None:
         def refuse() -> None:

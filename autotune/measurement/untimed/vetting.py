@@ -138,7 +138,7 @@ class _Workers:
         self._loader = loader
         self._seconds = seconds
         self._deadline = deadline
-        self._patience_seconds = PATIENCE_SECONDS
+        self._startup_seconds = 0.0
         self.counted = self._read_back = ""
         self.steady = False
         self.settings: tuple[Setting, ...] = ()
@@ -154,14 +154,14 @@ class _Workers:
             self._again = self._draw(run, seed=int(self._loader.iterable))
             self._look_at_reading(run)
         except RunEnded as end:
-            hurried = end.failure.kind == "hung" and self._patience() < self._patience_seconds
+            hurried = end.failure.kind == "hung" and self._patience() < PATIENCE_SECONDS
             more = "; a larger --budget has more time for it" if hurried else ""
             return f"{end.failure.reason}{more}"
         except NotPossible as why:
             return str(why)
         finally:
             run.kill()
-        self._patience_seconds = max(PATIENCE_SECONDS, PATIENCE * run.startup_seconds)
+        self._startup_seconds = run.startup_seconds
         return "" if self._own.batches else "its loader gave no batch"
 
     def _look_at_reading(self, run: ProcessRun) -> None:
@@ -191,17 +191,16 @@ class _Workers:
         if workers and self._own.overwritten:
             return f"with {_workers(workers)}, {_TORN}"
         if self.counted:
-            return (
-                f"with {_workers(workers)}, reading counts `{self.counted}`, and what is read "
-                "depends on it: each worker counts for itself"
-            )
+            depends = "and what is read depends on it: each worker counts for itself"
+            return f"with {_workers(workers)}, reading counts `{self.counted}`, {depends}"
+        too_late = (
+            f"what {_workers(workers)} deliver could not be compared in the time that the budget "
+            "has for it: a larger --budget has more"
+        )
         if time.monotonic() > self._deadline:
-            return (
-                f"what {_workers(workers)} deliver could not be compared in the time that the "
-                "budget has for it: a larger --budget has more"
-            )
-        run = self._start({"num_workers": workers})
-        run.limit(self._patience())
+            return too_late
+        run, patience = self._start({"num_workers": workers}), self._patience()
+        run.limit(patience)
         try:
             run.await_first_step()
             given = self._draw(run)
@@ -212,6 +211,8 @@ class _Workers:
                 or (changed_by_training(run, given.read) if workers else "")
             )
         except RunEnded as end:
+            if end.failure.kind == "hung" and patience < PATIENCE * self._startup_seconds:
+                return too_late
             ended = end.failure.kind == "ended"  # it is too short to be drawn from, not broken
             reason, holdings = "" if ended else end.failure.reason, self._own.holdings
         except NotPossible as why:
@@ -222,7 +223,7 @@ class _Workers:
 
     def _patience(self) -> float:
         left = max(LEAST_SECONDS, self._deadline - time.monotonic())
-        return min(self._patience_seconds, left)
+        return min(max(PATIENCE_SECONDS, PATIENCE * self._startup_seconds), left)
 
     def _draw(self, run: ProcessRun, *, seed: int = 0) -> Delivery:
         run.limit(self._patience())
