@@ -52,9 +52,12 @@ def seen_through(
     context.listener.stage("running the tuned program past its first evaluations and checkpoints")
     patch = functools.partial(through.of, sources=emission.sources, compiles=emission.compiles)
     whole = bool(emission.sources) and not emission.refused
-    tuned = through.awaited(patch if whole else functools.partial(through.of, config), config)
+    run, why = patch if whole else functools.partial(through.of, config), ""
+    tuned = through.awaited(run, config)
+    while tuned.failure and (why := through.why_unknown(tuned)) and through.without_stages():
+        tuned = through.awaited(run, config)
     if tuned.failure is not None:
-        if why := through.why_unknown(tuned):
+        if why:
             return replace(verdict, through=why), emission
         return through.withheld(verdict, tuned.failure, config), Emission()
     verdict = replace(verdict, through=through.said(tuned))
@@ -101,6 +104,16 @@ class _Through:
 
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
+
+    def without_stages(self) -> bool:
+        """Have stages begin where they do from now on: the program as it is may fail where one
+        begins sooner. Whether any did.
+        """
+        sooner_so = any(what.stages for what in self._seldom.values())
+        self._seldom = {
+            path: replace(what, stages=frozenset()) for path, what in self._seldom.items()
+        }
+        return sooner_so
 
     def why_unknown(self, other: Through) -> str:
         """Why the failure of `other` is none of its settings' doing, or that is not known; "" where

@@ -5,7 +5,8 @@ by which samples are made, and the training itself.
 import functools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.flow.trying import later_start_seconds
@@ -14,12 +15,12 @@ from autotune.measurement.untimed.trained import why_not_living_on, why_not_trai
 from autotune.measurement.untimed.vetting import WORKERS, Vetted
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
-from autotune.source.refusals.settings import Setting, set_later, set_meanwhile
+from autotune.source.loops.ends import ends_by_count
+from autotune.source.refusals.settings import Setting, Training
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
 from autotune.workload.samples.delivery import SAMPLER
-from autotune.workload.seen import SeenLoader
 
 WORKERS_KNOBS = frozenset(("num_workers", "persistent_workers"))
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
@@ -32,6 +33,9 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
 # Of how many steps an epoch then is, to see whether workers may live on: many must begin.
 STEPS_PER_EPOCH = 2
+_TOO_LATE = (
+    "could not be compared in the time that the budget has for it: a larger --budget has more"
+)
 
 
 def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
@@ -41,6 +45,7 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     loader = profiled.seen.loader
     if loader is None:
         return space
+    deadline = time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS)
     context.listener.stage("comparing what workers deliver with what the program is given")
     vetted = vetting.vet_workers(
         context.bench.start,
@@ -48,13 +53,20 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
         loader,
         space.choices.get("num_workers", (loader.num_workers,)),
         seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
-        deadline=time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS),
+        deadline=deadline,
+        counts_steps=loader.iterable and _counts_steps(context, profiled),
     )
     space = _without_others(space, vetted)
     space = _without_late(context, profiled, space, vetted.settings)
     if loader.iterable or context.target.kind == OBJECTS:
         return space
-    return _trained_alike(context, profiled, loader, space, steady=vetted.steady)
+    return _trained_alike(context, profiled, space, steady=vetted.steady, deadline=deadline)
+
+
+def _counts_steps(context: Context, profiled: Profile) -> bool:
+    if context.target.kind == OBJECTS:
+        return False
+    return ends_by_count(whole_program(context.target, profiled.seen))
 
 
 def narrowed(space: Space, name: str, vetted: Vetted) -> Space:
@@ -83,12 +95,12 @@ def _without_late(
     target, seen = context.target, profiled.seen
     if target.kind == OBJECTS or not settings:
         return space
-    program = whole_program(target, seen)
+    training = Training(whole_program(target, seen))
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
-    for at in settings:
-        meanwhile = set_meanwhile(program, at)
+    for at in _distinct(settings):
+        meanwhile = training.sets_meanwhile(at)
         ahead = at.path.startswith(SAMPLER)  # it stays where the training is
-        place = "" if ahead else meanwhile or set_later(program, at)
+        place = "" if ahead else meanwhile or training.sets_later(at)
         why = f"the training sets `{at.path}` ({meanwhile or place}), by which samples are "
         why += f"{'chosen' if ahead else 'made'}: workers"
         if meanwhile and not had_workers and "num_workers" in space.choices:
@@ -100,45 +112,69 @@ def _without_late(
     return space
 
 
+def _distinct(settings: Sequence[Setting]) -> Iterable[Setting]:
+    """One of those that the source knows by the same names: a table of dicts has one for each item
+    of each row.
+    """
+    found = dict[tuple[Setting, bool], Setting]()
+    for at in settings:
+        found.setdefault((replace(at, path=""), at.path.startswith(SAMPLER)), at)
+    return found.values()
+
+
 def _trained_alike(
-    context: Context, profiled: Profile, loader: SeenLoader, space: Space, *, steady: bool
+    context: Context, profiled: Profile, space: Space, *, steady: bool, deadline: float
 ) -> Space:
     """`space` without the numbers of workers with which the training itself would be another, and
-    without workers that live on; as it is, with a doubt, where there is no time to see.
+    without workers that live on. Where there is no time to see, it has a doubt; what there is none
+    left for once the first was compared, is left out.
     """
-    seconds, own = context.seconds(TRAIN_SHARE, TRAIN_SECONDS), loader.num_workers
-    numbers = [int(each) for each in space.choices.get("num_workers", ()) if each not in (0, own)]
-    others = [min(max(numbers), WORKERS)] if numbers else []
-    others += [0] if own and 0 in space.choices.get("num_workers", ()) else []
+    loader = profiled.seen.loader
+    assert loader is not None
+    own, numbers = loader.num_workers, set(map(int, space.choices.get("num_workers", ())))
+    more = numbers - {0, own}
+    others = [min(max(more), WORKERS)] if more else []
+    others += [0] if own and 0 in numbers else []
     lives_on = steady and not loader.persistent_workers and "persistent_workers" in space.choices
-    needed = 2 * (len(others) + lives_on) * (later_start_seconds(profiled) + seconds)
-    if needed > context.seconds(VETTING_SHARE, VETTING_SECONDS):
-        return _not_trained(space, later_start_seconds(profiled))
+    if not (others or lives_on):
+        return space
+    seconds = context.seconds(TRAIN_SHARE, TRAIN_SECONDS)
+    needed = 2 * (later_start_seconds(profiled) + seconds)
+    late = context.seconds(VETTING_SHARE, VETTING_SECONDS) / 2
+    if time.monotonic() + needed > deadline + late:
+        return _not_trained(space, needed)
+    context.listener.stage("training a few steps with workers and without, on the same batches")
     start = functools.partial(context.bench.start, alike=True)
-    if others or lives_on:
-        context.listener.stage("training a few steps with workers and without, on the same batches")
-    for workers in others:
-        if reason := why_not_trained(start, workers, steady=steady, seconds=seconds):
-            reason = f"with {counted(workers, 'worker') if workers else 'no worker'}, {reason}"
-            values = space.choices["num_workers"]
-            kept = tuple(each for each in values if each == own or (each == 0) != (workers == 0))
-            space = narrowed(space, "num_workers", Vetted(values=kept, reason=reason))
+    for at, workers in enumerate(others):
+        if at and time.monotonic() + needed > deadline:
+            why = f"the training with {_workers(workers)} {_TOO_LATE}"
+        elif why := why_not_trained(start, workers, steady=steady, seconds=seconds):
+            why = f"with {_workers(workers)}, {why}"
+        values = space.choices["num_workers"]
+        kept = tuple(each for each in values if each == own or (each == 0) != (workers == 0))
+        space = narrowed(space, "num_workers", Vetted(values=kept, reason=why))
     workers = min(max(map(int, space.choices.get("num_workers", (own,)))), WORKERS)
     if not (workers and lives_on and "persistent_workers" in space.choices):
         return space
-    batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
-    begun_often = functools.partial(start, epoch_batches=batches)
-    reason = why_not_living_on(begun_often, workers, seconds=seconds)
-    return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
+    why = f"the training with workers that live on {_TOO_LATE}"
+    if not others or time.monotonic() + needed < deadline:
+        batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
+        begun_often = functools.partial(start, epoch_batches=batches)
+        why = why_not_living_on(begun_often, workers, seconds=seconds)
+    return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=why))
 
 
-def _not_trained(space: Space, start_seconds: float) -> Space:
+def _workers(number: int) -> str:
+    return counted(number, "worker") if number else "no worker"
+
+
+def _not_trained(space: Space, needed_seconds: float) -> Space:
     """`space` with a doubt about its workers, where it has none yet."""
     name = next(name for name in ("num_workers", "persistent_workers") if name in space.choices)
     doubt = Doubt(
         name="training not compared",
-        evidence="The first steps of the training were not compared with workers and without: the "
-        f"program takes {start_seconds:.0f} s to start, for which the budget is too short.",
+        evidence="The first steps of the training were not compared with workers and without: that "
+        f"takes {needed_seconds:.0f} s, for which the budget is too short.",
         advice="Search with a larger --budget, or compare the loss curves of a longer run.",
     )
     return space if name in space.doubts else space.narrowed(name, space.choices[name], doubt=doubt)

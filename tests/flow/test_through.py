@@ -17,6 +17,7 @@ from autotune.measurement.ratios import Ratio
 from autotune.measurement.untimed.through import Through
 from autotune.outputs.patch import Emission
 from autotune.source.edits import EditOutcome
+from autotune.source.loops.seldom import Seldom
 from autotune.verdict import Verdict
 from tests import builders
 from tests.flow.test_next_best import AS_IT_IS, BEST, THREADS, context_with, found
@@ -32,6 +33,13 @@ EMISSION = Emission(
     edits=(EditOutcome(knob="channels_last", edit="", status="done"),),
 )
 
+STAGED = Seldom(
+    remainders=frozenset(),
+    stages=frozenset({"step == 9"}),
+    inner=frozenset(),
+    outer=frozenset(),
+)
+
 
 def judged(
     monkeypatch: pytest.MonkeyPatch,
@@ -42,11 +50,12 @@ def judged(
     config: Config = CONFIG,
     ends: Sequence[Any] = (),
     reaches: bool = True,
+    own: str = "",
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long.
+    long. Of a program whose text is `own` a stage begins sooner.
     """
     runs: list[Any] = []
 
@@ -55,7 +64,7 @@ def judged(
         runs.append((which, batches, seconds))
         if fails(which):
             return Through(seconds=4.0, failure=FAILURE, steps=9)
-        assert steps == (10 if which is None and seconds == through.OWN_SECONDS else 0)
+        assert steps == (10 if seconds == through.OWN_SECONDS else 0)
         return Through(seconds=4.0, ended=which in ends, steps=steps * reaches)
 
     monkeypatch.setattr(through, "run_through", run_through)
@@ -63,8 +72,11 @@ def judged(
         listener=Listener(),
         seconds=Options(budget_seconds=200.0).seconds,
         bench=SimpleNamespace(start=lambda *_, **__: None),
-        target=SimpleNamespace(path=""),
+        target=SimpleNamespace(path=own and "/train.py"),
     )
+    scripts = {"/train.py": SimpleNamespace(text=own)}
+    monkeypatch.setattr(through, "whole_program", lambda *_: SimpleNamespace(scripts=scripts))
+    monkeypatch.setattr(through, "seldom", lambda _: {"/train.py": STAGED})
     profiled = builders.profile(seen=replace(builders.seen(), **seen))
     return *seen_through(context, profiled, config, verdict, emission), runs
 
@@ -100,6 +112,24 @@ def test_a_program_that_fails_by_itself_says_nothing(monkeypatch: pytest.MonkeyP
     assert verdict.outcome == "faster" and emission is EMISSION
     assert [which for which, _, _ in runs] == [PATCHED, None]
     assert "the program fails as it is (RuntimeError: not contiguous)" in verdict.through
+
+
+def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, tuned = "if step == 9: thaw()", "if step == 9: thaw()  # tuned"
+    sooner = "if step == (2 if step == 2 else 9): thaw()"
+    emission = replace(EMISSION, sources={"/train.py": tuned})
+
+    def ran(fails: Callable[[Any], bool]) -> tuple[Verdict, list[Any]]:
+        verdict, _, runs = judged(monkeypatch, fails, emission=emission, own=own)
+        return verdict, [which for which, _, _ in runs]
+
+    verdict, runs = ran(lambda which: which.startswith(sooner))
+    assert runs == [f"{sooner}  # tuned", sooner, tuned]
+    assert verdict.outcome == "faster" and "did not fail" in verdict.through
+    verdict, runs = ran(lambda which: which == f"{sooner}  # tuned")
+    assert verdict.breaks and tuned not in runs
+    verdict, _ = ran(lambda which: True)
+    assert verdict.outcome == "faster" and "the program fails as it is" in verdict.through
 
 
 @pytest.mark.parametrize("patch_fails", [False, True])

@@ -223,7 +223,7 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
         (1.0, (), (0, 2, 4), []),
         (1.0, (4,), (0, 2), ["with 4 workers, another; what is left to try is 0"]),
         (1.0, (0,), (2, 4), ["with no worker, another; what is left to try is 4"]),
-        (9.0, (0, 4), (0, 2, 4), []),
+        (60.0, (0, 4), (0, 2, 4), []),
     ],
 )
 def test_a_training_with_workers_of_its_own_is_compared_with_more_and_with_none(

@@ -60,6 +60,27 @@ def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None
     assert found_in(code).remainders == {"step % 50", *found}
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("if step == 420: thaw()", {"step == 420"}),
+        ("if on and not step + 1 >= args.warm: thaw()", {"step + 1 >= args.warm"}),
+        ("if trainer.global_step > 9: thaw()", {"trainer.global_step > 9"}),
+        ("seen += 1\n        if seen > most: thaw()", {"seen > most"}),
+        ("seen = seen + 1\n        late = seen > most", {"seen > most"}),
+        ("weight = 0.1 if epoch < 30 else 1.0", {"epoch < 30"}),
+        ("if step == 1: thaw()", set()),  # as soon as can be
+        ("if loss > 420: thaw()", set()),
+        ("if step == 10 % every: thaw()", set()),
+        ("if step > most: break", set()),
+        ("finished = step > most", set()),
+        ("while step < most: step += 1", set()),
+    ],
+)
+def test_what_begins_at_a_number_of_steps_is_found(code: str, found: set[str]) -> None:
+    assert found_in(code).stages == found
+
+
 @pytest.mark.parametrize("library", ["", "/site-packages/accelerate/accelerator.py"])
 def test_the_loops_are_found(library: str) -> None:
     found = found_in("pass", library)
@@ -93,6 +114,10 @@ def test_the_loops_are_found(library: str) -> None:
             "def train():\n  for x in (*range(a, b)[: 3], *range(a, b)[3 :][-1:]): y",
         ),
         ("def make():\n  for x in range(a, b): y", "def make():\n  for x in range(a, b): y"),
+        ("if step == 420: x", "if step == (2 if step == 2 else 420): x"),
+        ("if (step + 1) == (a * b): x", "if (step + 1) == ((2 if step + 1 == 2 else a * b)): x"),
+        ("x = 1 if epoch < n else 2", "x = 1 if epoch < min(n, 2) else 2"),
+        ("if step == 421: x", "if step == 421: x"),
     ],
     ids=[
         "a number",
@@ -102,12 +127,14 @@ def test_the_loops_are_found(library: str) -> None:
         "with a mark",
         "no Python",
         *("batches", "a generator", "epochs", "a range", "another function"),
+        *("an event", "in parentheses, of several", "a phase", "another event"),
     ],
 )
 def test_it_comes_sooner(text: str, becomes: str) -> None:
     remainders = frozenset({"step % 100", "(step + 1) % (a * b)", "s % n"})
     what = Seldom(
         remainders=remainders,
+        stages=frozenset({"step == 420", "step + 1 == a * b", "epoch < n"}),
         inner=frozenset({": x in data", ": (a, b) in (c for c in d)", "train: x in range(a, b)"}),
         outer=frozenset({": epoch in tqdm(range(9))"}),
     )

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Place, Places
 from autotune.source.program import parsed
-from autotune.source.refusals.settings import MODULE, Setting, set_later, set_meanwhile
+from autotune.source.refusals.settings import MODULE, Setting, Training
 
 TEXT = """\
 class Table:
@@ -58,7 +58,8 @@ def _found(text: str, setting: Setting) -> tuple[str, str]:
     own, framework = "/p/train.py", "/packages/framework.py"
     places = Places(backward=Place(path=own if backward else framework, line=backward or 1137))
     program = parsed({"/p/train.py": text}, places, "/p/train.py")
-    return set_meanwhile(program, setting), set_later(program, setting)
+    training = Training(program)
+    return training.sets_meanwhile(setting), training.sets_later(setting)
 
 
 def named(name: str, **given: object) -> Setting:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,6 +113,31 @@ class TestStreams:
         values, target = (0, loader.num_workers, 8), Target(kind=SCRIPT, path="")
         vetted = vet_workers(start, target, loader, values, seconds=1.0, deadline=in_six_seconds)
         assert said in vetted.reason
+
+    @pytest.mark.parametrize("counts_steps", [False, True])
+    def test_a_schedule_does_not_run_out_where_the_loop_counts_its_steps(
+        self, counts_steps: bool
+    ) -> None:
+        batches = tuple(((number,),) for number in range(8))
+        run: Any = SimpleNamespace(
+            await_first_step=lambda: None,
+            startup_seconds=0.1,
+            limit=lambda _: None,
+            draw=lambda _: Delivery(batches=batches, ended=False, lasts=900),
+            window=lambda _: None,
+            kill=lambda: None,
+        )
+        own = builders.seen().loader
+        assert own is not None
+        vetted = vet_workers(
+            lambda _: run,
+            Target(kind=SCRIPT, path=""),
+            replace(own, num_workers=0, iterable=True),
+            (0, 2),
+            seconds=1.0,
+            counts_steps=counts_steps,
+        )
+        assert ("OneCycleLR ends in an error after 900 steps" in vetted.reason) != counts_steps
 
     def test_what_cannot_be_drawn_from_as_it_is_keeps_its_workers(self) -> None:
         def refuse() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from autotune.workload.conversation import RunWindow, Watched
 from autotune.workload.found import Again
+from autotune.workload.looks import again
 from autotune.workload.window import AGAIN
 from tests.workload.programs import run
 
@@ -53,6 +54,12 @@ UNTIL_STILL = """x, before, last = x[..., :4, :4].flatten(1), 0, 1e9
             if change < 1e-5:
                 break
         x = y"""
+
+
+@pytest.fixture(autouse=True)
+def with_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a CPU that has units for bf16."""
+    monkeypatch.setattr(again, "_has_units", lambda *_: True)
 
 
 def looked_at(cut: str, folder: Path, end: str = "") -> Again:

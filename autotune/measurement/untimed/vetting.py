@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
@@ -83,6 +83,7 @@ def vet_workers(
     *,
     seconds: float,
     deadline: float = math.inf,
+    counts_steps: bool = False,
 ) -> Vetted:
     """Which of these numbers of workers deliver what the program is given as it is.
 
@@ -96,8 +97,9 @@ def vet_workers(
         seconds: that drawing batches may take in each run.
         deadline: `time.monotonic()` after which nothing more is compared, and what was not is
             refused.
+        counts_steps: the training ends after a number of steps, however long an epoch is.
     """
-    vetting = _Workers(start, target, loader, seconds, deadline)
+    vetting = _Workers(start, target, loader, seconds, deadline, counts_steps)
     kept, reason = {loader.num_workers}, ""
     if why := vetting.observe():
         return Vetted(values=(loader.num_workers,), reason=f"{_NOT_ASKED} ({why})")
@@ -132,12 +134,10 @@ class _Workers:
         loader: SeenLoader,
         seconds: float,
         deadline: float,
+        counts_steps: bool,
     ) -> None:
-        self._start = start
-        self._target = target
-        self._loader = loader
-        self._seconds = seconds
-        self._deadline = deadline
+        self._start, self._target, self._loader = start, target, loader
+        self._seconds, self._deadline, self._counts_steps = seconds, deadline, counts_steps
         self._startup_seconds = 0.0
         self.counted = self._read_back = ""
         self.steady = False
@@ -150,7 +150,8 @@ class _Workers:
         run = self._start({})
         try:
             run.await_first_step()
-            self._own = self._draw(run)
+            own = self._draw(run)
+            self._own = replace(own, lasts=None) if self._counts_steps else own
             self._again = self._draw(run, seed=int(self._loader.iterable))
             self._look_at_reading(run)
         except RunEnded as end:

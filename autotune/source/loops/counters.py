@@ -36,7 +36,7 @@ def deciding_counter(
     What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
     decision; what divides it (`step / warmup`), or is called with it, may be one.
     """
-    kept = [(script, target) for target in _counted(body)]
+    kept = [(script, target) for target in counted(body)]
     kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
     saying = SAYING | saying_functions(program) if kept else SAYING
     scripts = program.scripts.values() if kept else ()
@@ -72,7 +72,7 @@ def _only_says(function: Function) -> bool:
 def _kept_counts(function: Function) -> Iterator[ast.expr]:
     """What `function` counts and still has when it is called again."""
     shared = shared_names(function)
-    for target in _counted(ast.walk(function)):
+    for target in counted(ast.walk(function)):
         if not isinstance(target, ast.Name) or target.id in shared:
             yield target
 
@@ -143,7 +143,7 @@ def _is_harmless(statement: ast.Expr, saying: Collection[str]) -> bool:
     return isinstance(value, ast.Call) and last_name(value.func) in harmless
 
 
-def _counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
+def counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """What goes up by the same number each time."""
     for node in body:
         match node:

@@ -1,5 +1,5 @@
-"""What a training does seldom (`if step % 500 == 0`, after a loop over batches, at its end), and a
-text in which it comes to that sooner.
+"""What a training does seldom (`if step % 500 == 0`, from a step on, after a loop over batches, at
+its end), and a text in which it comes to that sooner.
 """
 
 import ast
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from autotune.source.edits import Places
 from autotune.source.loops.around_training import loops_of_training, own_loops, running
+from autotune.source.loops.beginnings import beginnings, begun_sooner, counters
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
 from autotune.source.script import Script
 
@@ -26,11 +27,13 @@ _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seldom:
-    """Code of one file: remainders by which its training tells that it is time for something, and
-    the heads of its loops over batches, and of those round them.
+    """Code of one file: remainders by which its training tells that it is time for something, the
+    comparisons by which it begins something else, and the heads of its loops over batches, and of
+    those round them.
     """
 
     remainders: frozenset[str]
+    stages: frozenset[str] = frozenset()
     inner: frozenset[str]
     outer: frozenset[str]
 
@@ -41,6 +44,7 @@ def seldom(program: Program) -> dict[str, Seldom]:
     loops = [*itertools.chain(*loops_of_training(program))]  # a framework's as well
     own = {node for loop in loops for node in ast.walk(loop)}
     ran = running(program, loops)
+    names = counters([*inner, *outer], own | ran)
     found = dict[str, Seldom]()
     for path, script in program.scripts.items():
         each = Seldom(
@@ -49,17 +53,23 @@ def seldom(program: Program) -> dict[str, Seldom]:
                 for at in _remainders(script)
                 if at in own or (at in ran and _is_progress(script, at))
             ),
+            stages=frozenset(
+                ast.unparse(at)
+                for at in beginnings(script, names)
+                if at in own or (at in ran and _is_between_steps(script, at))
+            ),
             inner=frozenset(_heads(script, inner)),
             outer=frozenset(_heads(script, outer)),
         )
-        if each.remainders or each.inner or each.outer:
+        if each != Seldom(remainders=frozenset(), inner=frozenset(), outer=frozenset()):
             found[path] = each
     return found
 
 
 def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int) -> str:
     """`text` of a file, which may have been edited since, in which none of that takes longer: no
-    `interval`, no loop over `batches`, none round these. Lines stay where they are.
+    `interval`, nor what comes before a stage, no loop over `batches`, none round these. Lines stay
+    where they are.
     """
     program = parsed({_PATH: text}, Places(), _PATH)
     script = program.scripts.get(_PATH)
@@ -70,6 +80,10 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
         for at in _remainders(script)
         if ast.unparse(at) in what.remainders
         for change in _shortening(script, at, interval)
+    ]
+    begun = (at for at in ast.walk(script.tree) if isinstance(at, ast.Compare))
+    changes += [
+        begun_sooner(script, at, interval) for at in begun if ast.unparse(at) in what.stages
     ]
     for loop in (at for at in ast.walk(script.tree) if isinstance(at, ast.For)):
         for heads, most in ((what.inner, batches), (what.outer - what.inner, epochs)):
@@ -125,10 +139,13 @@ def _decides(script: Script, remainder: ast.BinOp) -> bool:
 
 
 def _is_progress(script: Script, remainder: ast.BinOp) -> bool:
-    function = script.function(remainder)
-    if function is None or function.name in _IN_A_STEP:
-        return False
-    return _COUNTED.search(ast.unparse(remainder.left)) is not None
+    counts = _COUNTED.search(ast.unparse(remainder.left)) is not None
+    return counts and _is_between_steps(script, remainder)
+
+
+def _is_between_steps(script: Script, node: ast.expr) -> bool:
+    function = script.function(node)
+    return function is not None and function.name not in _IN_A_STEP
 
 
 def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Change]:

@@ -46,19 +46,25 @@ class Setting:
     keys: frozenset[str] = frozenset()
 
 
-def set_later(program: Program, setting: Setting) -> str:
-    """Where what runs in the loop over epochs changes `setting`, by whatever name it has the object
-    or dict that it belongs to: file and line, "" where it is not seen to.
-    """
-    _, over_epochs = loops_of_training(program)
-    ran = running(program, [*over_epochs, *registered(program)])
-    return _set_in(program, ran, setting)
+class Training:
+    """What of `program` runs in its training, as far as names tell."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        _, over_epochs = loops_of_training(program)
+        handed = registered(program)
+        self._later = running(program, [*over_epochs, *handed])
+        self._meanwhile = running_meanwhile(program) | running(program, handed)
 
-def set_meanwhile(program: Program, setting: Setting) -> str:
-    """The same of what runs in the loop over batches."""
-    ran = running_meanwhile(program) | running(program, registered(program))
-    return _set_in(program, ran, setting)
+    def sets_later(self, setting: Setting) -> str:
+        """Where what runs in the loop over epochs changes `setting`, by whatever name it has the
+        object or dict that it belongs to: file and line, "" where it is not seen to.
+        """
+        return _set_in(self._program, self._later, setting)
+
+    def sets_meanwhile(self, setting: Setting) -> str:
+        """The same of what runs in the loop over batches."""
+        return _set_in(self._program, self._meanwhile, setting)
 
 
 def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:

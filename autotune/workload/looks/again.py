@@ -28,6 +28,9 @@ _TIMES_CHANCE = 2.0
 # A model that writes out whole texts where it evaluates may take minutes.
 _MOST_SECONDS = 5.0
 _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
+# A CPU without units for a format takes some twenty times as long for a product of this width, and
+# for a model: nobody would have it then.
+_TOO_SLOW, _WIDTH, _PRODUCTS = 3.0, 128, 5
 
 
 class ComputingAgain:
@@ -162,13 +165,29 @@ def _again(model: _Model) -> Again:
     if model.is_short():
         return Again()
     own, repeated = model.gives(), model.gives()
-    others = {name: model.gives(name) for name in _FORMATS.get(model.device, ())}
+    formats = (name for name in _FORMATS.get(model.device, ()) if _has_units(model.device, name))
+    others = {name: model.gives(name) for name in formats}
     reordered = model.gives_channels_last() if model.has_an_order() else None
     moved, moved_far = (model.gives_moved(share) for share in (_LITTLE, _BY_A_FORMAT))
     return Again(
         channels_last=_held(own, reordered, (repeated, moved)),
         formats={name: _held(own, other, (repeated, moved_far)) for name, other in others.items()},
     )
+
+
+def _has_units(device: str, name: str) -> bool:
+    """Whether a `device` multiplies numbers of that format about as fast as those of float32."""
+    own, short = (_product_seconds(device, each) for each in (torch.float32, getattr(torch, name)))
+    return short < _TOO_SLOW * own
+
+
+def _product_seconds(device: str, dtype: torch.dtype) -> float:
+    matrix, taken = torch.ones(_WIDTH, _WIDTH, device=device, dtype=dtype), list[float]()
+    for _ in range(_PRODUCTS):
+        began = time.perf_counter()
+        matrix @ matrix
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 def _held(

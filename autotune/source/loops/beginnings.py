@@ -1,0 +1,82 @@
+"""What a training begins at a number of steps or epochs (`if step == 420: optimizer.add...`), and
+a text in which it begins sooner.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+
+from autotune.source.loops.counters import counted
+from autotune.source.program import Change
+from autotune.source.script import Script, last_name
+
+# By which frameworks count for the program.
+_OF_FRAMEWORKS = ("global_step", "current_epoch", "num_updates", "epoch")
+_OPERATORS = ast.Eq | ast.Gt | ast.GtE | ast.Lt | ast.LtE
+_ENDING = ast.Break | ast.Return | ast.Raise
+_ENDS = re.compile(r"done|stop|end|finish|last|termina|trunca")
+
+
+def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[str]:
+    """The names by which a training whose own `loops` these are knows how far it is: what they
+    count by, and what is counted up in what runs in them.
+    """
+    names = set(_OF_FRAMEWORKS)
+    for loop in loops:
+        match loop:
+            case ast.For(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), _])):
+                names.update({name} if "enumerate(" in ast.unparse(loop.iter) else ())
+    names.update(map(last_name, counted(ran)))
+    return frozenset(names - {""})
+
+
+def beginnings(script: Script, names: Collection[str]) -> Iterator[ast.Compare]:
+    """Where one of the counters `names` is compared with what may be large, and something is done,
+    or kept, that ends no loop.
+    """
+    for node in ast.walk(script.tree):
+        match node:
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                known = isinstance(operator, _OPERATORS) and is_count(left, names)
+                if known and _is_large(right) and _begins(script, node):
+                    yield node
+
+
+def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
+    """`stage` begins at so many steps as well, or at its own number of them where that is less."""
+    left, right = script.code(stage.left), script.code(stage.comparators[0])
+    is_event = isinstance(stage.ops[0], ast.Eq)
+    text = f"({at} if {left} == {at} else {right})" if is_event else f"min({right}, {at})"
+    start, end = script.start(stage.comparators[0]), script.end(stage.comparators[0])
+    return Change(path=script.path, start=start, end=end, text=text)
+
+
+def is_count(left: ast.expr, names: Collection[str]) -> bool:
+    """Whether `left` is one of the counters `names`, or that and a number."""
+    match left:
+        case ast.BinOp(left=counter, op=ast.Add() | ast.Sub(), right=ast.Constant()):
+            return last_name(counter) in names
+    return last_name(left) in names
+
+
+def _is_large(right: ast.expr) -> bool:
+    if isinstance(right, ast.Constant):
+        return isinstance(right.value, int) and right.value > 2
+    return not any(isinstance(at, ast.Mod) for at in ast.walk(right))
+
+
+def _begins(script: Script, stage: ast.Compare) -> bool:
+    """Whether something is done, or kept, by what `stage` comes to."""
+    for above in script.ancestors(stage):
+        match above:
+            case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+                continue
+            case ast.If(body=body, orelse=other):
+                ends = (at for each in (*body, *other) for at in ast.walk(each))
+                return not any(isinstance(at, _ENDING) for at in ends)
+            case ast.Assign(targets=[target]):
+                return not _ENDS.search(ast.unparse(target))
+        return isinstance(above, ast.IfExp)
+    return False
