@@ -59,8 +59,9 @@ def controls(
     Where the same numbers are promised, `exact`ly, it is only run again: it may have others in each
     run.
     """
-    context.listener.stage("looking how far chance alone takes the training")
     left = _Left(context.seconds(*CONTROL_SECONDS))
+    most = f"for {left.seconds:.0f} s at most"
+    context.listener.stage(f"looking how far chance alone takes the training, {most}")
     otherwise = bool(READ_OTHERWISE & config.keys())
     found: list[list[float]] = []
     while len(found) < STREAMS and left.seconds > 0:
