@@ -29,8 +29,10 @@ class Listener:
     def space(self, space: "Space") -> None:
         """What will be searched, and what not."""
 
-    def overtime(self, start_seconds: float, least_seconds: float) -> None:
-        """Too small a budget for so slow a start: the search takes `least_seconds` at least."""
+    def overtime(self, spent_seconds: float, start_seconds: float, least_seconds: float) -> None:
+        """Too small a budget for what was spent and for so slow a start: the search takes
+        `least_seconds` at least.
+        """
 
     def trial_begins(
         self, number: int, config: "Config", seconds_left: float, best: "Trial | None"

@@ -115,12 +115,13 @@ class Progress(Listener):
         if not self._quiet:
             self._console.gap()
 
-    def overtime(self, start_seconds: float, least_seconds: float) -> None:
+    def overtime(self, spent_seconds: float, start_seconds: float, least_seconds: float) -> None:
         """Say how long it will take, where that is more than was given."""
         self._say(
-            f"Each start of the program takes {wording.duration(start_seconds)}: with the fewest "
-            f"trials that say anything this takes about {wording.duration(least_seconds)}, more "
-            f"than its budget of {wording.duration(self._budget_seconds)}."
+            f"Profiling the program took {wording.duration(spent_seconds)}, and each start of it "
+            f"takes {wording.duration(start_seconds)}: with the fewest trials that say anything "
+            f"this takes about {wording.duration(least_seconds)}, more than its budget of "
+            f"{wording.duration(self._budget_seconds)}."
         )
 
     def trial_begins(

@@ -131,7 +131,8 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
 def _tell_of_space(context: Context, profiled: Profile, space: Space) -> None:
     context.listener.unwritable(unwritable(context, profiled, space))
     if space.choices and (needed := overtime(context, profiled)):
-        context.listener.overtime(later_start_seconds(profiled), needed)
+        spent_seconds = context.spent_seconds
+        context.listener.overtime(spent_seconds, later_start_seconds(profiled), needed)
     context.listener.space(space)
 
 

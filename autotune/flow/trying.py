@@ -70,14 +70,15 @@ class Found:
 
 def overtime(context: Context, profiled: Profile) -> float | None:
     """What the whole search takes at the least, the program as it is being measured already; None
-    where that is within the budget, or not for its slow starts.
+    where that is within the budget, or where the budget is used up before any trial.
     """
     runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
     starting = runs * later_start_seconds(profiled)
     measuring = runs * (context.run_seconds + TRIAL_SECONDS[0])
     needed = context.spent_seconds + starting + measuring
-    is_over = starting > measuring and needed > context.options.budget_seconds
-    return needed if is_over else None
+    budget_seconds = context.options.budget_seconds
+    tries = starting > measuring or context.spent_seconds < budget_seconds
+    return needed if tries and needed > budget_seconds else None
 
 
 def later_start_seconds(profiled: Profile) -> float:

@@ -136,12 +136,12 @@ def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) 
 def test_a_budget_too_small_for_its_starts_is_said_before_the_trials(shown: io.StringIO) -> None:
     progress = Progress(Console(shown), budget_seconds=90)
 
-    progress.overtime(25.0, 215.0)
+    progress.overtime(45.0, 25.0, 215.0)
 
     said = " ".join(shown.getvalue().split())
     assert said == (
-        "Each start of the program takes 25 s: with the fewest trials that say anything this "
-        "takes about 3.6 min, more than its budget of 90 s."
+        "Profiling the program took 45 s, and each start of it takes 25 s: with the fewest trials "
+        "that say anything this takes about 3.6 min, more than its budget of 90 s."
     )
 
 

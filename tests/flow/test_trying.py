@@ -201,10 +201,15 @@ def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
 
 @pytest.mark.parametrize(
     ("startup_seconds", "budget_seconds", "said"),
-    [(25.0, 90.0, 30 + 5 * (25 + 3.6 + 1)), (25.0, 300.0, None), (0.5, 20.0, None)],
-    ids=["slow starts", "time enough", "a small budget"],
+    [
+        (25.0, 90.0, 30 + 5 * (25 + 3.6 + 1)),
+        (0.5, 40.0, 30 + 5 * (0.5 + 3.6 + 1)),
+        (25.0, 300.0, None),
+        (0.5, 20.0, None),
+    ],
+    ids=["slow starts", "little left", "time enough", "nothing left"],
 )
-def test_slow_starts_that_a_budget_has_no_time_for_are_known_before(
+def test_what_a_budget_has_no_time_for_is_known_before(
     startup_seconds: float, budget_seconds: float, said: float | None
 ) -> None:
     context: Any = SimpleNamespace(

@@ -195,8 +195,8 @@ class _Workers:
             depends = "and what is read depends on it: each worker counts for itself"
             return f"with {_workers(workers)}, reading counts `{self.counted}`, {depends}"
         too_late = (
-            f"what {_workers(workers)} deliver could not be compared in the time that the budget "
-            "has for it: a larger --budget has more"
+            f"what comes with {_workers(workers)} could not be compared in the time that the "
+            "budget has for it: a larger --budget has more"
         )
         if time.monotonic() > self._deadline:
             return too_late
