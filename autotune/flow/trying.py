@@ -32,6 +32,8 @@ NEAR = 0.8
 FEWEST_TRIALS = 3
 # Judging starts the program as it is, the best settings, and what is handed back for a look at it.
 STARTS_OF_JUDGING = 3
+# A search that is to take so many times its budget says so beforehand; what is needed is a guess.
+NOTABLY_OVER = 1.1
 
 _OF_UNKNOWN_SIZE = Doubt(
     name="peak memory unknown",
@@ -70,7 +72,7 @@ class Found:
 
 def overtime(context: Context, profiled: Profile) -> float | None:
     """What the whole search takes at the least, the program as it is being measured already; None
-    where that is within the budget, or where the budget is used up before any trial.
+    where that is about within the budget, or where it is used up before any trial.
     """
     runs = FEWEST_TRIALS - 1 + STARTS_OF_JUDGING
     starting = runs * later_start_seconds(profiled)
@@ -78,7 +80,7 @@ def overtime(context: Context, profiled: Profile) -> float | None:
     needed = context.spent_seconds + starting + measuring
     budget_seconds = context.options.budget_seconds
     tries = starting > measuring or context.spent_seconds < budget_seconds
-    return needed if tries and needed > budget_seconds else None
+    return needed if tries and needed > NOTABLY_OVER * budget_seconds else None
 
 
 def later_start_seconds(profiled: Profile) -> float:

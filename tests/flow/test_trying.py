@@ -204,10 +204,11 @@ def test_trials_of_which_none_could_be_measured_are_not_enough() -> None:
     [
         (25.0, 90.0, 30 + 5 * (25 + 3.6 + 1)),
         (0.5, 40.0, 30 + 5 * (0.5 + 3.6 + 1)),
+        (0.5, 54.0, None),
         (25.0, 300.0, None),
         (0.5, 20.0, None),
     ],
-    ids=["slow starts", "little left", "time enough", "nothing left"],
+    ids=["slow starts", "little left", "nearly enough", "time enough", "nothing left"],
 )
 def test_what_a_budget_has_no_time_for_is_known_before(
     startup_seconds: float, budget_seconds: float, said: float | None
