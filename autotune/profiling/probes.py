@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 # enough to ask.
 _WIDTH = 512
 _REPEATS = 15
-# Without units for it a product in bf16 takes 20 times as long, which fewer repeats tell as well.
+# Without units for it a product in bf16 takes many times as long, which fewer repeats tell as well.
 _MOST_SECONDS = 0.5
 
 

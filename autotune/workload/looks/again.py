@@ -28,8 +28,8 @@ _TIMES_CHANCE = 2.0
 # A model that writes out whole texts where it evaluates may take minutes.
 _MOST_SECONDS = 5.0
 _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
-# A CPU without units for a format takes some twenty times as long for a product of this width, and
-# for a model: nobody would have it then.
+# A CPU without units for a format takes many times as long for a product of this width, and for a
+# model: nobody would have it then, and whether it is right there is not asked.
 _TOO_SLOW, _WIDTH, _PRODUCTS = 3.0, 128, 5
 
 
