@@ -159,6 +159,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Run on": verdict.through,
+        "Validation": wording.with_validations(verdict),
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
         "Timed": wording.timed(verdict, result.profile),

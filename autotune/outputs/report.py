@@ -232,6 +232,7 @@ def _environment() -> Environment:
         start=wording.start,
         timed=wording.timed,
         value=wording.value,
+        with_validations=wording.with_validations,
         why_untried=why_untried,
     )
     environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)

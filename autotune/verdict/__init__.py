@@ -20,6 +20,7 @@ from autotune.verdict.contestants import (
     parity_in_turns,
 )
 from autotune.verdict.parity import Parity
+from autotune.verdict.validations import Validations, validations_in
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window, page_faults_per_second
 
@@ -86,6 +87,9 @@ def decide(
     if delivered and speedup and turns.losses.get(DELIVERED):
         delivered = _compared(delivered, trained(DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
+    validations = validations_in(turns, speedup) if speedup else None
+    if outcome == "faster" and validations and validations.whole < 1:
+        outcome, reason = "no_gain", _slows_validations(speedup, validations)
     return Verdict(
         outcome=outcome,
         reason=reason,
@@ -101,6 +105,7 @@ def decide(
         scatter=_scatter(turns, TUNED),
         suspect="" if may_differ else (known_otherwise(turns, config) or ("",))[0],
         too_short=speedup is None and not left_out and bool(turns.ended),
+        validations=validations,
     )
 
 
@@ -231,6 +236,15 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
             "measure again when it is free and cool."
         )
     return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
+
+
+def _slows_validations(speedup: Ratio | None, validations: Validations) -> str:
+    assert speedup is not None
+    return (
+        f"The best settings make the steps {speedup.estimate:.2f}× as fast, but a validation takes "
+        f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s as the "
+        f"program is: with these counted in it is {validations.whole:.2f}× as fast."
+    )
 
 
 def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.ratios import PAIR_SCATTER, Ratio
 from autotune.verdict.clear import ROUGH, WORTH_MORE_TIME
 from autotune.verdict.parity import Parity
+from autotune.verdict.validations import Validations
 
 FAR_APART = 1.0  # of the loss: who is that far away does not train what was meant
 
@@ -39,7 +40,7 @@ class Verdict:
     `suspect` is the setting that is likeliest to make that, or what was judged, another.
     `too_short` says that the program came to its end before enough turns could be taken. `through`
     says what was seen of the tuned program when its epochs are over, and `breaks` that it fails
-    there.
+    there. `validations` is what they come to, where enough came in the turns.
     """
 
     outcome: str
@@ -59,6 +60,7 @@ class Verdict:
     too_short: bool = False
     through: str = ""
     breaks: bool = False
+    validations: Validations | None = None
 
     @property
     def is_open(self) -> bool:

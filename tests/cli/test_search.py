@@ -16,6 +16,7 @@ from autotune.profiling.profile import Doubt
 from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
+from autotune.verdict.validations import Validations
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
 
@@ -250,6 +251,16 @@ def test_how_far_it_was_run_on_is_said(run: Run, made_up: MadeUpFlow) -> None:
     made_up.result = builders.search_result(verdict=verdict)
 
     assert "Run on       with 2 batches in each epoch it" in run("search", "photos.py").stdout
+
+
+def test_what_a_gain_comes_to_with_validations_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    found = Validations(own_seconds=0.8, tuned_seconds=1.2, share=0.4, whole=1.13)
+    verdict = builders.verdict(validations=found)
+    made_up.result = builders.search_result(verdict=verdict)
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+
+    assert "it is 1.13x as fast: one takes 1.20 s, and 800 ms before" in shown
 
 
 def test_an_upper_end_that_says_nothing_is_not_named(run: Run, made_up: MadeUpFlow) -> None:

@@ -523,3 +523,38 @@ def test_a_thread_at_a_pace_of_its_own_leaves_open_whether_it_is_the_same_traini
     verdict = judged(taken)
     assert verdict.outcome == "faster" and verdict.parity.same_training is None
     assert "(act, train.py:22) works beside the training" in verdict.parity.reason
+
+
+def validating(taken, seconds):
+    """`taken`, with so many seconds of validation in every other turn of each contestant."""
+    for name, rounds in taken.windows.items():
+        taken.windows[name] = [
+            [
+                replace(each, validations=turn % 2, validation_seconds=(turn % 2) * seconds[name])
+                for turn, each in enumerate(windows)
+            ]
+            for windows in rounds
+        ]
+    return taken
+
+
+def test_a_gain_is_told_with_the_validations_of_the_turns():
+    seconds = {BASELINE: 0.8, TUNED: 0.8}  # as long as the steps
+    found = judged(validating(turns(baseline=100, tuned=150), seconds))
+    assert found.outcome == "faster"
+    assert found.validations.share == pytest.approx(0.5, abs=0.06)
+    assert found.validations.whole == pytest.approx(1 / (0.5 / 1.5 + 0.5), abs=0.05)
+
+
+def test_steps_that_gain_less_than_the_validations_lose_are_no_gain():
+    seconds = {BASELINE: 0.8, TUNED: 1.6}
+    found = judged(validating(turns(baseline=100, tuned=150), seconds))
+    assert found.outcome == "no_gain"
+    assert "validation takes 1.6 s with them, and 0.8 s" in found.reason
+
+
+def test_one_validation_says_nothing():
+    taken = turns(rounds=1, baseline=100, tuned=150)
+    first = taken.windows[TUNED][0]
+    first[0] = replace(first[0], validations=1, validation_seconds=9.0)
+    assert judged(taken).validations is None
