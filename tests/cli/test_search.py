@@ -260,7 +260,7 @@ def test_what_a_gain_comes_to_with_validations_is_said(run: Run, made_up: MadeUp
 
     shown = " ".join(run("search", "photos.py").stdout.split())
 
-    assert "it is 1.13x as fast: one takes 1.20 s, and 800 ms before" in shown
+    assert "it is 1.13× as fast: one takes 1.20 s, and 800 ms before" in shown
 
 
 def test_an_upper_end_that_says_nothing_is_not_named(run: Run, made_up: MadeUpFlow) -> None:
