@@ -70,6 +70,7 @@ class Live:
     in_backward: bool = False
     backwards: int = 0
     backwards_before: int = 0  # the last step
+    derivations: int = 0  # gradients taken of a loss, of whatever
     own_gradients: bool = False  # some step had no backward pass
     # Optimizers that had nothing to go by in their first step.
     idle: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)

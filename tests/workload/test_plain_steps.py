@@ -139,6 +139,15 @@ with torch.no_grad():
         weight.grad = None
 """
     ).replace("optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)", ""),
+    "gradients taken, and weights updated, by hand": loop(
+        """
+loss = criterion(model(x), y)
+gradients = torch.autograd.grad(loss, list(model.parameters()))
+with torch.no_grad():
+    for weight, gradient in zip(model.parameters(), gradients):
+        weight -= 0.01 * gradient
+"""
+    ).replace("optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)", ""),
     "a scaler that comes in late": loop(
         """
 if step == 4:

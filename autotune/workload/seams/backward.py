@@ -9,7 +9,7 @@ import torch
 from autotune.workload.live import Live
 from autotune.workload.places import calling_place
 from autotune.workload.seams import autocast, compiling, samples
-from autotune.workload.seams.optimizer import step_without_optimizer
+from autotune.workload.seams.optimizer import step_by_own_gradients, step_without_optimizer
 from autotune.workload.seams.scaling import Scaler
 
 _is_of_func = torch._C._functorch.is_functorch_wrapped_tensor
@@ -97,9 +97,12 @@ def _install_grad(live: Live) -> None:
             live.last_derived = _scalar(outputs)
         began(now())
         try:
-            return original(outputs, *args, **kwargs)
+            found = original(outputs, *args, **kwargs)
         finally:
             ended(now())
+        if live.leader is None and not kwargs.get("create_graph"):
+            step_by_own_gradients(live, _scalar(outputs))
+        return found
 
     live.patch(torch.autograd, "grad", grad)
 

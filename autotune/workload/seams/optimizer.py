@@ -220,6 +220,21 @@ def step_without_optimizer(live: Live) -> None:
         live.end_step()
 
 
+def step_by_own_gradients(live: Live, loss: torch.Tensor | None) -> None:
+    """A program that takes the gradients of a loss itself too (`torch.autograd.grad`): every such
+    call is a step.
+    """
+    if loss is None or live.optimizers or live.backwards or not _has_data(live):
+        return
+    live.derivations += 1
+    if live.derivations >= MANUAL_UPDATES_AFTER:
+        live.own_gradients = True
+        if live.pace.wants_loss:
+            live.pace.add_loss(loss)
+        samples.note_batch(live)
+        live.end_step()
+
+
 def _install_zero_grad(live: Live) -> None:
     for owner in (torch.optim.Optimizer, nn.Module):
         live.patch(owner, "zero_grad", _zero_grad(live, owner))
