@@ -9,6 +9,7 @@ from autotune.profiling.course import (
     doubts_of_course,
     doubts_of_other_loops,
     doubts_of_processes,
+    doubts_of_stopping,
     doubts_of_the_clock,
     doubts_of_threads,
     doubts_of_trackers,
@@ -36,7 +37,7 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     whole = whole_program(target, ablation.seen) if target.path else None
     return (
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
-        *_doubts_of_validation(whole, ablation),
+        *(doubts_of_stopping(ablation.stopped) or _doubts_of_validation(whole, ablation)),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *_doubts_of_loops(target, whole, ablation.seen),
         *doubts_of_cache(ablation.filled, target.directory),

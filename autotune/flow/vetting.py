@@ -28,17 +28,6 @@ from autotune.workload.seen import Seen
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
-# What the source may forbid to a run as well.
-_MAY_BE_FORBIDDEN = (
-    "threads",
-    "num_workers",
-    "persistent_workers",
-    "prefetch_to_device",
-    "precision",
-    "channels_last",
-    "optimizer",
-    "compile",
-)
 # Sines, losses of regressions, and what makes whole numbers.
 _MAY_BE_ROUNDED = re.compile(
     r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b"
@@ -60,8 +49,8 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
             space = narrowed(space, name, _vet_profiled(profiled, space, name))
     if time.monotonic() > context.deadline:
         return space
-    for name in _MAY_BE_FORBIDDEN:
-        if name in space.choices and context.target.kind != OBJECTS:
+    for name in tuple(space.choices) if context.target.kind != OBJECTS else ():
+        if name in space.choices:
             space = narrowed(space, name, _vet_source(context, profiled, space, name))
     if WORKERS_KNOBS & space.choices.keys():
         with context.device.held():

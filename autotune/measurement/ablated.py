@@ -13,7 +13,8 @@ from autotune.workload.window import Window
 
 @dataclass(slots=True, kw_only=True)
 class Ablation:
-    """The windows of each mode, and why a mode has none; `ended` says that the program finished.
+    """The windows of each mode, and why a mode has none; `ended` says that the program finished,
+    and `stopped` how long no further step came of it as it is, where it was given up for that.
 
     `telemetry` is what the device said of itself while the program ran as it is, `lines` which of
     the program's own functions a step then waited for, `one_thread` how many times as fast one
@@ -34,6 +35,7 @@ class Ablation:
     windows: dict[str, list[Window]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     ended: bool = False
+    stopped: str = ""
     telemetry: Telemetry | None = None
     lines: tuple[BusyLine, ...] = ()
     one_thread: float | None = None

@@ -221,5 +221,7 @@ def _goes_on(ablation: Ablation, end: RunEnded, *, only_loop: bool) -> bool:
 def _note_end(ablation: Ablation, end: RunEnded, mode: str) -> None:
     """Remember how the run ended: a program that fails in one mode is not run in it again."""
     ablation.ended = ablation.ended or end.failure.kind == "ended"
+    if end.failure.kind == "hung" and mode == AS_IS:
+        ablation.stopped = end.failure.reason
     if end.failure.kind != "ended" and mode not in ablation.windows:
         ablation.reasons[mode] = end.failure.reason

@@ -88,6 +88,24 @@ def _no_validation(what: str, to: str) -> Doubt:
     )
 
 
+def doubts_of_stopping(stopped: str) -> tuple[Doubt, ...]:
+    """What must be known of a program that was given up between two steps: `stopped` says how long
+    none came.
+    """
+    if not stopped:
+        return ()
+    return (
+        Doubt(
+            name="steps stopped",
+            evidence=f"After the steps that were timed there was {stopped}: what it does then (an "
+            "evaluation, metrics, a checkpoint) is in none of the figures, and may take most of "
+            "its time.",
+            advice="Find out what that is (py-spy dump shows where it is), and do it less often, "
+            "before its steps are made faster.",
+        ),
+    )
+
+
 def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
     """What must be known of a program that has training loops (at `places`) that were not
     reached.

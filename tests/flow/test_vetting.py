@@ -74,19 +74,15 @@ def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
     assert not rehearsed
 
 
-@pytest.mark.parametrize(
-    ("forbidden", "tried"),
-    [(True, False), (False, True)],
-)
-def test_batches_that_the_loop_uses_on_the_host_are_not_copied_ahead_at_run_time_either(
-    monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, tried: bool
+@pytest.mark.parametrize("name", ["prefetch_to_device", "flush_denormal"])
+@pytest.mark.parametrize(("forbidden", "tried"), [(True, False), (False, True)])
+def test_what_the_source_forbids_is_not_tried_at_run_time_either(
+    monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, tried: bool, name: str
 ) -> None:
-    values, own = {"prefetch_to_device": (False, True)}, {"prefetch_to_device": False}
-    edit = replace(REFUSED, knob="prefetch_to_device", forbidden=forbidden)
-    refused = Emission(edits=(edit,))
-    copied = Space(choices=values, own=own, skipped=())
-    space = vetted(monkeypatch, device, SCRIPT, refused, copied)
-    assert ("prefetch_to_device" in space.choices) is tried
+    refused = Emission(edits=(replace(REFUSED, knob=name, forbidden=forbidden),))
+    switch = Space(choices={name: (False, True)}, own={name: False}, skipped=())
+    space = vetted(monkeypatch, device, SCRIPT, refused, switch)
+    assert (name in space.choices) is tried
     assert tried or space.skipped[-1].reason == REFUSED.reason
 
 

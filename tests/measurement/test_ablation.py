@@ -3,8 +3,13 @@
 import pytest
 
 from autotune.measurement import benchmark
-from autotune.measurement.ablation import _begin, ablate
+from autotune.measurement.ablated import Ablation
+from autotune.measurement.ablation import _begin, _note_end, ablate
+from autotune.measurement.measurement import Failure
+from autotune.measurement.processes.process import RunEnded
+from autotune.profiling.course import doubts_of_stopping
 from autotune.workload.window import AS_IS, DRAIN, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE
+from tests import builders
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN
 
@@ -52,6 +57,17 @@ def test_of_a_program_that_ends_while_it_warms_up_nothing_counts_twice(start: St
     ablation = _begin(start(text), warm_seconds=60.0)
     assert ablation.ended and not ablation.warm
     assert sum(window.steps for window in ablation.windows[AS_IS]) == 3 * 7 - 1  # but the first
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "told"), [("hung", AS_IS, 1), ("hung", DRAIN, 0), ("ended", AS_IS, 0)]
+)
+def test_a_program_whose_steps_stop_as_it_is_is_told(kind: str, mode: str, told: int) -> None:
+    ablation = Ablation(seen=builders.seen(), warm=[], startup_seconds=1.0)
+    reason = "no sign of its next step within 81 s"
+    _note_end(ablation, RunEnded(Failure(kind=kind, reason=reason)), mode)
+    found = doubts_of_stopping(ablation.stopped)
+    assert len(found) == told and all(reason in each.evidence for each in found)
 
 
 REMEMBERING = PLAIN.replace("range(50)", "range(50000)").replace(
