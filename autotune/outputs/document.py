@@ -94,6 +94,9 @@ def read_document(path: Path) -> Result:
             f"{path} does not exist.",
             "Run `autotune search` first, or name the folder it wrote to.",
         ) from None
+    except NotADirectoryError:
+        named = "Name the folder that a search wrote to: `autotune-out/...`."
+        raise UsageError(f"{path.parent} is a file.", named) from None
     except OSError as error:
         named = "Name the folder that a search wrote to."
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", named) from error

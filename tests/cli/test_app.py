@@ -140,7 +140,9 @@ def test_an_interrupted_search_says_that_it_can_go_on(
     answer = run("search", *words)
 
     assert answer.exit_code == 130
-    assert answer.stderr == f"Interrupted; {without}the same command goes on where it stopped.\n"
+    assert answer.stderr == (
+        f"Interrupted; what was tried is kept, and {without}the same command goes on from there.\n"
+    )
 
 
 def test_an_interrupted_profile_says_so(run: Run, made_up: MadeUpFlow) -> None:
