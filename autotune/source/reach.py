@@ -79,7 +79,8 @@ def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
 
 def registered(program: Program) -> list[ast.AST]:
     """The functions that the program leaves with others to be called at some time, by a decorator
-    of an object's or a method whose name says so, but for those that come to run its training.
+    of an object's, a method whose name says so, or in a table of them (`{12: harden}`), but for
+    those that come to run its training.
     """
     found: list[ast.AST] = []
     at = program.places.backward
@@ -88,8 +89,9 @@ def registered(program: Program) -> list[ast.AST]:
             if isinstance(node, Function):
                 found += [node] if any(map(_leaves, node.decorator_list)) else []
             elif isinstance(node, ast.Call) and _leaves(node):
-                names = filter(None, map(last_name, node.args))
-                found += [each for name in names for _, each in functions_named(program, name)]
+                found += _left(program, [*node.args, *(each.value for each in node.keywords)])
+            elif isinstance(node, ast.Dict):
+                found += _left(program, node.values)
     if at is None:
         return found
     trees = [script.tree for path, script in program.scripts.items() if path == at.path]
@@ -97,6 +99,17 @@ def registered(program: Program) -> list[ast.AST]:
     inside = {each.name for each in held if covers(each, at.line)}
     training = {name for each in inside for name in callers(program, each)}
     return [each for each in found if getattr(each, "name", "") not in training]
+
+
+def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
+    """What of `values` is a function, written there, named, or given some of its arguments."""
+    for value in values:
+        if isinstance(value, ast.Lambda):
+            yield value
+        elif isinstance(value, ast.Call) and last_name(value.func) == "partial":
+            yield from _left(program, value.args[:1])
+        elif name := last_name(value):
+            yield from (each for _, each in functions_named(program, name))
 
 
 def _leaves(call: ast.expr) -> bool:

@@ -8,9 +8,6 @@ from autotune.measurement.ratios import Ratio
 from autotune.verdict.contestants import BASELINE, TUNED
 from autotune.workload.window import Window
 
-# So many of each say how long one takes.
-FEWEST = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validations:
@@ -25,9 +22,9 @@ class Validations:
 
 
 def validations_in(turns: Turns, speedup: Ratio) -> Validations | None:
-    """Those of the turns, where either has come to some, and steps are faster by `speedup`."""
+    """Those of the turns, where both have come to one, and steps are faster by `speedup`."""
     own, tuned = (_all(turns, name) for name in (BASELINE, TUNED))
-    if min(_times(own), _times(tuned)) < FEWEST:
+    if not (_times(own) and _times(tuned)):
         return None
     share = _seconds(own) / (_seconds(own) + sum(each.seconds for each in own))
     own_seconds, tuned_seconds = (_seconds(each) / _times(each) for each in (own, tuned))

@@ -178,7 +178,7 @@ def test_a_missing_file_says_what_to_run(tmp_path):
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "train.py").write_text("")
 
-    with pytest.raises(UsageError, match="train.py is a file") as caught:
+    with pytest.raises(UsageError, match=r"train\.py is a file") as caught:
         read_document(tmp_path / "train.py" / "result.json")
 
     assert "folder" in caught.value.advice

@@ -258,6 +258,13 @@ for x, y in loader:
         (False, "pass", ("", "")),
         (False, "optimizer.register_step_post_hook(thaw)", ("train.py:16", "train.py:16")),
         (False, "callbacks.append(thaw)", ("train.py:16", "train.py:16")),
+        (False, "hooks.add(partial(thaw, optimizer))", ("train.py:16", "train.py:16")),
+        (False, "stages = {12: thaw}", ("train.py:16", "train.py:16")),
+        (
+            False,
+            'hooks.on(12, lambda: setattr(shake, "strength", 2.0))',
+            ("train.py:19", "train.py:19"),
+        ),
         (False, "print(thaw)", ("", "")),
         (False, "MODELS.register(thaw)", ("", "")),
     ],

@@ -553,7 +553,7 @@ def test_steps_that_gain_less_than_the_validations_lose_are_no_gain():
     assert "validation takes 1.6 s with them, and 0.8 s" in found.reason
 
 
-def test_one_validation_says_nothing():
+def test_validations_that_only_one_of_them_came_to_say_nothing():
     taken = turns(rounds=1, baseline=100, tuned=150)
     first = taken.windows[TUNED][0]
     first[0] = replace(first[0], validations=1, validation_seconds=9.0)
