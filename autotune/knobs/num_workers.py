@@ -71,7 +71,14 @@ class NumWorkers(Knob):
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         had_workers = self.read(seen) != 0
-        edits = [LoaderArgument(name="num_workers", code=str(value), had_workers=had_workers)]
+        edits = [
+            LoaderArgument(
+                name="num_workers",
+                code=str(value),
+                had_workers=had_workers,
+                others=seen.loaders_beside,
+            )
+        ]
         if not value and seen.loader is not None:  # DataLoader refuses both without workers
             if seen.loader.prefetch_factor is not None:
                 edits.append(LoaderArgument(name="prefetch_factor", code="None"))

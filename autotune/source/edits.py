@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 class LoaderArgument:
     """The training `DataLoader` is built with `name=code`; `shared` says that the line which builds
     it was seen to build others too, which must not have it, and `had_workers` that the program has
-    workers as it is: what its loop changes in its own process they do not see either.
+    workers as it is: what its loop changes in its own process they do not see either. `others` is
+    how many other loaders there are, where that line builds such.
     """
 
     name: str
     code: str
     shared: bool = False
     had_workers: bool = False
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,6 +196,13 @@ class Seen:
         """Whether its optimizer steps, and no backward pass comes before (`torch.func`)."""
         return self.optimizer is not None and not self.backwards_per_step
 
+    @property
+    def loaders_beside(self) -> int:
+        """How many loaders there are for something else, where the line that builds the training's
+        builds such.
+        """
+        return self.other_loaders if self.loader and self.loader.shared_place else 0
+
     def training_loader(self) -> LoaderKey | None:
         """The key by which another run of the same program finds its training loader."""
         if self.loader is None or self.places.loader is None:

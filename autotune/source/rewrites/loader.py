@@ -20,6 +20,8 @@ from autotune.source.refusals.dataset_changes import changed_later, changed_mean
 from autotune.source.refusals.run_anew import run_anew
 from autotune.source.script import Script, last_name
 
+# A function that builds the loaders of training, validation and test; more are another matter.
+MOST_OTHERS = 3
 # How two of them are written where that may be.
 WITHOUT_WORKERS = {"prefetch_factor": "{0} if {1} else None", "persistent_workers": "{1} > 0"}
 
@@ -36,6 +38,9 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
         _refuse_to_keep_workers(program, at, hand_step)
     if edit.name == "num_workers" and edit.code != "0":
         _refuse_workers(program, at, edit, hand_step)
+    if edit.others > MOST_OTHERS and not edit.had_workers and edit.code != "0":
+        reason = f"this line builds other loaders as well, and each of {edit.others} would start "
+        raise at.call.refusal(f"{reason}workers of its own", hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
