@@ -99,7 +99,8 @@ class PersistentWorkers(Knob):
         setup.loader["persistent_workers"] = value
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
-        return (LoaderArgument(name="persistent_workers", code=str(value)),)
+        others = seen.loaders_beside
+        return (LoaderArgument(name="persistent_workers", code=str(value), others=others),)
 
 
 def _would_differ(loader: SeenLoader) -> str:

@@ -87,8 +87,8 @@ def decide(
     if delivered and speedup and turns.losses.get(DELIVERED):
         delivered = _compared(delivered, trained(DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
-    validations = validations_in(turns, speedup) if speedup else None
-    if outcome == "faster" and validations and validations.whole < 1:
+    validations = validations_in(*_both(turns, TUNED), speedup) if speedup else None
+    if speedup and outcome == "faster" and validations and validations.whole < 1:
         outcome, reason = "no_gain", _slows_validations(speedup, validations)
     return Verdict(
         outcome=outcome,
@@ -238,8 +238,7 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
     return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
 
 
-def _slows_validations(speedup: Ratio | None, validations: Validations) -> str:
-    assert speedup is not None
+def _slows_validations(speedup: Ratio, validations: Validations) -> str:
     return (
         f"The best settings make the steps {speedup.estimate:.2f}× as fast, but a validation takes "
         f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s as the "

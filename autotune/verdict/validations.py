@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.ratios import Ratio
-from autotune.verdict.contestants import BASELINE, TUNED
 from autotune.workload.window import Window
 
 
@@ -21,26 +19,21 @@ class Validations:
     whole: float
 
 
-def validations_in(turns: Turns, speedup: Ratio) -> Validations | None:
-    """Those of the turns, where both have come to one, and steps are faster by `speedup`."""
-    own, tuned = (_all(turns, name) for name in (BASELINE, TUNED))
-    if not (_times(own) and _times(tuned)):
+def validations_in(
+    own: Sequence[Window], tuned: Sequence[Window], speedup: Ratio
+) -> Validations | None:
+    """Those of the turns of both, where each has come to one, and steps are faster by `speedup`."""
+    times, tuned_times = (sum(each.validations for each in taken) for taken in (own, tuned))
+    if not (times and tuned_times):
         return None
-    share = _seconds(own) / (_seconds(own) + sum(each.seconds for each in own))
-    own_seconds, tuned_seconds = (_seconds(each) / _times(each) for each in (own, tuned))
-    lasts = (1 - share) / speedup.estimate + share * tuned_seconds / own_seconds
-    return Validations(
-        own_seconds=own_seconds, tuned_seconds=tuned_seconds, share=share, whole=1 / lasts
+    seconds, tuned_seconds = (
+        sum(each.validation_seconds for each in taken) for taken in (own, tuned)
     )
-
-
-def _all(turns: Turns, name: str) -> list[Window]:
-    return [window for taken in turns.windows.get(name, ()) for window in taken]
-
-
-def _times(windows: Sequence[Window]) -> int:
-    return sum(each.validations for each in windows)
-
-
-def _seconds(windows: Sequence[Window]) -> float:
-    return sum(each.validation_seconds for each in windows)
+    share = seconds / (seconds + sum(each.seconds for each in own))
+    slower = (tuned_seconds / tuned_times) / (seconds / times)
+    return Validations(
+        own_seconds=seconds / times,
+        tuned_seconds=tuned_seconds / tuned_times,
+        share=share,
+        whole=1 / ((1 - share) / speedup.estimate + share * slower),
+    )

@@ -396,9 +396,12 @@ def test_a_loader_of_another_run_or_of_other_data_is_not_made_anew(text: str) ->
     assert done.text == written.replace("DataLoader(data)", "DataLoader(data, num_workers=4)", 1)
 
 
+@pytest.mark.parametrize(("name", "code"), [("num_workers", "4"), ("persistent_workers", "True")])
 @pytest.mark.parametrize(("others", "refused"), [(2, False), (30, True)])
-def test_workers_are_not_given_to_many_other_loaders_as_well(others: int, refused: bool) -> None:
-    text = source("loader = DataLoader(data, 8)")
-    done = rewritten(text, LoaderArgument(name="num_workers", code="4", others=others))
+def test_workers_are_not_given_to_many_other_loaders_as_well(
+    name: str, code: str, others: int, refused: bool
+) -> None:
+    text = source("loader = DataLoader(data, 8, num_workers=2)")
+    done = rewritten(text, LoaderArgument(name=name, code=code, others=others))
     assert done.statuses == ["refused" if refused else "done"]
-    assert not refused or "each of 30 would start workers of its own" in done.reason
+    assert not refused or "each of 30 would keep workers of its own" in done.reason

@@ -38,8 +38,8 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
         _refuse_to_keep_workers(program, at, hand_step)
     if edit.name == "num_workers" and edit.code != "0":
         _refuse_workers(program, at, edit, hand_step)
-    if edit.others > MOST_OTHERS and not edit.had_workers and edit.code != "0":
-        reason = f"this line builds other loaders as well, and each of {edit.others} would start "
+    if edit.others > MOST_OTHERS and not edit.had_workers and edit.code not in ("0", "False"):
+        reason = f"this line builds other loaders as well, and each of {edit.others} would keep "
         raise at.call.refusal(f"{reason}workers of its own", hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
