@@ -10,6 +10,7 @@ from autotune.diagnosis.device import (
     copy_evidence,
     exposed_copies,
     launches_of_device,
+    launching_evidence,
     peak_evidence,
     small_parts_of_device,
     syncs_of_device,
@@ -261,7 +262,8 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{_one_thread(profile)}{peak_evidence(profile)}{feeds}{beside_the_wait(profile)}",
+        f"{_one_thread(profile)}{peak_evidence(profile)}"
+        f"{launching_evidence(profile)}{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
         f"{_crowd(profile)}{in_time}{idle}.",

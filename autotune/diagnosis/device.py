@@ -18,6 +18,7 @@ from autotune.diagnosis.finding import (
 )
 from autotune.diagnosis.host import share_outside
 from autotune.profiling.gpu import SyncPlace
+from autotune.profiling.launching import launching_seconds
 from autotune.profiling.memory_model import SCARCE_MEMORY, line_beyond, line_of
 from autotune.profiling.profile import Profile
 from autotune.profiling.trace import (
@@ -210,6 +211,20 @@ def peak_evidence(profile: Profile) -> str:
     if gpu is None or gpu.mfu is None:
         return ""
     return f" It reaches {percent(gpu.mfu)} of the device's peak in {gpu.precision}."
+
+
+def launching_evidence(profile: Profile) -> str:
+    """That a busy device's launches would hold it up next, were it faster; "" where they would not,
+    or nothing is known of it.
+    """
+    gpu, launching = profile.gpu, launching_seconds(profile)
+    if gpu is None or gpu.trace is None or launching is None or (gpu.busy_share or 0.0) < BUSY:
+        return ""
+    step, kernels = profile.step_seconds, gpu.trace.kernels / gpu.trace.steps
+    return (
+        f" Launching its {kernels:.0f} kernels takes the host about {1e3 * launching:.3g} of a "
+        f"step's {1e3 * step:.3g} ms: a faster device alone {can_gain(step / launching)}."
+    )
 
 
 def _to_device(trace: Trace) -> list[Copies]:

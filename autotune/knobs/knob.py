@@ -38,13 +38,15 @@ class Choices:
 class Expectation:
     """What a value should do to the seconds of one phase, before it was ever tried here.
 
-    `phase` is "data", "copy", "compute" or "optimizer"; the factor's natural logarithm is expected
-    at `log_mean`, give or take `sd`.
+    `phase` is "data", "copy", "compute", "optimizer" or "launch" (the host's launching of what a
+    device computes meanwhile); the factor's natural logarithm is expected at `log_mean`, give or
+    take `sd`. `launching` is the same of launching, for what changes both.
     """
 
     phase: str
     log_mean: float = 0.0
     sd: float = 0.1
+    launching: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,10 @@ _AMPERE = (8, 0)
 # Volta, the first with tensor cores for fp16.
 _VOLTA = (7, 0)
 
+# What casting adds to launching, in logarithms: 1.05 times and 1.24 times what tf32 took where a
+# Transformer's launches held it up (rivals-transformer-theirs in reports/h200).
+_LAUNCHING = {"bf16": 0.05, "fp16": 0.2}
+
 # What is expected of a whole model on a CPU, of what a product of large matrices gains there, in
 # logarithms: small models cast more than they multiply.
 _GAINED_ON_A_CPU = 0.15
@@ -114,7 +118,9 @@ class Precision(Knob):
             gain = _GAINED_ON_A_CPU * math.log(speedup)
             return Expectation(phase="compute", log_mean=-gain, sd=0.3)
         gains = {"fp32": 0.0, "tf32": 0.3, "bf16": 0.5, "fp16": 0.5}
-        return Expectation(phase="compute", log_mean=-gains[str(value)], sd=0.4)
+        launching = _LAUNCHING.get(str(value), 0.0)
+        gain = gains[str(value)]
+        return Expectation(phase="compute", log_mean=-gain, sd=0.4, launching=launching)
 
     def contradicted(self, value: Value, profile: Profile) -> str:
         formats = profile.again.formats if profile.again else {}

@@ -5,12 +5,15 @@ import math
 import random
 from collections.abc import Iterator
 
+import numpy as np
+
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Expectation, Value
+from autotune.profiling.launching import launching_seconds
 from autotune.profiling.profile import Profile
 from autotune.profiling.starting import Starting, starting
 from autotune.trials.costs import costs_of_trials
-from autotune.trials.loop import OVERSUBSCRIBED, STRUCTURE, Costs
+from autotune.trials.loop import OVERSUBSCRIBED, STRUCTURE, Costs, side_by_side
 from autotune.trials.planner import Planner
 from autotune.trials.space import Space
 
@@ -20,6 +23,8 @@ MOST_CANDIDATES = 20_000
 # Of the time that a drained loader takes, what is left for loading, however long workers start.
 LEAST_LOADING = 0.1
 ALL_BUSY = 0.8
+# By what settings change launching is known to so much (logarithm); chosen.
+LAUNCHING_SD = 0.4
 
 
 def planner_for(
@@ -75,11 +80,13 @@ def costs_of(profile: Profile) -> Costs:
     working, waiting = _loading(profile, begins)
     workers = loader.num_workers if loader else 0
     length = loader.dataset_length if loader else None
+    compute, launch = _computed(profile, seconds)
     on_device = profile.machine.device != "cpu"
     return Costs(
         loader=working + waiting,
         loader_processor=working,
-        compute=seconds * (phases.get("forward", 0.0) + phases.get("backward", 0.0)),
+        compute=compute,
+        launch=launch,
         optimizer=seconds * phases.get("optimizer", 0.0),
         copy=seconds * phases.get("copy", 0.0),
         other=seconds * phases.get("other", 0.0),
@@ -90,6 +97,21 @@ def costs_of(profile: Profile) -> Costs:
         epoch=float(length or math.inf),
         start=begins.seconds / workers if begins else None,
     )
+
+
+def _computed(profile: Profile, seconds: float) -> tuple[float, float]:
+    """Seconds in which a sample is computed forward and backward, and in which the host launches
+    that where a device computes; `seconds` are those of the whole sample. The two go on side by
+    side, and together take what was timed.
+    """
+    share = profile.phases.get("forward", 0.0) + profile.phases.get("backward", 0.0)
+    launching, busy = launching_seconds(profile), profile.gpu.busy_share if profile.gpu else None
+    if not share or launching is None or busy is None:
+        return seconds * share, 0.0
+    part = share / (share + profile.phases.get("optimizer", 0.0))
+    computed, launched = busy * part, launching / profile.step_seconds * part
+    scale = share / float(side_by_side(np.array(computed), np.array(launched)))
+    return seconds * computed * scale, seconds * launched * scale
 
 
 def _loading(profile: Profile, begins: Starting | None) -> tuple[float, float]:
@@ -140,3 +162,6 @@ def _expectations(
                 there = knob.expects(value, profile)
                 change = there.log_mean - own.log_mean
                 yield (name, value), Expectation(phase=there.phase, log_mean=change, sd=there.sd)
+                if launching := there.launching - own.launching:
+                    also = Expectation(phase="launch", log_mean=launching, sd=LAUNCHING_SD)
+                    yield (name, value), also

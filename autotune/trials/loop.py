@@ -6,7 +6,8 @@ the profile found them. Without workers these add up. With workers, the loader a
 on side by side: the slowest of three decides, the workers together, the training, or the processors
 that both of them need; and where they do not live on, their start takes its time in each epoch. A
 setting multiplies the seconds of one phase by a factor; in a batch that is so many times as large,
-a sample has that part of the optimizer's seconds and of the transport.
+a sample has that part of the optimizer's seconds and of the transport. A device computes while the
+host launches what comes next: the slower of the two decides.
 """
 
 import math
@@ -21,7 +22,7 @@ from autotune.knobs.knob import Value
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-PHASES = ("data", "copy", "compute", "optimizer")
+PHASES = ("data", "copy", "compute", "launch", "optimizer")
 STRUCTURE = ("num_workers", "threads", "fetch_threads")
 
 # What is known of a loop before any trial, as mean and standard deviation. Workers do not quite add
@@ -61,7 +62,8 @@ class Costs:
     """Seconds that one sample costs at the program's own settings.
 
     `loader` is of a single process, `loader_processor` the part of it that keeps a core busy. On a
-    device, `threads_compute` is false: the processors' threads do not compute. `threads_power` is
+    device, `threads_compute` is false: the processors' threads do not compute, and `launch` is what
+    they launch meanwhile, 0 where that is not known to matter. `threads_power` is
     to what power of their number they speed up computing, where that was timed. `epoch` is how many
     samples an epoch has, `start` what each worker was seen to take to start with it.
     """
@@ -78,6 +80,18 @@ class Costs:
     threads_power: float | None = None
     epoch: float = math.inf
     start: float | None = None
+    launch: float = 0.0
+
+
+def side_by_side(*those: Array) -> Array:
+    """Seconds in which all are over that go on at once, and hinder each other where they are
+    close: a norm instead of the maximum.
+    """
+    parts = np.stack(those)
+    largest = np.maximum(parts.max(axis=0), SHORTEST_SECONDS)
+    # Norms of numbers that are close to zero underflow: of shares of the largest instead.
+    slowest: Array = largest * ((parts / largest) ** SHARPNESS).sum(axis=0) ** (1 / SHARPNESS)
+    return slowest
 
 
 def prior_of(costs: Costs) -> dict[str, tuple[float, float]]:
@@ -142,8 +156,9 @@ class Loop:
         costs = self._costs
         more, over = self._more_threads()
         slowed = of["oversubscribed"] * over
+        computing = costs.compute * np.exp(factors["compute"] - of["threads"] * more + slowed)
         training = (
-            costs.compute * np.exp(factors["compute"] - of["threads"] * more + slowed)
+            side_by_side(computing, costs.launch * np.exp(factors["launch"]))
             + costs.optimizer
             / self._larger
             * np.exp(factors["optimizer"] - of["optimizer threads"] * more + slowed)
@@ -180,10 +195,7 @@ class Loop:
         loading = (working + waiting + SENDING * transport) / workers ** of["parallel"]
         busy = 1 + (computing - 1) * THREAD_BUSY
         processors = (working + transport + training * busy) / costs.cores
-        # Norms of numbers that are close to zero underflow: of shares of the largest instead.
-        parts = np.stack([loading, training + transport, processors])
-        largest = parts.max(axis=0)
-        slowest = largest * ((parts / largest) ** SHARPNESS).sum(axis=0) ** (1 / SHARPNESS)
+        slowest = side_by_side(loading, training + transport, processors)
         decoding = costs.loader_processor / costs.loader if costs.loader > 0 else 0.0
         crowd = np.maximum(1.0, (workers * decoding + computing) / costs.cores)
         starting = math.exp(of["start"]) * self._starting / costs.epoch

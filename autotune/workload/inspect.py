@@ -83,8 +83,8 @@ def describe_model(module: nn.Module) -> SeenModel:
 
 def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
     """Whether one of `parameters` has its memory with other tensors: as a part of a larger one, as
-    all weights in one vector, with a view that the program keeps of it (`weight.data`), or with
-    other processes.
+    all weights in one vector, with a view that the program keeps of it (`weight.data`), with
+    another parameter whose `.data` was set to its own, or with other processes.
     """
     found = (each for each in parameters if each.requires_grad and each.nbytes)
     trained = [each for each in found if each.layout is torch.strided]
@@ -92,9 +92,11 @@ def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
         return True
     if any(each.is_shared() for each in trained if each.device.type == "cpu"):
         return True
-    known = set(map(_address, trained)) - {0}
-    kept = (each for each in gc.get_objects() if type(each) is torch.Tensor) if known else ()
-    return any(_address(each) in known for each in kept)
+    own = {_address(each): each for each in trained}
+    own.pop(0, None)
+    kinds = (torch.Tensor, nn.Parameter)
+    kept = (each for each in gc.get_objects() if type(each) in kinds) if own else ()
+    return any(own.get(_address(each), each) is not each for each in kept)
 
 
 def _address(tensor: torch.Tensor) -> int:

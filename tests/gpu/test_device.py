@@ -32,7 +32,7 @@ def ended(run: ProcessRun) -> RunEnded:
 
 def tuned(start: Start, own: ProcessRun, config: Config) -> ProcessRun:
     """The program that `own` runs with `config`, whose loader's settings are for its loader."""
-    loader = own.seen().training_loader
+    loader = own.seen().training_loader()
     return start(TRAINING, config=config, training_loader=loader, limit_seconds=300.0)
 
 

@@ -164,6 +164,15 @@ class TestModel:
         model.share_memory()
         assert describe_model(model).weights_elsewhere
 
+    def test_weights_that_two_parameters_share_are_noted(self) -> None:
+        there, back = nn.Conv2d(3, 4, 3), nn.ConvTranspose2d(4, 3, 3)
+        model = nn.Sequential(there, back)
+        assert not describe_model(model).weights_elsewhere
+        back.weight.data = there.weight.data  # still two parameters
+        assert describe_model(model).weights_elsewhere
+        back.weight = there.weight  # one: conversions keep it so
+        assert not describe_model(model).weights_elsewhere
+
     @compiles
     @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
     def test_the_mode_of_compiling_is_seen(self, mode: str) -> None:
