@@ -59,8 +59,8 @@ class ChannelsLast(Knob):
         if any(model.weights_elsewhere for model in profile.seen.models):
             reason = (
                 "weights of convolutions have their memory with other tensors or processes (parts "
-                "of a larger one, a kept `weight.data`, shared memory): another order would cut "
-                "them loose from those"
+                "of a larger one, a kept `weight.data`, one parameter's `.data` set to another's, "
+                "shared memory): another order would cut them loose from those"
             )
             return Skip(reason=reason, impossible=True)
         saves_itself = all(model.pretrained for model in profile.seen.models)
