@@ -43,7 +43,7 @@ def test_photos_learns_from_jpegs_that_it_writes_once(run, tmp_path: Path) -> No
 
 
 def test_language_model_learns(run) -> None:
-    lines = run("language_model", "--steps", 20, "--batch-size", 2)
+    lines = run("language_model", "--steps", 40, "--batch-size", 4)
     assert losses(lines)[-1] < losses(lines)[0]
 
 

@@ -191,7 +191,10 @@ def unpack(project: Path) -> Any:
         archive.add(project / "data", "unpacked")
     buffer.seek(0)
     with tarfile.open(fileobj=buffer) as archive:
-        archive.extractall(project, filter="data")
+        # Python 3.11 has filters since 3.11.4.
+        archive.extractall(
+            project, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+        )
     with zipfile.ZipFile(project / "new.zip", "w") as archive:
         archive.writestr("inner/file", "zipped")
     with zipfile.ZipFile(project / "new.zip") as archive:
