@@ -32,6 +32,11 @@ class SetToNone(Knob):
     admits = (False, True)
 
     def domain(self, profile: Profile) -> Choices | Skip:
+        if profile.seen.places.zero_grad is None:
+            return Skip(
+                reason="zero_grad() was not seen to be called: what the program does to its "
+                "gradients instead is left as it is"
+            )
         if self.read(profile.seen):
             return Skip(reason="the program frees its gradients already")
         return Choices(own=False, values=(False, True))

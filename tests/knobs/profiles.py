@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.source.edits import Place, Places
 from autotune.workload.found import Denormals
 from tests.builders import GIB, machine, profile, seen, window
 
@@ -171,7 +172,9 @@ PROFILES = {
     "without a loader": without_a_loader(),
     "iterable": iterable(),
     "settled": settled(),
-    "zeroing": with_seen(on_a_cpu(), set_to_none=False),
+    "zeroing": with_seen(
+        on_a_cpu(), set_to_none=False, places=Places(zero_grad=Place(path="train.py", line=1))
+    ),
     "busy optimizer": on_a_cpu(
         phases={"data": 0.1, "forward": 0.2, "backward": 0.2, "optimizer": 0.5}
     ),

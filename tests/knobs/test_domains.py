@@ -776,5 +776,10 @@ class TestProcess:
         assert "one core" in reason("threads", single)
 
     def test_gradients_are_freed_where_they_are_zeroed(self) -> None:
-        assert offered("set_to_none", with_seen(on_a_cpu(), set_to_none=False)) == (False, True)
-        assert "already" in reason("set_to_none", on_a_cpu())
+        places = replace(on_a_cpu().seen.places, zero_grad=Place(path="train.py", line=1))
+        zeroing = with_seen(on_a_cpu(), places=places)
+        assert offered("set_to_none", with_seen(zeroing, set_to_none=False)) == (False, True)
+        assert "already" in reason("set_to_none", zeroing)
+
+    def test_gradients_that_the_program_zeroes_by_hand_are_its_own(self) -> None:
+        assert "not seen to be called" in reason("set_to_none", on_a_cpu())
