@@ -151,6 +151,25 @@ def test_a_program_that_waits_for_a_process_of_its_own_says_what_is_not_watched(
     assert NOT_WATCHED in ended.value.failure.reason
 
 
+@pytest.mark.parametrize(
+    ("stuck", "said"),
+    [
+        ("time.sleep(60)", "it uses no processor any more"),
+        ("subprocess.Popen(['sleep', '60']).wait()", "neither it nor the processes that it has"),
+        ("sum(iter(int, 1))", ""),  # for ever
+    ],
+)
+def test_a_program_whose_next_step_does_not_come_says_whether_it_computes(
+    start: Start, stuck: str, said: str
+) -> None:
+    run = start(f"import subprocess, time\n{PLAIN.replace('range(50)', 'range(1)')}\n{stuck}\n")
+    run.await_first_step()
+    with pytest.raises(RunEnded) as ended:
+        run.to_the_end(2.0)
+    assert ended.value.failure.kind == "hung"
+    assert ended.value.failure.reason.partition("; ")[2][: len(said) or None] == said
+
+
 def test_a_program_that_passes_over_its_errors_is_quoted(start: Start) -> None:
     text = """
         while True:

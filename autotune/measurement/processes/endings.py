@@ -2,8 +2,12 @@
 
 import re
 import signal
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from autotune.measurement.measurement import Failure
 from autotune.workload.conversation import Ended
@@ -14,6 +18,8 @@ _WARNING = re.compile(r"^.*:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 NOT_WATCHED = "processes that it starts itself (torchrun, torch.multiprocessing) are not watched"
 # A process that trains has spent more than this by the time it has imported torch.
 _TRAINING_CHILDREN_SECONDS = 1.0
+# How long it is looked whether processes compute, and what an idle one uses of that at the most.
+_LOOK_SECONDS, _IDLE_SHARE = 0.5, 0.05
 # A line that a program printed is quoted up to here.
 _QUOTED = 160
 # What torch prints before it aborts, and within how many of the last characters.
@@ -48,6 +54,31 @@ def why_late(pid: int, slow_because: str, output: str) -> str:
     because = slow_because or (NOT_WATCHED if _has_children(pid) else "")
     said = last_line(output)
     return "".join(f"; {each}" for each in (because, said and f"it last said: {said}") if each)
+
+
+def why_stuck(pid: int) -> str:
+    """What is known of a run whose next step does not come; "" where it still computes."""
+    with suppress(psutil.Error):
+        run = psutil.Process(pid)
+        started = run.children(recursive=True)
+        before = _processor_seconds((run, *started))
+        time.sleep(_LOOK_SECONDS)
+        if _processor_seconds((run, *started)) - before > _IDLE_SHARE * _LOOK_SECONDS:
+            return ""
+        if not started:
+            return "; it uses no processor any more: it waits for something"
+        return (
+            "; neither it nor the processes that it has started use a processor any more: one "
+            "that is forked where torch has computed already may wait for ever in its "
+            "first operation (another start method, `spawn`, or one thread, would not)"
+        )
+    return ""
+
+
+def _processor_seconds(processes: Sequence[psutil.Process]) -> float:
+    """What these processes have used so far."""
+    times = [each.cpu_times() for each in processes]
+    return float(sum(each.user + each.system for each in times))
 
 
 def ending_of(report: Ended, output: str) -> Failure:

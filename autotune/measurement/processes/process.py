@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import IO, Any, NoReturn
 
 from autotune.measurement.measurement import Failure
-from autotune.measurement.processes.endings import cause_of, ending_of, why_late
+from autotune.measurement.processes.endings import cause_of, ending_of, why_late, why_stuck
 from autotune.workload.conversation import (
     Answer,
     Command,
@@ -262,9 +262,8 @@ class ProcessRun:
             if status is not None and not self._line.poll(0):
                 self._fail(cause_of(status, self.output()))
             if spent > limit_seconds:
-                because = (
-                    "" if self._ready else why_late(self.pid, self.slow_because, self.output())
-                )
+                late = (self.pid, self.slow_because, self.output())
+                because = why_stuck(self.pid) if self._ready else why_late(*late)
                 reason = f"no sign of {awaited} within {limit_seconds:.0f} s{because}"
                 self._fail(Failure(kind="hung", reason=reason, output=self.output()))
         try:
