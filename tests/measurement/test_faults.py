@@ -80,6 +80,9 @@ def test_a_step_is_told_as_it_is_while_little_memory_is_taken_anew() -> None:
     assert calm_share(taking((0.2, 36_000), (0.1, 15_000), (0.2, 30_000))) == 1.0
     assert calm_share(taking((0.2, 3_000), (0.1, 0))) == 1.0
     assert calm_share(taking((0.1, 36_000), (0.2, 0))) == 1.0
+    little_less = taking((0.2, 19_000 * 2), (0.199, 0), (0.2, 0))
+    assert calm_share(little_less) == pytest.approx(0.9975)
+    assert "For a while" not in "".join(each.evidence for each in doubts_of_faults(little_less))
     assert calm_share([]) == calm_share([builders.window(page_faults=None)]) == 1.0
 
 

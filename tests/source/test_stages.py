@@ -129,6 +129,24 @@ def test_passes_of_another_configuration_or_of_every_so_many_steps_are_of_no_sta
     assert found(step=step, after=_CHANGES) == ""
 
 
+@pytest.mark.parametrize(
+    ("asks", "place"), [("args.floor is not None", ""), ("total > 5", "run.py:11")]
+)
+def test_passes_in_the_branch_that_is_not_taken_come_only_where_that_may_turn(
+    asks: str, place: str
+) -> None:
+    branches = f"""if {asks}:
+            if loss > args.floor: spread(out).backward()
+        else:
+            total = total + 1
+            loss.backward()"""
+    text = PROGRAM.replace("loss.backward()", branches).format(step="pass", epoch="pass", after="")
+    line = text.splitlines().index("            loss.backward()") + 1
+    seen = Place(path="run.py", line=line)
+    places = Places(backward=seen, backwards=(seen,))
+    assert later_stage(parsed({"run.py": text}, places, "run.py")) == place
+
+
 _CHANGES = """\
         turn, scaler = args.turn, args.scaler
         strong = strong or accuracy(out) > 0.8

@@ -33,9 +33,6 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_SECONDS = 0.02
 _LAST_SECONDS = 1.0  # for what is killed to be gone
 _SHARED = Path("/dev/shm")  # noqa: S108 - where torch makes its files
-# Whether inductor, of some versions of torch, starts the processes that it compiles in where it is
-# imported: these would be the zygote's, and begun before it forks.
-_POOL = "TORCH_WARM_POOL"
 _ENDED_FIRST = 500  # of 1000: as if it held half of the memory beside what it holds
 
 
@@ -58,30 +55,24 @@ class Exited:
 
 def warm_up() -> None:
     """Import what every run needs. Importing `torch._dynamo` here saves each run 3 s at its first
-    optimizer step.
+    optimizer step. Inductor, which only some need, would make the heap of all others a quarter
+    larger: what a program's own `gc.collect()` takes goes by that.
     """
-    kept = os.environ.get(_POOL)
-    os.environ[_POOL] = "0"
-    try:
-        import torch
+    import torch
 
-        with _cuda_unasked(torch.cuda):
-            import torch._dynamo
-            import torch._inductor.compile_fx
+    with _cuda_unasked(torch.cuda):
+        import torch._dynamo
 
-            import autotune.measurement.processes.child  # noqa: F401
-    finally:
-        os.environ.pop(_POOL)
-        if kept is not None:
-            os.environ[_POOL] = kept
+        import autotune.measurement.processes.child  # noqa: F401
 
     torch.optim.AdamW([torch.nn.Parameter(torch.empty(1))])
 
 
 @contextmanager
 def _cuda_unasked(cuda: Any) -> Iterator[None]:
-    """Within, NVML says whether there is a GPU. Inductor of torch 2.11 wants to know where it is
-    imported, and torch's own answer sets CUDA up: no child of this process could use it then.
+    """Within, NVML says whether there is a GPU. Parts of torch want to know where they are imported
+    (inductor of torch 2.11), and torch's own answer sets CUDA up: no child of this process could
+    use it then.
     """
     own = cuda.is_available
     cuda.is_available = lambda: bool(cuda._is_compiled()) and describe_gpu() is not None

@@ -28,6 +28,8 @@ UNKNOWN_SHARE = 0.5
 
 # Windows in which it takes much, and little, by the most that it took in a step of one.
 MUCH, LITTLE = 0.5, 0.25
+# What is left of a step's time where so much is not worth a word.
+_MOST_LEFT = 0.98
 
 
 def calm_share(windows: Sequence[Window]) -> float:
@@ -69,7 +71,7 @@ def unknown_of(one: Sequence[Window], other: Sequence[Window]) -> float:
 def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     """Whether the program's allocator gives back in each step what it takes again in the next."""
     faults, left = page_faults_per_second(windows), calm_share(windows)
-    if faults is None or (faults < NOTABLE_FAULTS and left == 1.0):
+    if faults is None or (faults < NOTABLE_FAULTS and left > _MOST_LEFT):
         return ()
     calm = (
         f" For a while it took few, and a step took {100 * (1 - left):.0f} % less then: what "
@@ -80,7 +82,7 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
             name="memory taken anew",
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
             "them back. How many differs from process to process, and its speed with it."
-            f"{calm if left < 1 else ''}",
+            f"{calm if left <= _MOST_LEFT else ''}",
             advice="The setting `keep_freed_memory` ends most of that; a search tries it.",
         ),
     )

@@ -41,12 +41,24 @@ class Passes:
         called = {last_name(call.func) for at in node.body for call in calls_in(at)}
         if called.isdisjoint(self._names) or not self._may_turn(script, node.test):
             return False
+        if any(self._goes_elsewhere(script, node, at) for at in script.ancestors(node)):
+            return False
         found = {
             at
             for at in running(self._program, list(node.body))
             if isinstance(at, ast.Call) and last_name(at.func) in _PASSES
         }
         return bool(found) and found.isdisjoint(self._seen)
+
+    def _goes_elsewhere(self, script: Script, node: ast.If, around: ast.AST) -> bool:
+        """Whether `around` is a condition that nothing changes, whose other branch is the one that
+        was seen to have passes.
+        """
+        if not isinstance(around, ast.If) or self._may_turn(script, around.test):
+            return False
+        inside = any(node is at for statement in around.body for at in ast.walk(statement))
+        other = around.orelse if inside else around.body
+        return any(at in self._seen for statement in other for at in ast.walk(statement))
 
     def _may_turn(self, script: Script, test: ast.expr) -> bool:
         """Whether what `test` reads is given a value in the loops; not where every so many steps

@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -35,17 +35,20 @@ _OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
 
 class Sampling:
-    """Looks at the thread that trains from a thread beside it; a `Watch`.
+    """Looks at the thread that trains from a thread beside it; a `Watch`. Each look counts for the
+    time since the one before: what holds Python's lock all along (`gc.collect()`) is seen once, as
+    it ends.
 
-    `looks` is how many there were, `inside` are those at a forward pass.
+    `looks` is how many there were, over so many `seconds`; `inside` are those at a forward pass.
     """
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._over = threading.Event()
-        self.looks, self.inside = 0, list[Look]()
-        self._seen: Counter[tuple[str, CodeType]] = Counter()
-        self._lines: dict[tuple[str, CodeType], Counter[int]] = {}
+        self.looks, self.seconds, self.inside = 0, 0.0, list[Look]()
+        self._since = 0.0  # the look before
+        self._seen = defaultdict[tuple[str, CodeType], float](float)
+        self._lines = defaultdict[tuple[str, CodeType], dict[int, float]](dict)
         self._thread = threading.Thread(target=self._look_on, daemon=True)
         self._beside: ThreadsBeside | None = None
         self._switch_seconds = sys.getswitchinterval()
@@ -69,35 +72,38 @@ class Sampling:
         if self.looks < FEWEST_LOOKS:
             return beside
         waited_for = tuple(
-            self._busy(phase, code, count)
-            for (phase, code), count in self._seen.most_common()
-            if count >= LEAST_SHARE * self.looks
+            self._busy(phase, code, seconds)
+            for (phase, code), seconds in _most_first(self._seen)
+            if seconds >= LEAST_SHARE * self.seconds
         )
         return (*waited_for, *beside)
 
-    def _busy(self, phase: str, code: CodeType, count: int) -> BusyLine:
-        lines = self._lines[phase, code].most_common()
+    def _busy(self, phase: str, code: CodeType, seconds: float) -> BusyLine:
+        lines = _most_first(self._lines[phase, code])
         return BusyLine(
             phase=phase,
             path=os.path.abspath(code.co_filename),
             line=lines[0][0],
             function=code.co_name,
-            share=count / self.looks,
+            share=seconds / self.seconds,
             lines=tuple(
-                (line, looks / self.looks)
-                for line, looks in lines
-                if looks >= LEAST_SHARE * self.looks
+                (line, spent / self.seconds)
+                for line, spent in lines
+                if spent >= LEAST_SHARE * self.seconds
             ),
         )
 
     def _look_on(self) -> None:
         beside = self._beside = ThreadsBeside(self._live.thread)
+        before = time.perf_counter()
         while not self._over.wait(EVERY_SECONDS):
             frames = sys._current_frames()
             beside.note(frames)
-            frame = frames.get(self._live.thread)
+            frame, now = frames.get(self._live.thread), time.perf_counter()
+            self._since, before = now - before, now
             if frame is not None and not self._live.pace.is_left_out:
                 self.looks += 1
+                self.seconds += self._since
                 self._note(frame)
 
     def _note(self, innermost: FrameType) -> None:
@@ -137,8 +143,13 @@ class Sampling:
 
     def _count(self, phase: str, frame: Any) -> None:
         key = phase, frame.f_code
-        self._seen[key] += 1
-        self._lines.setdefault(key, Counter())[_line(frame)] += 1
+        self._seen[key] += self._since
+        lines, line = self._lines[key], _line(frame)
+        lines[line] = lines.get(line, 0.0) + self._since
+
+
+def _most_first(seconds: Mapping[Any, float]) -> list[tuple[Any, float]]:
+    return sorted(seconds.items(), key=lambda each: -each[1])
 
 
 def _waits_for_device(frame: FrameType) -> bool:
