@@ -54,7 +54,7 @@ def seen_through(
     whole = bool(emission.sources) and not emission.refused
     run, why = patch if whole else functools.partial(through.of, config), ""
     tuned = through.awaited(run, config)
-    while tuned.failure and (why := through.why_unknown(tuned)) and through.without_stages():
+    while tuned.failure and (why := through.why_unknown(tuned)) and through.changes_less():
         tuned = through.awaited(run, config)
     if tuned.failure is not None:
         if why:
@@ -105,15 +105,16 @@ class _Through:
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
 
-    def without_stages(self) -> bool:
-        """Have stages begin where they do from now on: the program as it is may fail where one
-        begins sooner. Whether any did.
+    def changes_less(self) -> bool:
+        """Have stages begin where they do from now on, or then epochs be as many as they are: the
+        program as it is may fail with what it does not expect. Whether that changes anything.
         """
-        sooner_so = any(what.stages for what in self._seldom.values())
-        self._seldom = {
-            path: replace(what, stages=frozenset()) for path, what in self._seldom.items()
-        }
-        return sooner_so
+        for name in ("stages", "outer"):
+            if any(getattr(what, name) for what in self._seldom.values()):
+                less = {name: frozenset[str]()}
+                self._seldom = {path: replace(at, **less) for path, at in self._seldom.items()}
+                return True
+        return False
 
     def why_unknown(self, other: Through) -> str:
         """Why the failure of `other` is none of its settings' doing, or that is not known; "" where

@@ -51,11 +51,12 @@ def judged(
     ends: Sequence[Any] = (),
     reaches: bool = True,
     own: str = "",
+    seldom: Seldom = STAGED,
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long. Of a program whose text is `own` a stage begins sooner.
+    long. Of a program whose text is `own` what it does `seldom` comes sooner: a stage.
     """
     runs: list[Any] = []
 
@@ -76,7 +77,7 @@ def judged(
     )
     scripts = {"/train.py": SimpleNamespace(text=own)}
     monkeypatch.setattr(through, "whole_program", lambda *_: SimpleNamespace(scripts=scripts))
-    monkeypatch.setattr(through, "seldom", lambda _: {"/train.py": STAGED})
+    monkeypatch.setattr(through, "seldom", lambda _: {"/train.py": seldom})
     profiled = builders.profile(seen=replace(builders.seen(), **seen))
     return *seen_through(context, profiled, config, verdict, emission), runs
 
@@ -130,6 +131,21 @@ def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.Mo
     assert verdict.breaks and tuned not in runs
     verdict, _ = ran(lambda which: True)
     assert verdict.outcome == "faster" and "the program fails as it is" in verdict.through
+
+
+def test_epochs_are_as_many_as_they_are_where_the_program_counts_on_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = "for epoch in range(args.epochs): train()\nplot(range(args.epochs), losses)"
+    head = frozenset({": epoch in range(args.epochs)"})
+    cut = Seldom(remainders=frozenset(), inner=frozenset(), outer=head)
+    emission = replace(EMISSION, sources={"/train.py": own})
+    verdict, _, runs = judged(
+        monkeypatch, lambda which: which != own, emission=emission, own=own, seldom=cut
+    )
+    assert verdict.outcome == "faster" and "did not fail" in verdict.through
+    first, as_it_is, again = (which for which, _, _ in runs)
+    assert first == as_it_is != own == again
 
 
 @pytest.mark.parametrize("patch_fails", [False, True])
