@@ -19,10 +19,13 @@ from autotune.measurement.sandbox import (
     Layer,
     Sandbox,
     Way,
+    directories_in_texts,
     enter,
     landlock,
     other_directories,
+    overlay,
     protected,
+    protected_directories,
 )
 from autotune.measurement.sandbox.attempt import held_by_others
 from autotune.measurement.sandbox.named import entries
@@ -246,3 +249,73 @@ def test_a_disk_below_a_directory_does_not_leave_that_out(
     monkeypatch.setattr(protected, "mount_points", lambda: mounts)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert set(other_directories()) == {Path("/mnt"), Path("/mnt/disk"), Path("/mnt/disk/inner")}
+
+
+@pytest.fixture
+def best() -> Iterator[Path]:
+    """A file right in `/tmp`, as checkpoints are that a program names in full."""
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="best", suffix=".pt") as file:
+        Path(file.name).write_text("before")
+        yield Path(file.name)
+
+
+@pytest.mark.parametrize("named", ["text", "argument"])
+def test_a_file_that_is_named_right_in_a_shared_directory_is_found(
+    tmp_path: Path, best: Path, named: str
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"torch.save(model, '{best}')" if named == "text" else "")
+    arguments = [f"--save={best}"] if named == "argument" else []
+    assert best in directories_in_texts(script, arguments)
+    assert Path("/tmp") not in protected_directories(script, arguments)
+
+
+def changed_in_every_way(best: Path) -> list[str]:
+    """What `best` reads after each of the ways to change a file."""
+    found = []
+    for change in (
+        lambda: best.write_text("written"),
+        lambda: subprocess.run(["sh", "-c", f"printf shell > {best}"], check=True),
+        lambda: Path(f"{best}.new").write_text("moved") and os.replace(f"{best}.new", best),
+        best.unlink,
+        lambda: best.write_text("again"),
+    ):
+        change()
+        found.append(best.read_text())
+    return found
+
+
+@KINDS
+def test_a_file_right_in_a_shared_directory_is_changed_in_a_copy(
+    machine: Path, best: Path, kind: str
+) -> None:
+    project = machine / "project"
+    with overlays([project], named=[best], scratch_parent=machine / "tmp" / "scratch") as sandbox:
+        (machine / "tmp" / "scratch").chmod(0o755)
+        layer = own(kind, sandbox.layer(), project, project / "file", best)
+        before = best.stat()
+        with started(inside(kind, layer, lambda: changed_in_every_way(best))) as (_, receive):
+            assert receive() == ["written", "shell", "moved", "", "again"]
+        after = best.stat()
+    assert best.read_text() == "before"
+    assert (after.st_mtime_ns, after.st_mode) == (before.st_mtime_ns, before.st_mode)
+
+
+def test_a_large_file_right_in_a_shared_directory_can_only_be_read(
+    machine: Path, best: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overlay, "MOST_COPIED_BYTES", 3)
+    with overlays(
+        [machine / "project"], named=[best], scratch_parent=machine / "tmp" / "scratch"
+    ) as sandbox:
+
+        def train() -> str:
+            try:
+                best.write_text("after")
+            except OSError as error:
+                return f"{best.read_text()} {error.strerror}"
+            return "written"
+
+        with started(inside("root", sandbox.layer(), train)) as (_, receive):
+            assert receive() == "before Read-only file system"
+    assert best.read_text() == "before"

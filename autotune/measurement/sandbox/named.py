@@ -46,7 +46,7 @@ _BETWEEN = re.compile(r"""[\s"'=,;#<>|&()\[\]]+|:(?=/(?!/))""")
 def named_directories(root: Path, files: Iterable[Path]) -> list[Path]:
     """The directories that the texts below `root`, and `files`, name by paths that may lead out of
     the project, from the working directory or from their own, or by a variable of the environment;
-    no shared ones (`/tmp`).
+    of shared ones (`/tmp`) the files that they name right in these.
     """
     named: set[str] = set()
     for file, text, paths in _texts_read([*files, *islice(_texts(root), MOST_TEXTS)]):
@@ -60,7 +60,7 @@ def named_directories(root: Path, files: Iterable[Path]) -> list[Path]:
     found = dict.fromkeys(map(nearest_directory, map(Path, sorted(named))))
     elsewhere = (*PROGRAMS, *SYSTEM)
     kept = [each for each in found if not (str(each) in SHARED or is_in(elsewhere, str(each)))]
-    return _together(each for each in kept if each != Path.cwd())
+    return [*_together(each for each in kept if each != Path.cwd()), *shared_files(sorted(named))]
 
 
 def _texts_read(files: Iterable[Path]) -> Iterator[tuple[Path, str, list[str]]]:
@@ -118,6 +118,19 @@ def nearest_directory(path: Path) -> Path:
     found = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
     is_there = os.path.lexists(path)
     return found if found != Path("/") and (is_there or os.access(found, os.W_OK)) else Path.cwd()
+
+
+def shared_files(paths: Iterable[str]) -> list[Path]:
+    """Those of `paths` that are files right in a shared directory (`/tmp/best.pt`)."""
+    real = dict.fromkeys(map(os.path.realpath, paths))
+    return [Path(path) for path in real if os.path.dirname(path) in SHARED and _is_file(path)]
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _has_word(text: str, name: str) -> bool:

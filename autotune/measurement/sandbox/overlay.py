@@ -22,6 +22,8 @@ from autotune.measurement.sandbox.namespace import (
 from autotune.measurement.sandbox.prepared import copy_tree
 from autotune.measurement.sandbox.territory import Cover, is_in
 
+# Of a larger file that is protected by itself no run has a copy: it can only be read.
+MOST_COPIED_BYTES = 64 << 20
 # What may be had in one run, and not in the next.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -97,6 +99,15 @@ class _Store:
         (self._handle / name).mkdir()
         return self._root / name, self._handle / name
 
+    def copied(self, file: str) -> str:
+        """A copy of a file, by a handle."""
+        _, share = self.share()
+        copy = share / "copy"
+        shutil.copy2(file, copy)
+        with contextlib.suppress(OSError):  # an ordinary user, a file of someone else's
+            os.chown(copy, os.stat(file).st_uid, os.stat(file).st_gid)
+        return str(copy)
+
     def prepared(self, path: str) -> Path | None:
         """What was prepared of a directory."""
         tree = self._prepared / path[1:] if self._prepared else None
@@ -105,6 +116,10 @@ class _Store:
 
 def _cover(layer: Layer, path: str, cover: Cover, below: str, store: _Store) -> str:
     """Carry out one line of the plan; returns the overlay's upper directory, if it is one."""
+    if cover is Cover.COPY:
+        small = os.stat(below).st_size <= MOST_COPIED_BYTES
+        bind(store.copied(below) if small else below, path, read_only=not small)
+        return ""
     if cover in (Cover.OVERLAY, Cover.ATTEMPT):
         try:
             return _overlay(path, below, store)
@@ -177,9 +192,13 @@ def _remove_deleted(layer: Layer, covered: Sequence[str]) -> None:
 
 
 def _move_across_mounts() -> None:
-    """Let `os.rename` work between what is one file system outside and two mounts here."""
+    """Let `os.rename` work between what is one file system outside and two mounts here, and
+    `os.unlink` on a file that is mounted by itself: it is emptied.
+    """
     os.rename = _moving(os.rename)
     os.replace = _moving(os.replace)
+    os.unlink = _removing(os.unlink)
+    os.remove = _removing(os.remove)
 
 
 def _moving(rename: Callable[..., None]) -> Callable[..., None]:
@@ -188,11 +207,31 @@ def _moving(rename: Callable[..., None]) -> Callable[..., None]:
         try:
             rename(src, dst, **directories)
         except OSError as error:
-            if error.errno != errno.EXDEV or directories:
+            if error.errno not in (errno.EXDEV, errno.EBUSY) or directories:
                 raise
-            _copy_over(os.fspath(src), os.fspath(dst), rename)
+            source, target = os.fspath(src), os.fspath(dst)
+            if error.errno == errno.EXDEV:
+                _copy_over(source, target, rename)
+            elif os.path.isfile(source) and os.path.isfile(target):
+                shutil.copyfile(source, target)
+                os.unlink(source)
+            else:
+                raise
 
     return move
+
+
+def _removing(remove: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(remove)
+    def gone(path: Any, **directory: Any) -> None:
+        try:
+            remove(path, **directory)
+        except OSError as error:
+            if error.errno != errno.EBUSY or directory or not os.path.isfile(path):
+                raise
+            os.truncate(path, 0)
+
+    return gone
 
 
 def _copy_over(source: str, target: str, rename: Callable[..., None]) -> None:

@@ -14,6 +14,7 @@ from autotune.measurement.sandbox.named import (
     named_directories,
     nearest_directory,
     placed,
+    shared_files,
     words,
 )
 from autotune.measurement.sandbox.namespace import mount_points
@@ -39,7 +40,8 @@ def protected_directories(
     DIR`, `--data=FILE`), `extra`, and where links near the top of any of these lead (`checkpoints
     -> /mnt/big`).
     """
-    given = [nearest_directory(path) for path in _places(arguments) if os.path.exists(path)]
+    there = [path for path in _places(arguments) if os.path.exists(path)]
+    given = [nearest_directory(path) for path in there if not shared_files([str(path)])]
     found = (project_root(program.resolve().parent), Path.cwd(), Path.home(), *given, *extra)
     return _with_links(each for each in found if each != Path("/"))
 
@@ -48,12 +50,13 @@ def directories_in_texts(program: Path, arguments: Sequence[str] = ()) -> tuple[
     """Further ones: those that the texts of the program's project, and the settings files among
     its arguments, name (see `named_directories`), the folder above a script that lies in no
     repository (its paths go by `dirname(dirname(__file__))`), and the nearest directories of what
-    arguments name and is not there yet.
+    arguments name and is not there yet; and the files right in shared directories (`/tmp`) that
+    any of these name.
     """
     root = project_root(program.resolve().parent)
     new = [nearest_directory(path) for path in _places(arguments) if not os.path.exists(path)]
     named = named_directories(root, [program, *map(Path, _values(arguments))])
-    found = (*_above(root), *new, *named)
+    found = (*_above(root), *new, *named, *shared_files(map(str, _places(arguments))))
     return _with_links(each for each in found if each != Path.cwd())
 
 

@@ -180,7 +180,8 @@ def _describe(layer: Layer, refused: str) -> str:
             "The program's files were protected by the kernel: whatever it or its child processes "
             "wrote there went to an overlay of its own that was thrown away"
             f"{' (kept in memory)' if layer.in_memory else ''}. A place in /tmp or /var is among "
-            "them only where the program's text or arguments name it, one in /dev/shm never."
+            "them only where the program's text or arguments name it (a file right there: if it "
+            "was there before), one in /dev/shm never."
         )
     because = f" (overlays are not permitted on this machine: {refused})" if refused else ""
     start = f"The program's files were protected by redirecting its writes in Python{because}. "

@@ -16,6 +16,7 @@ class Cover(StrEnum):
     OVERLAY = "overlay"  # writes go to the scratch layer
     ATTEMPT = "attempt"  # the same where its file system permits it; else it shows through
     REAL = "real"  # the directory itself shows through again
+    COPY = "copy"  # of a single file: what is written to it goes to a copy
     READ_ONLY = "read-only"  # cannot be overlaid: writes are refused
 
 
@@ -26,13 +27,15 @@ class Territory:
 
     The nearest of the two above a path decides over it, and protection wins where both name the
     same path. What is `named`, by a text of the project, is protected as well; where its file
-    system cannot lie below an overlay it can only be read. `elsewhere` is what no program is known
+    system cannot lie below an overlay it can only be read. `files` are protected by themselves, in
+    directories that stay real. `elsewhere` is what no program is known
     to write to: the kernel's overlays protect it too where they can, redirection leaves it alone.
     """
 
     protected: tuple[str, ...]
     kept: tuple[str, ...]
     named: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
 
     @staticmethod
@@ -43,16 +46,23 @@ class Territory:
         named: Iterable[Path] = (),
         elsewhere: Iterable[Path] = (),
     ) -> "Territory":
-        """The territory of those directories that exist and are not the system's."""
+        """The territory of those directories, and `named` files, that exist and are not the
+        system's.
+        """
+        named = list(named)
+        files = (os.path.realpath(path) for path in named if os.path.isfile(path))
         return Territory(
             protected=_no_system(_directories(protected)),
             kept=_directories([*kept, *(Path(path) for path in SYSTEM)]),
             named=_no_system(_directories(named)),
+            files=_no_system(dict.fromkeys(files)),
             elsewhere=_directories(elsewhere),
         )
 
     def protects(self, path: str) -> bool:
         """Whether writing to `path` (absolute, without links) must not reach it."""
+        if path in self.files:
+            return True
         while True:
             if path in self.protected or path in self.named:
                 return True
@@ -68,7 +78,7 @@ class Territory:
         """
         planned: dict[str, Cover] = {}
         for path in sorted(
-            {*self.protected, *self.named, *self.kept, *self.elsewhere, *mounts},
+            {*self.protected, *self.named, *self.files, *self.kept, *self.elsewhere, *mounts},
             key=lambda path: path.split("/"),
         ):
             above = _nearest(path, planned)
@@ -80,6 +90,8 @@ class Territory:
     def _cover(self, path: str, above: Cover) -> Cover:
         if path in self.protected or path in self.named:
             return Cover.OVERLAY
+        if path in self.files:
+            return Cover.COPY if above is Cover.REAL else above
         if path in self.kept:
             return Cover.REAL
         if path in self.elsewhere and above is Cover.REAL:
