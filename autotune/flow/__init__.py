@@ -35,6 +35,7 @@ from autotune.measurement.processes.device_lock import DeviceLock
 from autotune.measurement.readings.storage import told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
+from autotune.outputs.others import refuse_others
 from autotune.outputs.patch import Emission
 from autotune.outputs.room import room
 from autotune.profiling.profile import Profile
@@ -148,6 +149,7 @@ def _through(
     if options.out is None:
         return _on_a_bench(target, listener, options, stages)[0]
     with room(options.out):
+        refuse_others(options.out, f"{target.name}_tuned.py")
         result, emission = _on_a_bench(target, listener, options, stages)
         if emission is not None:
             write_outputs(result, emission, target, options.out)

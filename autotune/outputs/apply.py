@@ -1,5 +1,6 @@
 """Applying `tuned.patch` to the user's source, and taking it back: exactly, or not at all."""
 
+import errno
 import os
 import re
 import shutil
@@ -274,10 +275,14 @@ def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
             else:
                 drafts[path].replace(path)
     except OSError as error:
+        where = error.filename or " and ".join(map(str, texts))
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise PatchError(
-            f"{error.filename} cannot be written: {error.strerror}.", "Make it writable."
+            f"{where} cannot be written: {error.strerror}.",
+            "Free some space." if full else "Make it writable.",
         ) from error
     finally:
         for draft in drafts.values():
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # on a disk that can only be read there is none
+                draft.unlink()
     return tuple(texts)

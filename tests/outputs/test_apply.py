@@ -1,3 +1,4 @@
+import errno
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError, UsageError
+from autotune.outputs import apply
 from autotune.outputs.apply import apply_patch, is_applied
 from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
@@ -124,6 +126,20 @@ def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
     (tmp_path / "project" / "data.py").write_text("workers = 0\n")
     assert len(apply_patch(out).files) == 2
     assert (tmp_path / "project" / "data.py").read_text() == "workers = 4\n"
+
+
+def test_a_disk_without_room_is_told_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")  # as write(2) does: no file is named
+
+    out = searched(tmp_path, {"train.py": (BEFORE, AFTER)})
+    monkeypatch.setattr(apply, "write_draft", full)
+    with pytest.raises(PatchError, match=r"train\.py cannot be written: No space left") as refused:
+        apply_patch(out)
+    assert refused.value.advice == "Free some space."
+    assert (tmp_path / "train.py").read_text() == BEFORE
 
 
 def test_a_recipe_gets_its_program_beside_it(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""What lies where results are to go and is none of autotune's: it is not written over."""
+
+import re
+from pathlib import Path
+
+from autotune.errors import UsageError
+
+# How each begins that was written by autotune, as far as one does.
+_BEGINNINGS = {
+    "result.json": re.compile(r'\{\s*"schema": \d+,'),
+    "report.html": re.compile(r'(?s).*<meta name="generator" content="autotune '),
+    "tuned.toml": re.compile(r"# Tuned settings of [^\n]*\n# Found by autotune "),
+    "study.journal": re.compile(r'\{"op_code":|$'),
+}
+_FIRST_CHARACTERS = 4000
+
+
+def refuse_others(out: Path, program: str) -> None:
+    """See that nothing in the folder `out` would be lost that autotune has not written itself.
+
+    Args:
+        out: the folder that results go to.
+        program: the name that the tuned program would have there.
+
+    Raises:
+        UsageError: there is a file of someone else's with a name that is needed.
+    """
+    own = {name: _is_own(out / name, begins) for name, begins in _BEGINNINGS.items()}
+    answered = own["result.json"] or own["tuned.toml"]
+    own |= dict.fromkeys(("tuned.patch", program), answered)
+    for name, ours in own.items():
+        if (out / name).exists() and not ours:
+            raise UsageError(
+                f"{out / name} is there already, and is none of autotune's: it would be lost.",
+                "Name another folder with --out.",
+            )
+
+
+def _is_own(file: Path, begins: re.Pattern[str]) -> bool:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as text:
+            return begins.match(text.read(_FIRST_CHARACTERS)) is not None
+    except OSError:
+        return False
