@@ -126,8 +126,18 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     libc.umount2(bytes(disk), MNT_DETACH)
 
 
-def test_a_full_disk_is_not_the_programs_fault(small_disk: Path, tmp_path: Path) -> None:
-    path = program(tmp_path, "open('cache', 'wb').write(bytes(8_000_000))")
+@pytest.mark.parametrize(
+    "writes",
+    [
+        "open('cache', 'wb').write(bytes(8_000_000))",
+        "open('{folder}/large', 'r+b').write(b'x')",  # of which a copy is made first, and has no room
+    ],
+)
+def test_a_full_disk_is_not_the_programs_fault(
+    small_disk: Path, tmp_path: Path, writes: str
+) -> None:
+    (tmp_path / "large").write_bytes(bytes(8_000_000))
+    path = program(tmp_path, writes.format(folder=tmp_path))
     with Workbench(load_target(path)) as bench, pytest.raises(RunEnded) as ended:
         bench.observe()
     assert ended.value.failure.kind == "no_space"

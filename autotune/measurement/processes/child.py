@@ -1,5 +1,6 @@
 """Inside a forked run: enter the sandbox, set the program up, run it, and say how it ended."""
 
+import errno
 import os
 import shutil
 import sys
@@ -103,7 +104,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
         crashed = _crashed((error.__cause__ if isinstance(error, Fault) else None) or error)
-        if job.layer is not None and _is_full(job.layer):
+        if job.layer is not None and (_has_no_room(error) or _is_full(job.layer)):
             crashed = replace(crashed, kind="no_space")
         line.say(replace(crashed, steps=live.pace.steps if live else 0))
         exit_code = 1
@@ -164,6 +165,11 @@ def _said(error: BaseException) -> str:
     if lines[0].endswith(":") and len(lines) > 1:
         return f"{lines[0]} {lines[1].strip()}"
     return lines[0]
+
+
+def _has_no_room(error: BaseException) -> bool:
+    """Whether the disk was full: an overlay may want room for a whole file, and then leave it."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _is_full(layer: Layer) -> bool:
