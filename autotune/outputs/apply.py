@@ -21,6 +21,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NOWHERE = "/dev/null"
 _SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
 _TAKE_OUT = "Take an earlier one out with --reverse, or delete it, and apply this one then."
+_BY_HAND = "Take its lines out by hand: {} has them."
 _SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as it is now."
 
 
@@ -108,13 +109,16 @@ def _root(target: TargetFacts) -> Path:
 def _take_back(root: Path, out: Path) -> Applied:
     """What was applied last, whatever was searched for since."""
     applied = out / _APPLIED
-    patches = _read_patch(applied if applied.is_file() else out / PATCH)
+    patch = applied if applied.is_file() else out / PATCH
+    patches = _read_patch(patch)
     try:
         changed = _changed(root, [each.reversed() for each in patches])
-    except PatchError:
+    except PatchError as error:
         if _fits(root, patches):
             return Applied(files=())
-        raise
+        if error.advice != _SEARCH_AGAIN:
+            raise
+        raise PatchError(error.message, _BY_HAND.format(patch)) from error
     files = _write(changed)
     applied.unlink(missing_ok=True)
     return Applied(files=files)
@@ -275,7 +279,9 @@ def _write(texts: Mapping[Path, str | None]) -> tuple[Path, ...]:
             else:
                 drafts[path].replace(path)
     except OSError as error:
-        where = error.filename or " and ".join(map(str, texts))
+        of_drafts = {str(draft): str(path) for path, draft in drafts.items()}
+        where = of_drafts.get(str(error.filename), error.filename)
+        where = where or " and ".join(map(str, texts))
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise PatchError(
             f"{where} cannot be written: {error.strerror}.",

@@ -29,14 +29,14 @@ def room(folder: Path) -> Iterator[None]:
         UsageError: they cannot.
     """
     made = not folder.exists()
-    ensure_room(folder)
-    with _alone(folder):
-        try:
+    try:
+        ensure_room(folder)
+        with _alone(folder):
             yield
-        finally:
-            if made:
-                with suppress(OSError):  # there is something in it
-                    folder.rmdir()
+    finally:
+        if made:
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
 
 
 def ensure_room(folder: Path) -> None:

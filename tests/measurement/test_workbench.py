@@ -130,7 +130,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     "writes",
     [
         "open('cache', 'wb').write(bytes(8_000_000))",
-        "open('{folder}/large', 'r+b').write(b'x')",  # of which a copy is made first, and has no room
+        "open('{folder}/large', 'r+b').write(b'x')",  # copied first, without room for that
     ],
 )
 def test_a_full_disk_is_not_the_programs_fault(

@@ -114,6 +114,18 @@ def test_later_work_elsewhere_in_the_file_survives_taking_back(tmp_path: Path) -
     assert script.read_text() == BEFORE + "\n" * 9 + "print('more')\n"
 
 
+def test_lines_that_have_changed_since_are_to_be_taken_out_by_hand(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    apply_patch(out)
+    edited = script.read_text().replace("num_workers=4", "num_workers=8")
+    script.write_text(edited)
+    with pytest.raises(PatchError, match="has changed since") as refused:
+        apply_patch(out, reverse=True)
+    assert refused.value.advice == f"Take its lines out by hand: {out / 'applied.patch'} has them."
+    assert script.read_text() == edited
+
+
 def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
     changes = {"train.py": (BEFORE, AFTER), "data.py": ("workers = 0\n", "workers = 4\n")}
     out = searched(tmp_path / "project", changes)

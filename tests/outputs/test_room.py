@@ -65,6 +65,8 @@ def test_a_folder_that_takes_no_files_is_said(
     monkeypatch.setattr(Path, "write_text", refuse)
     with pytest.raises(UsageError, match=os.strerror(number)):
         ensure_room(tmp_path)
+    with pytest.raises(UsageError, match=os.strerror(number)), room(tmp_path / "new"):
+        pass
     with pytest.raises(UsageError, match=os.strerror(number)):
         write_whole(tmp_path / "result.json", "new")
     assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
