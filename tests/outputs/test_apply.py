@@ -1,4 +1,5 @@
 import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -140,17 +141,21 @@ def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
     assert (tmp_path / "project" / "data.py").read_text() == "workers = 4\n"
 
 
-def test_a_disk_without_room_is_told_with_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "advice"), [(errno.ENOSPC, "Free some space."), (errno.EROFS, "Make it writable.")]
+)
+def test_a_disk_that_takes_nothing_is_told_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")  # as write(2) does: no file is named
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))  # as write(2) does: no file is named
 
     out = searched(tmp_path, {"train.py": (BEFORE, AFTER)})
-    monkeypatch.setattr(apply, "write_draft", full)
-    with pytest.raises(PatchError, match=r"train\.py cannot be written: No space left") as refused:
+    monkeypatch.setattr(apply, "write_draft", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(PatchError, match=r"train\.py cannot be written: ") as refused:
         apply_patch(out)
-    assert refused.value.advice == "Free some space."
+    assert os.strerror(number) in refused.value.message and refused.value.advice == advice
     assert (tmp_path / "train.py").read_text() == BEFORE
 
 
