@@ -54,8 +54,8 @@ def _write(result: Result, emission: Emission, target: Target, out: Path) -> tup
     written = [document, report]
     if result.verdict is not None:  # whatever happens next, no old patch lies by a new answer
         if result.verdict.outcome != "faster" and settings.exists():
-            _keep_earlier(out, (document, report, settings, patch, program))
-        for stale in (settings, patch, program):
+            _keep_earlier(out, (document, report, program, patch, settings))
+        for stale in (program, patch, settings):
             stale.unlink(missing_ok=True)
     if result.verdict is not None and result.verdict.outcome == "faster":
         write_config(result, settings)

@@ -26,8 +26,7 @@ def refuse_others(out: Path, program: str) -> None:
         UsageError: there is a file of someone else's with a name that is needed.
     """
     own = {name: _is_own(out / name, begins) for name, begins in _BEGINNINGS.items()}
-    answered = own["result.json"] or own["tuned.toml"]
-    own |= dict.fromkeys(("tuned.patch", program), answered)
+    own |= dict.fromkeys(("tuned.patch", program), own["tuned.toml"])  # never without it
     for name, ours in own.items():
         if (out / name).exists() and not ours:
             raise UsageError(

@@ -2,6 +2,7 @@
 directory.
 """
 
+import errno
 import os
 import socket
 import subprocess
@@ -299,6 +300,28 @@ def test_a_file_right_in_a_shared_directory_is_changed_in_a_copy(
         after = best.stat()
     assert best.read_text() == "before"
     assert (after.st_mtime_ns, after.st_mode) == (before.st_mtime_ns, before.st_mode)
+
+
+def test_a_file_that_the_machine_has_mounted_is_neither_emptied_nor_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted, new = tmp_path / "mounted", tmp_path / "new"
+    mounted.write_text("before")
+    new.write_text("new")
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    for change in (
+        lambda copies: overlay._removing(busy, copies)(mounted),
+        lambda copies: overlay._moving(busy, copies)(new, mounted),
+    ):
+        mounted.write_text("before")
+        with pytest.raises(OSError, match="busy"):
+            change(())
+        assert mounted.read_text() == "before"
+        change((os.path.realpath(mounted),))
+        assert mounted.read_text() == ("" if new.exists() else "new")
 
 
 def test_a_large_file_right_in_a_shared_directory_can_only_be_read(

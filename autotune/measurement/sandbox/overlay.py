@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def enter(layer: Layer) -> None:
     (layer.root / MOUNTED).write_text(json.dumps([os.getpid(), uppers]))
     os.chdir(working_directory)  # the old one is the directory below the overlay
     _remove_deleted(layer, [path for path, _ in uppers])
-    _move_across_mounts()
+    _move_across_mounts(layer.territory.files)
 
 
 def _servers(plan: Sequence[tuple[str, Cover]]) -> list[tuple[str, Cover]]:
@@ -191,17 +191,18 @@ def _remove_deleted(layer: Layer, covered: Sequence[str]) -> None:
             Path(path).unlink(missing_ok=True)
 
 
-def _move_across_mounts() -> None:
-    """Let `os.rename` work between what is one file system outside and two mounts here, and
-    `os.unlink` on a file that is mounted by itself: it is emptied.
+def _move_across_mounts(copies: Collection[str]) -> None:
+    """Let `os.rename` work between what is one file system outside and two mounts here, and with
+    the `copies` of single files, which are mounts: they are written over, and `os.unlink` empties
+    them.
     """
-    os.rename = _moving(os.rename)
-    os.replace = _moving(os.replace)
-    os.unlink = _removing(os.unlink)
-    os.remove = _removing(os.remove)
+    os.rename = _moving(os.rename, copies)
+    os.replace = _moving(os.replace, copies)
+    os.unlink = _removing(os.unlink, copies)
+    os.remove = _removing(os.remove, copies)
 
 
-def _moving(rename: Callable[..., None]) -> Callable[..., None]:
+def _moving(rename: Callable[..., None], copies: Collection[str]) -> Callable[..., None]:
     @functools.wraps(rename)
     def move(src: Any, dst: Any, **directories: Any) -> None:
         try:
@@ -209,10 +210,10 @@ def _moving(rename: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             if error.errno not in (errno.EXDEV, errno.EBUSY) or directories:
                 raise
-            source, target = os.fspath(src), os.fspath(dst)
+            source, target = os.fsdecode(src), os.fsdecode(dst)
             if error.errno == errno.EXDEV:
                 _copy_over(source, target, rename)
-            elif os.path.isfile(source) and os.path.isfile(target):
+            elif os.path.isfile(source) and os.path.realpath(target) in copies:
                 shutil.copyfile(source, target)
                 os.unlink(source)
             else:
@@ -221,13 +222,14 @@ def _moving(rename: Callable[..., None]) -> Callable[..., None]:
     return move
 
 
-def _removing(remove: Callable[..., None]) -> Callable[..., None]:
+def _removing(remove: Callable[..., None], copies: Collection[str]) -> Callable[..., None]:
     @functools.wraps(remove)
     def gone(path: Any, **directory: Any) -> None:
         try:
             remove(path, **directory)
         except OSError as error:
-            if error.errno != errno.EBUSY or directory or not os.path.isfile(path):
+            its_own = error.errno == errno.EBUSY and not directory
+            if not its_own or os.path.realpath(os.fsdecode(path)) not in copies:
                 raise
             os.truncate(path, 0)
 
