@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,13 +12,11 @@ from autotune.errors import PatchError, UsageError
 from autotune.outputs.document import read_document
 from autotune.outputs.writing import write_draft
 from autotune.result import TargetFacts
+from autotune.source import FilePatch, parse_patch
 from autotune.workload.program.target import Target, read_source
 
 PATCH = "tuned.patch"
 _APPLIED = "applied.patch"  # the same, kept: the next search may leave none
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_NOWHERE = "/dev/null"
-_SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
 _TAKE_OUT = "Take an earlier one out with --reverse, or delete it, and apply this one then."
 _BY_HAND = "Take its lines out by hand: {} has them."
 _SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as it is now."
@@ -32,36 +29,6 @@ class Applied:
     """
 
     files: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hunk:
-    """The lines `old`, from `line` on (counted from 0), give way to `new`, from `new_line` on."""
-
-    line: int
-    new_line: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FilePatch:
-    """What happens to one file; "" is the name of a file that is not there, before or after."""
-
-    before: str
-    after: str
-    hunks: tuple[_Hunk, ...]
-
-    def reversed(self) -> "_FilePatch":
-        """The same, taken back."""
-        return _FilePatch(
-            before=self.after,
-            after=self.before,
-            hunks=tuple(
-                _Hunk(line=each.new_line, new_line=each.line, old=each.new, new=each.old)
-                for each in self.hunks
-            ),
-        )
 
 
 def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
@@ -135,7 +102,7 @@ def is_applied(out: Path) -> bool:
     return _fits(source_root(out), [each.reversed() for each in _read_patch(out / PATCH)])
 
 
-def _read_patch(path: Path) -> list[_FilePatch]:
+def _read_patch(path: Path) -> list[FilePatch]:
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError:
@@ -146,73 +113,12 @@ def _read_patch(path: Path) -> list[_FilePatch]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", _SEARCH_AGAIN) from error
     try:
-        return _parse(text)
+        return parse_patch(text)
     except (ValueError, IndexError) as error:
         raise UsageError(f"{path} is not a patch: {error}.", _SEARCH_AGAIN) from error
 
 
-def _parse(text: str) -> list[_FilePatch]:
-    """The files of a unified diff.
-
-    Raises:
-        ValueError: it is none.
-    """
-    lines = text.split("\n")
-    found: list[_FilePatch] = []
-    at = 0
-    while at < len(lines):
-        if not lines[at].startswith("--- "):
-            at += 1
-            continue
-        before, after = _name(lines[at], "--- a/"), _name(lines[at + 1], "+++ b/")
-        hunks: list[_Hunk] = []
-        at += 2
-        while match := _HUNK.match(lines[at]):
-            hunk, at = _read_hunk(lines, at + 1, match)
-            hunks.append(hunk)
-        found.append(_FilePatch(before=before, after=after, hunks=tuple(hunks)))
-    if not any(each.hunks for each in found):
-        raise ValueError("it changes nothing")
-    return found
-
-
-def _name(line: str, prefix: str) -> str:
-    path = line[4:].split("\t", maxsplit=1)[0]
-    if path == _NOWHERE:
-        return ""
-    if not line.startswith(prefix):
-        raise ValueError(f"no file is named in {line!r}")
-    return path[2:]
-
-
-def _read_hunk(lines: list[str], at: int, head: re.Match[str]) -> tuple[_Hunk, int]:
-    """The hunk whose lines begin at `at`, and where what follows it begins."""
-    line, new_line = int(head[1]), int(head[3])
-    missing = [1 if head[2] is None else int(head[2]), 1 if head[4] is None else int(head[4])]
-    sides: tuple[list[str], list[str]] = ([], [])
-    counts = tuple(missing)
-    while any(missing) or lines[at].startswith("\\"):
-        mark, rest = lines[at][:1], lines[at][1:]
-        if mark == "\\":  # "No newline at end of file", said of the line above
-            for side in _SIDES[lines[at - 1][:1]]:
-                sides[side][-1] = sides[side][-1].removesuffix("\n")
-        else:
-            if mark not in _SIDES:
-                raise ValueError(f"{lines[at]!r} is no line of a patch")
-            for side in _SIDES[mark]:
-                sides[side].append(f"{rest}\n")
-                missing[side] -= 1
-        at += 1
-    hunk = _Hunk(
-        line=line - (counts[0] > 0),  # of no lines, it names the one before them
-        new_line=new_line - (counts[1] > 0),
-        old=tuple(sides[0]),
-        new=tuple(sides[1]),
-    )
-    return hunk, at
-
-
-def _fits(root: Path, patches: Sequence[_FilePatch]) -> bool:
+def _fits(root: Path, patches: Sequence[FilePatch]) -> bool:
     try:
         _changed(root, patches)
     except PatchError:
@@ -229,7 +135,7 @@ def _refuse_another_source(target: TargetFacts) -> None:
         raise PatchError(f"{path} has changed since it was searched.", _SEARCH_AGAIN)
 
 
-def _changed(root: Path, patches: Sequence[_FilePatch]) -> dict[Path, str | None]:
+def _changed(root: Path, patches: Sequence[FilePatch]) -> dict[Path, str | None]:
     """The text that each file will have, None for one that will not be there.
 
     Raises:
@@ -238,7 +144,7 @@ def _changed(root: Path, patches: Sequence[_FilePatch]) -> dict[Path, str | None
     return dict(_file_changed(root, patch) for patch in patches)
 
 
-def _file_changed(root: Path, patch: _FilePatch) -> tuple[Path, str | None]:
+def _file_changed(root: Path, patch: FilePatch) -> tuple[Path, str | None]:
     path = (root / (patch.before or patch.after)).resolve()
     if not path.is_relative_to(root.resolve()):
         raise PatchError(f"{path} lies outside {root}.", _SEARCH_AGAIN)

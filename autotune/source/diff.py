@@ -1,13 +1,51 @@
-"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it."""
+"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it: written, and
+read again.
+"""
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from autotune.errors import PatchError
 
 _NO_LINE_END = "\\ No newline at end of file\n"
+_NOWHERE = "/dev/null"
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_SIDES = {" ": (0, 1), "-": (0,), "+": (1,)}  # the sides of a patch that a line is on, by its mark
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunk:
+    """The lines `old`, from `line` on (counted from 0), give way to `new`, from `new_line` on."""
+
+    line: int
+    new_line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePatch:
+    """What happens to one file; "" is the name of a file that is not there, before or after."""
+
+    before: str
+    after: str
+    hunks: tuple[Hunk, ...]
+
+    def reversed(self) -> "FilePatch":
+        """The same, taken back."""
+        return FilePatch(
+            before=self.after,
+            after=self.before,
+            hunks=tuple(
+                Hunk(line=each.new_line, new_line=each.line, old=each.new, new=each.old)
+                for each in self.hunks
+            ),
+        )
 
 
 def unified_patch(before: Mapping[str, str], after: Mapping[str, str], root: str) -> str:
@@ -30,12 +68,13 @@ def _file_patch(path: str, old: str | None, new: str, root: str) -> str:
     if name.startswith("../"):
         advice = "Give the folder that holds all changed files."
         raise PatchError(f"{path} lies outside {root}", advice)
+    before, after = _quoted(f"a/{name}"), _quoted(f"b/{name}")
     end = "\t" if " " in name else ""  # as git does, so that `patch` reads the whole name
-    header = f"diff --git a/{name} b/{name}\n"
+    header = f"diff --git {before} {after}\n"
     if old is None:
         header += "new file mode 100644\n"
-    source = "/dev/null" if old is None else f"a/{name}{end}"
-    lines = difflib.unified_diff(_lines(old or ""), _lines(new), source, f"b/{name}{end}", n=3)
+    source, made = _NOWHERE if old is None else before + end, after + end
+    lines = difflib.unified_diff(_lines(old or ""), _lines(new), source, made, n=3)
     return header + "".join(
         line if line.endswith("\n") else f"{line}\n{_NO_LINE_END}" for line in lines
     )
@@ -45,3 +84,86 @@ def _lines(text: str) -> list[str]:
     """The lines as a patch counts them: a carriage return is part of its line."""
     parts = text.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def parse_patch(text: str) -> list[FilePatch]:
+    """The files of a unified diff.
+
+    Raises:
+        ValueError: it is none.
+    """
+    lines = text.split("\n")
+    found: list[FilePatch] = []
+    at = 0
+    while at < len(lines):
+        if not lines[at].startswith("--- "):
+            at += 1
+            continue
+        before, after = _named(lines[at], "--- ", "a/"), _named(lines[at + 1], "+++ ", "b/")
+        hunks: list[Hunk] = []
+        at += 2
+        while match := _HUNK.match(lines[at]):
+            hunk, at = _read_hunk(lines, at + 1, match)
+            hunks.append(hunk)
+        found.append(FilePatch(before=before, after=after, hunks=tuple(hunks)))
+    if not any(each.hunks for each in found):
+        raise ValueError("it changes nothing")
+    return found
+
+
+def _named(line: str, mark: str, side: str) -> str:
+    """The path that a line names after its `mark`, without its `side`; "" where it is none."""
+    path = _unquoted(line.removeprefix(mark).split("\t", maxsplit=1)[0])
+    if path == _NOWHERE:
+        return ""
+    if not line.startswith(mark) or not path.startswith(side):
+        raise ValueError(f"no file is named in {line!r}")
+    return path.removeprefix(side)
+
+
+def _quoted(path: str) -> str:
+    """A path as git writes one whose characters would end its line, or its quotes."""
+    escaped = re.sub(r'[\x00-\x1f\x7f"\\]', lambda found: _escape(found[0]), path)
+    return path if escaped == path else f'"{escaped}"'
+
+
+def _escape(character: str) -> str:
+    return _ESCAPES.get(character) or f"\\{ord(character):03o}"
+
+
+def _unquoted(path: str) -> str:
+    if not path.startswith('"'):
+        return path
+    plain = {escaped: character for character, escaped in _ESCAPES.items()}
+    return re.sub(
+        r"\\(?:[0-7]{3}|.)",
+        lambda found: plain.get(found[0]) or chr(int(found[0][1:], base=8)),
+        path[1:].removesuffix('"'),
+    )
+
+
+def _read_hunk(lines: list[str], at: int, head: re.Match[str]) -> tuple[Hunk, int]:
+    """The hunk whose lines begin at `at`, and where what follows it begins."""
+    line, new_line = int(head[1]), int(head[3])
+    missing = [1 if head[2] is None else int(head[2]), 1 if head[4] is None else int(head[4])]
+    sides: tuple[list[str], list[str]] = ([], [])
+    counts = tuple(missing)
+    while any(missing) or lines[at].startswith("\\"):
+        mark, rest = lines[at][:1], lines[at][1:]
+        if mark == "\\":  # "No newline at end of file", said of the line above
+            for side in _SIDES[lines[at - 1][:1]]:
+                sides[side][-1] = sides[side][-1].removesuffix("\n")
+        else:
+            if mark not in _SIDES:
+                raise ValueError(f"{lines[at]!r} is no line of a patch")
+            for side in _SIDES[mark]:
+                sides[side].append(f"{rest}\n")
+                missing[side] -= 1
+        at += 1
+    hunk = Hunk(
+        line=line - (counts[0] > 0),  # of no lines, it names the one before them
+        new_line=new_line - (counts[1] > 0),
+        old=tuple(sides[0]),
+        new=tuple(sides[1]),
+    )
+    return hunk, at

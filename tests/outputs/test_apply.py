@@ -66,6 +66,17 @@ def test_the_source_becomes_the_tuned_one_and_back(tmp_path: Path) -> None:
     assert script.read_text() == BEFORE
 
 
+def test_a_name_that_would_end_its_line_is_found(tmp_path: Path) -> None:
+    name = 'my\n"best".py'
+    out = searched(tmp_path / "project", {name: (BEFORE, AFTER)})
+
+    apply_patch(out)
+    assert (tmp_path / "project" / name).read_text() == AFTER
+
+    apply_patch(out, reverse=True)
+    assert (tmp_path / "project" / name).read_text() == BEFORE
+
+
 def test_applying_twice_is_applying_once(tmp_path: Path) -> None:
     out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
     apply_patch(out)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import PatchError
-from autotune.source import unified_patch
+from autotune.source import parse_patch, unified_patch
 
 CASES = {
     "a changed line": ("a\nb\nc\n", "a\nB\nc\n"),
@@ -61,6 +61,17 @@ def test_several_files_a_new_one_and_names_with_spaces(tmp_path: Path, tool: str
         {"my train.py": "a\n", "same.py": "s\n", "lib/data.py": "d\n"},
         {"my train.py": "b\n", "same.py": "s\n", "lib/data.py": "e\n", "new/tuned.py": "n\nm"},
     )
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_names_that_would_end_their_line(tmp_path: Path, tool: str) -> None:
+    names = ["a\nline.py", 'a\ttab \x01 "quoted".py', "back\\slash é.py", '"all".py']
+    before, after = dict.fromkeys(names, "a\n"), dict.fromkeys(names, "b\n")
+
+    _applied(tmp_path, tool, before, after)
+
+    text = (tmp_path / "tuned.patch").read_text()
+    assert [(each.before, each.after) for each in parse_patch(text)] == [(n, n) for n in names]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
