@@ -171,8 +171,7 @@ def hook(live: Live, module: nn.Module) -> None:
     One that is called before it is trained (to evaluate it, or while it is frozen) is hooked anew
     at its first training call.
     """
-    ready = _is_to_train(module)
-    if ready:
+    if ready := _is_to_train(module):
         set_up(live, module)
     trainable = _is_trainable(module)
     known = weakref.ref(module)  # what hangs on it would keep it alive
@@ -185,7 +184,8 @@ def hook(live: Live, module: nn.Module) -> None:
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
         plain = (has_gradients := torch.is_grad_enabled()) and live.plain
-        if _is_elsewhere(live) or not (plain or _belongs_to_step(live, module)):
+        outside = live.elsewhere or live.fed.drawing  # a batch is made there, by transforms
+        if outside or _is_no_step() or not (plain or _belongs_to_step(live, module)):
             return call(*args, **kwargs)
         strays.calls += has_gradients
         if not has_gradients:
@@ -225,11 +225,6 @@ def _is_no_step() -> bool:
     activations again, under the autocast of their forward pass.
     """
     return _is_compiling() or _is_tracing() or _current_graph_task_id() != _NO_BACKWARD
-
-
-def _is_elsewhere(live: Live) -> bool:
-    """Whether this call is none of a step: also where a batch is made, by transforms."""
-    return live.elsewhere or live.fed.drawing or _is_no_step()
 
 
 def _is_trainable(module: nn.Module) -> bool:

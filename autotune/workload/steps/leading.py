@@ -152,6 +152,10 @@ def rate(live: Live) -> float:
     leader = live.leader() if live.leader else None
     if leader is None:
         return math.nan
+    if len(live.optimizers) == len(leader.param_groups) == 1:  # the usual case, and the hot one
+        lr = leader.param_groups[0].get("lr")
+        if type(lr) is float:
+            return lr
     known = [] if live.models.made_anew else [each() for each in live.optimizers]
     beside = [each for each in known if each is not None and each is not leader]
     rates = [group.get("lr", math.nan) for each in (leader, *beside) for group in each.param_groups]

@@ -31,16 +31,24 @@ class OpenWindow:
     validations: int = 0
     gradless_seconds: float = 0.0
     _seconds: float = 0.0
+    _asked: float = 0.0
+    _fewest: int = 1
+
+    def __post_init__(self) -> None:
+        if self.command is not None:
+            led = LED_STEPS if self.led and self.command.seconds else 0
+            self._asked, self._fewest = self.command.seconds, max(self.command.steps, led)
 
     @property
     def mode(self) -> str:
         """How the loop is to be fed."""
         return self.command.mode if self.command else AS_IS
 
-    def add(self, seconds: float) -> None:
-        """A step has ended that took so long."""
+    def add(self, seconds: float) -> bool:
+        """A step has ended that took so long; whether the window has what it was asked for."""
         self.step_seconds.append(seconds)
         self._seconds += seconds
+        return self._seconds >= self._asked and len(self.step_seconds) >= self._fewest
 
     def add_to_last(self, seconds: float) -> bool:
         """The last step took so much longer; whether there is one."""
@@ -54,10 +62,3 @@ class OpenWindow:
         self.validation_seconds += seconds
         self.validations += 1
         return seconds
-
-    def is_full(self) -> bool:
-        """Whether it has what it was asked for."""
-        if self.command is None:
-            return bool(self.step_seconds)
-        fewest = max(self.command.steps, LED_STEPS if self.led and self.command.seconds else 0)
-        return self._seconds >= self.command.seconds and len(self.step_seconds) >= fewest

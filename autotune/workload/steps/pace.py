@@ -162,7 +162,8 @@ class Pace:
         now = time.perf_counter()
         samples, self.pending_samples = self.pending_samples, 0
         self.steps, self.samples = self.steps + 1, self.samples + samples
-        self.leave_out_step()
+        if self.wants_loss:
+            self._losses.end_step()
         self.wants_loss = self.steps < LOSSES_READ or self.steps % LOSS_EVERY == 0
         seconds, self._mark = now - self._mark, now
         if self._away or self._was_away:
@@ -174,8 +175,7 @@ class Pace:
         if self._leading_in and not is_capturing():
             self._begin_timing()
             return
-        self._open.add(seconds)
-        if not self._open.is_full() or is_capturing():
+        if not self._open.add(seconds) or is_capturing():
             if self._watch is not None:
                 self._watch.step()
             return

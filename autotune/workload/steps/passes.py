@@ -27,13 +27,17 @@ class Passes:
     looking: bool = False
     stretches: list[tuple[int, int]] = field(default_factory=list)
     _total: int = 0
+    _usual: int = -1  # of the last stretch
     _known: "weakref.WeakSet[torch.optim.Optimizer]" = field(default_factory=weakref.WeakSet)
 
     def count(self, step: int, total: int) -> None:
         """There were so many in `total` when this step ended."""
-        passes, self._total, known = total - self._total, total, self.stretches
-        if not known or (known[-1][1] != passes and len(known) < MOST_STRETCHES):
-            known.append((step, passes))
+        passes, self._total = total - self._total, total
+        if passes == self._usual:
+            return
+        self._usual = passes
+        if len(self.stretches) < MOST_STRETCHES:
+            self.stretches.append((step, passes))
 
     def note(self, place: Place | None) -> None:
         """A pass comes from there."""
@@ -55,4 +59,4 @@ class Passes:
         self.places.clear()
         self.stretches.clear()
         self._known.clear()
-        self.looking, self._total = False, 0
+        self.looking, self._total, self._usual = False, 0, -1
