@@ -9,7 +9,8 @@ from autotune.profiling.profile import Profile
 from autotune.workload.window import AS_IS
 
 # The longest steps are the beginnings of epochs where most of them lie whole epochs apart; where no
-# window has two of them, as there are as many as epochs, each so many times as long as all others.
+# window has two of them, as there are about as many as epochs, each so many times as long as all
+# others.
 _MOST, _TIMES = 0.8, 2.0
 
 
@@ -37,6 +38,9 @@ def starting(profile: Profile) -> Starting | None:
     if epochs < 2:
         return None
     ordered = sorted(steps)
+    # Windows that begin and end within epochs may have one beginning more of them, or one less.
+    counts = range(max(2, epochs - 1), min(epochs + 2, len(steps)))
+    epochs = max(counts, key=lambda count: ordered[-count] / ordered[-count - 1], default=epochs)
     longest, next_longest = ordered[-epochs:], ordered[-epochs - 1]
     apart = [
         after - before

@@ -59,6 +59,15 @@ def test_what_the_first_step_of_each_epoch_takes_longer_is_their_start() -> None
     assert not again.anew
 
 
+@pytest.mark.parametrize("begun", [4, 2])
+def test_windows_may_have_one_beginning_more_or_less_than_whole_epochs(begun: int) -> None:
+    lengths = (33, 57, 61, 36, 43)  # some 3.3 epochs of 70 steps
+    windows = [window((9,) if at < begun else (), steps) for at, steps in enumerate(lengths)]
+    found = starting(profile(tuple(windows), dataset_length=70 * BATCH))
+    assert found is not None
+    assert found.seconds == pytest.approx(FIRST - USUAL)
+
+
 @pytest.mark.parametrize(
     ("windows", "loader"),
     [

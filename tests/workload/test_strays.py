@@ -92,6 +92,26 @@ def test_longer_sequences_and_rollouts_are_part_of_it(between: str, tmp_path: Pa
     assert max(window.step_seconds) > 0.1
 
 
+OTHER = """
+for i in range(12):
+    other.zero_grad()
+    criterion(second(inputs[:32]), targets[:32]).backward()
+    other.step()
+    for _ in range(2):
+        second(inputs[:32]).argmax(1)
+    time.sleep(0.01)
+"""
+
+
+def test_another_training_that_evaluates_with_gradients_is_no_validation(tmp_path: Path) -> None:
+    before = "import copy; second = copy.deepcopy(model)\n"
+    before += "other = torch.optim.SGD(second.parameters(), lr=1e-2)"
+    text = program(OTHER, before=before)
+    window = window_of(run(text, steps(10), steps(50), folder=tmp_path))
+    assert window.validations == 0
+    assert max(window.step_seconds) > 0.1
+
+
 def test_spans_before_the_last_ones_are_taken_back() -> None:
     clock = HostClock()
     began, ended = clock.span("forward")

@@ -76,6 +76,27 @@ def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
     assert names() == ["train.py"]
 
 
+@pytest.mark.parametrize("error", ["ImportError", "(OSError, ModuleNotFoundError)", ""])
+def test_what_could_not_be_imported_is_none_of_the_program(tmp_path: Path, error: str) -> None:
+    (tmp_path / "train.py").write_text(
+        f"import used\ntry:\n    import missing\nexcept {error}:\n    missing = None\n"
+        "try:\n    import wrong\nexcept ValueError:\n    wrong = None\n"
+        "def evaluate():\n    try:\n        import lazy\n    except ImportError:\n        pass\n"
+    )
+    for name in ("used", "wrong", "lazy", "below"):
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "missing.py").write_text("import below\nimport a_library_that_is_not_there\n")
+    target = load_target(tmp_path / "train.py")
+
+    def names(*loaded: str) -> list[str]:
+        return sorted(file.stem for file, _ in files_that_run(target, loaded))
+
+    there = [str(tmp_path / f"{name}.py") for name in ("train", "used")]
+    assert names(*there) == ["lazy", "train", "used", "wrong"]
+    assert {"missing", "below"} <= set(names(*there, str(tmp_path / "missing.py")))
+    assert {"missing", "below"} <= set(names())  # nobody knows
+
+
 def test_a_notebook_is_told_what_to_do(tmp_path: Path) -> None:
     notebook = tmp_path / "train.ipynb"
     notebook.write_text('{"cells": []}')

@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TypeGuard
 
 from autotune.errors import UsageError
+from autotune.source.loops.condition import code_in
 from autotune.source.program import Program, parsed
 from autotune.source.script import parse
 from autotune.workload.program.framework import is_installed
@@ -19,22 +21,23 @@ from autotune.workload.seen import Seen
 
 # Reading a thousand files for each edit that is asked about would take the time of a search.
 MOST_FILES = 200
+_MISSING = frozenset(("ImportError", "ModuleNotFoundError", "Exception"))
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 
-def imported_files(target: Target) -> Iterator[tuple[Path, str]]:
+def imported_files(target: Target, loaded: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
     """The program's file and the modules of the user's that it imports, one by the other, each with
-    its text.
+    its text; see `files_from`.
     """
     if target.path:
-        yield from files_from([(Path(target.path), target.source)], _folders(target))
+        yield from files_from([(Path(target.path), target.source)], _folders(target), loaded)
 
 
 def files_that_run(target: Target, loaded: Collection[str]) -> Iterator[tuple[Path, str]]:
     """`imported_files`; of a program that may import more than `MOST_FILES`, those beside it that a
     run of it has `loaded`: the rest is a library to it, as installed ones are.
     """
-    found = list(islice(imported_files(target), MOST_FILES + 1))
+    found = list(islice(imported_files(target, loaded), MOST_FILES + 1))
     if len(found) <= MOST_FILES:
         yield from found
         return
@@ -46,17 +49,19 @@ def files_that_run(target: Target, loaded: Collection[str]) -> Iterator[tuple[Pa
 
 
 def files_from(
-    waiting: list[tuple[Path, str]], folders: tuple[Path, ...]
+    waiting: list[tuple[Path, str]], folders: tuple[Path, ...], loaded: Collection[str] = ()
 ) -> Iterator[tuple[Path, str]]:
     """These files, and the modules of the user's that they import, from `folders` or wherever else
-    they are found, each with its text.
+    they are found, each with its text. Where it is known which a run has `loaded`, one that is
+    imported only if it can be, and was not, is none of them.
     """
-    known = {file for file, _ in waiting}
+    known, there = {file for file, _ in waiting}, set(map(os.path.realpath, loaded))
     while waiting:
         file, text = waiting.pop()
         yield file, text
-        for module in _imported(file, text, folders):
-            if module not in known:
+        for module, may_fail in _imported(file, text, folders):
+            failed = may_fail and there and os.path.realpath(module) not in there
+            if module not in known and not failed:
                 with suppress(UsageError):  # it cannot be read: the program fails with it
                     waiting.append((module, read_source(module)))
                     known.add(module)
@@ -80,28 +85,43 @@ def _folders(target: Target) -> tuple[Path, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Files that `text` may import: below `folders`, or wherever else the user works on them."""
-    return tuple(_named_in(file, text, folders))
+def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> tuple[tuple[Path, bool], ...]:
+    """Files that `text` may import: below `folders`, or wherever else the user works on them; and
+    whether it does without them where that fails, as the module itself is run.
+    """
+    tree = tree_of(text)
+    tried = {at for node in tree.body if _does_without(node) for at in node.body}
+    return tuple(
+        (found, node in tried)
+        for node in ast.walk(tree)
+        for found in _named_by(node, file, folders)
+    )
 
 
-def _named_in(file: Path, text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    for node in ast.walk(tree_of(text)):
-        if isinstance(node, ast.Import):
+def _does_without(node: ast.stmt) -> TypeGuard[ast.Try]:
+    """Whether what is imported in `node` may be missing."""
+    return isinstance(node, ast.Try) and any(
+        each.type is None or not _MISSING.isdisjoint(code_in(each.type)) for each in node.handlers
+    )
+
+
+def _named_by(node: ast.AST, file: Path, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Files that a statement imports, if it does."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            names = alias.name.split(".")
+            for folder in (*folders, *_elsewhere(names[0])):
+                yield from _files(folder, names)
+    elif isinstance(node, ast.ImportFrom):
+        names = node.module.split(".") if node.module else []
+        above = (
+            (file.parents[min(node.level, len(file.parents)) - 1],)
+            if node.level
+            else (*folders, *_elsewhere(names[0]))
+        )
+        for folder in above:
             for alias in node.names:
-                names = alias.name.split(".")
-                for folder in (*folders, *_elsewhere(names[0])):
-                    yield from _files(folder, names)
-        elif isinstance(node, ast.ImportFrom):
-            names = node.module.split(".") if node.module else []
-            above = (
-                (file.parents[min(node.level, len(file.parents)) - 1],)
-                if node.level
-                else (*folders, *_elsewhere(names[0]))
-            )
-            for folder in above:
-                for alias in node.names:
-                    yield from _files(folder, [*names, alias.name])
+                yield from _files(folder, [*names, alias.name])
 
 
 @functools.cache

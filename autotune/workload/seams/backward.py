@@ -21,7 +21,7 @@ def install(live: Live) -> None:
     and `GradScaler`.
     """
     original, other = torch.autograd.backward, _any_backward(live)
-    (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
+    timed, pace = live.clock.timed("backward"), live.pace
     strays = pace.strays
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
@@ -37,11 +37,9 @@ def install(live: Live) -> None:
         live.fresh_samples = 0
         if pace.wants_loss:
             pace.add_loss(tensors)
-        began(now())
         try:
-            original(tensors, *args, **kwargs)
+            timed(original, tensors, *args, **kwargs)
         finally:
-            ended(now())
             live.in_backward = False
 
     live.patch(torch.autograd, "backward", compiling.untraced(backward))
@@ -51,8 +49,13 @@ def install(live: Live) -> None:
 
 def _any_backward(live: Live) -> Any:
     original = torch.autograd.backward
-    (began, ended), now, pace = live.clock.span("backward"), live.clock.now, live.pace
+    timed, pace = live.clock.timed("backward"), live.pace
     scales = live.setup.micro_batches > 1 or live.setup.precision is not None
+
+    def unscaled(*args: Any, **kwargs: Any) -> None:
+        original(*args, **kwargs)
+        if live.scaler is not None:
+            live.scaler.unscale()
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if live.in_backward or live.elsewhere:  # inside another: checkpointing
@@ -67,13 +70,7 @@ def _any_backward(live: Live) -> Any:
             _note(live, tensors)
             if scales:
                 tensors = _scaled(live, tensors)
-            began(now())
-            try:
-                original(tensors, *args, **kwargs)
-                if live.scaler is not None:
-                    live.scaler.unscale()
-            finally:
-                ended(now())
+            timed(unscaled, tensors, *args, **kwargs)
         finally:
             live.in_backward = False
         live.holding = live.group_open
@@ -88,18 +85,14 @@ def _install_grad(live: Live) -> None:
     time of a backward pass, and are none. A step without one goes by the last of them.
     """
     original = torch.autograd.grad
-    (began, ended), now = live.clock.span("backward"), live.clock.now
+    timed = live.clock.timed("backward")
 
     def grad(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if live.in_backward or live.elsewhere or torch.compiler.is_dynamo_compiling():
             return original(outputs, *args, **kwargs)
         if live.pace.wants_loss:
             live.last_derived = _scalar(outputs)
-        began(now())
-        try:
-            found = original(outputs, *args, **kwargs)
-        finally:
-            ended(now())
+        found = timed(original, outputs, *args, **kwargs)
         if live.leader is None and not kwargs.get("create_graph"):
             step_by_own_gradients(live, _scalar(outputs))
         return found

@@ -41,7 +41,7 @@ def _flag(args: tuple[Any, ...]) -> bool | None:
 
 def _watched(live: Live, name: str) -> Any:
     original = getattr(torch.Tensor, name)
-    (began, ended), now = live.clock.span("copy"), live.clock.now
+    timed = live.clock.timed("copy")
 
     def copy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if torch.compiler.is_compiling() or self.is_cuda or live.elsewhere or live.pace.steps == 0:
@@ -58,11 +58,7 @@ def _watched(live: Live, name: str) -> Any:
             kwargs["non_blocking"] = True
         if live.pace.away:  # a validation's copies are none of a step's time
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        began(now())
-        try:
-            moved = original(self, *args, **kwargs)
-        finally:
-            ended(now())
+        moved = timed(original, self, *args, **kwargs)
         if moved.is_cuda and torch.is_grad_enabled():
             live.copied.count += 1
             flag = _flag(args)

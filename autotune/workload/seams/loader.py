@@ -37,7 +37,7 @@ def install(live: Live) -> None:
 
 def _install_iter(live: Live) -> None:
     original = DataLoader.__iter__
-    (began, ended), now = live.clock.span("data"), live.clock.now
+    timed = live.clock.timed("data")
 
     def __iter__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
@@ -46,13 +46,7 @@ def _install_iter(live: Live) -> None:
         waits = trains and not live.elsewhere and _waits(live)
         if not live.elsewhere:
             _note_epoch(live, self, trains=trains, waits=waits)
-        if waits:
-            began(now())
-        try:
-            iterator: Any = original(self)
-        finally:
-            if waits:
-                ended(now())
+        iterator: Any = timed(original, self) if waits else original(self)
         if built is not None:
             _mark(live, iterator, self, built)
         vars(iterator).pop(_AHEAD, None)  # of the epoch before: persistent workers stay
@@ -125,19 +119,17 @@ def loader_of(iterator: Any) -> Any:
 
 
 def _install_next(live: Live) -> None:
-    (began, ended), now, noted = live.clock.span("data"), live.clock.now, _any_next(live)
+    timed, noted = live.clock.timed("data"), _any_next(live)
 
     def __next__(self: Any) -> Any:
         if live.plain and self is live.fed.iterator():
             live.fed.drawing = True
-            began(now())
             try:
-                batch = draw(self)
+                batch = timed(draw, self)
             except StopIteration:
                 _end(self)
                 raise
             finally:
-                ended(now())
                 live.fed.drawing = False
             live.fresh_samples += batches.count_samples(batch, self._autotune_batch_size)
             return batch
@@ -159,7 +151,7 @@ def _end(iterator: Any) -> None:
 
 def _any_next(live: Live) -> Any:
     special = live.setup.micro_batches > 1 or live.setup.prefetch_to_device
-    (began, ended), now = live.clock.span("data"), live.clock.now
+    timed = live.clock.timed("data")
 
     def __next__(self: Any) -> Any:
         built = getattr(self, BUILT, None)
@@ -174,17 +166,16 @@ def _any_next(live: Live) -> Any:
         if live.looked:  # what was drawn before was not to be trained on
             live.drawn.clear()
             live.fresh_samples, live.looked = 0, False
+        given = live.kept_batches or special
+        next_of = functools.partial(_batch, live, built) if given else draw
         waits = _waits(live)
+        live.draw_began = None if self is live.fed.iterator() else time.perf_counter()
         if waits:
             live.fed.drawing = True
-            began(now())
         try:
-            live.draw_began = None if self is live.fed.iterator() else time.perf_counter()
-            given = live.kept_batches or special
-            batch = _batch(live, built, self) if given else draw(self)
+            batch = timed(next_of, self) if waits else next_of(self)
         finally:
             if waits:
-                ended(now())
                 live.fed.drawing = False
         samples = batches.count_samples(batch, self._autotune_batch_size)
         live.drawn.append((built, self._autotune_loader, samples))

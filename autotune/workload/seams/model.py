@@ -106,7 +106,7 @@ def _looks(live: Live) -> bool:
 
 def _passing(live: Live) -> Any:
     """A call of a module that is gone after a few steps: timed, but not hooked."""
-    (began, ended), now = live.clock.span("forward"), live.clock.now
+    timed = live.clock.timed("forward")
 
     def passing(call: Any, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if not _is_to_train(module):
@@ -115,11 +115,7 @@ def _passing(live: Live) -> Any:
             live.discover_again()
         if not live.plain:
             note_training(live, module, args, kwargs)
-        began(now())
-        try:
-            outcome = call(module, *args, **kwargs)
-        finally:
-            ended(now())
+        outcome = timed(call, module, *args, **kwargs)
         return _handed_on(live, module, (args, kwargs), outcome, trains=True)
 
     return passing
@@ -176,10 +172,10 @@ def hook(live: Live, module: nn.Module) -> None:
     trainable = _is_trainable(module)
     known = weakref.ref(module)  # what hangs on it would keep it alive
     own, unbound = vars(module).get(_CALL), type(module)._call_impl
-    (began, ended), now, strays = live.clock.span("forward"), live.clock.now, live.pace.strays
+    timed, strays = live.clock.timed("forward"), live.pace.strays
     last_shape: Any = None
 
-    def timed(*args: Any, **kwargs: Any) -> Any:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
         nonlocal last_shape
         module: Any = known()
         call: Any = own or MethodType(unbound, module)
@@ -198,16 +194,12 @@ def hook(live: Live, module: nn.Module) -> None:
             note_training(live, module, args, kwargs)
         elif live.plain and (not args or getattr(args[0], "shape", live) != last_shape):
             last_shape = note_for_good(live, module, args, kwargs)
-        began(now())
-        try:
-            outcome = call(*args, **kwargs)
-        finally:
-            ended(now())
+        outcome = timed(call, *args, **kwargs)
         if live.discovering or live.setup.precision or strays.calls > strays.many:
             return _handed_on(live, module, (args, kwargs), outcome, ready)
         return outcome
 
-    live.patch(module, _CALL, Hook(timed))
+    live.patch(module, _CALL, Hook(hooked))
     vars(module)[_CALL].autotune_inner = own or unbound
 
 

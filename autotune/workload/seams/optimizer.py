@@ -2,6 +2,7 @@
 by.
 """
 
+import functools
 import weakref
 from typing import Any
 
@@ -70,7 +71,7 @@ def _timed_step(live: Live, optimizer: Any) -> Any:
     replaced since. It does not keep the optimizer and its state alive.
     """
     other, known = _any_step(live), weakref.ref(optimizer)
-    (began, ended), now, pace = live.clock.span("optimizer"), live.clock.now, live.pace
+    timed, pace = live.clock.timed("optimizer"), live.pace
 
     def step(*args: Any, **kwargs: Any) -> Any:
         self: Any = known()
@@ -78,11 +79,9 @@ def _timed_step(live: Live, optimizer: Any) -> Any:
         if args or kwargs or live.stepping or not live.plain or live.leader() is not self:  # type: ignore[misc]
             return other(self, *args, **kwargs)
         live.stepping = True
-        began(now())
         try:
-            outcome = kind.step(self)
+            outcome = timed(kind.step, self)
         finally:
-            ended(now())
             live.stepping = False
         live.passes.count(pace.steps, live.backwards)
         live.draw_began, live.others = None, 0
@@ -100,7 +99,7 @@ def _timed_step(live: Live, optimizer: Any) -> Any:
 
 
 def _any_step(live: Live) -> Any:
-    (began, ended), now = live.clock.span("optimizer"), live.clock.now
+    timed = live.clock.timed("optimizer")
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if live.stepping or live.elsewhere or _is_idle(live, self, args or kwargs):
@@ -122,11 +121,9 @@ def _any_step(live: Live) -> Any:
         if live.scaler is not None:
             update = live.scaler.step
         live.stepping = True
-        began(now())
         try:
-            outcome = update(self, *args, **kwargs)
+            outcome = timed(update, self, *args, **kwargs)
         finally:
-            ended(now())
             live.stepping = False
         live.holding = False
         if leading.has_stepped(live, self):
@@ -192,15 +189,7 @@ def _with_timed_closure(
     closure = args[0] if args else kwargs.get("closure")
     if not callable(closure):
         return args, kwargs
-    (began, ended), now = live.clock.span("forward"), live.clock.now
-
-    def timed() -> Any:
-        began(now())
-        try:
-            return closure()
-        finally:
-            ended(now())
-
+    timed = functools.partial(live.clock.timed("forward"), closure)
     return ((timed, *args[1:]), kwargs) if args else (args, {**kwargs, "closure": timed})
 
 

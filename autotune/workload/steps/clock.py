@@ -5,6 +5,7 @@ Nothing here wakes CUDA up in a process that has not done so itself: a program m
 GPU, fork, or train on the CPU beside one.
 """
 
+import operator
 import time
 from array import array
 from collections import defaultdict, deque
@@ -18,19 +19,12 @@ Note = Callable[[Any], None]
 
 
 class Clock(Protocol):
-    """Seams note the moments at which spans of a phase begin and end: `began, ended =
-    clock.span(phase)`, then `began(now())` and `ended(now())`. On the host both are calls of C that
-    keep eight bytes: what a hook runs in Python, and each object that it makes, costs most where it
-    comes cold, between two steps' own work. Spans may nest; a span's time excludes the spans inside
-    it.
+    """Seams have what the program calls called as a span of a phase: `timed = clock.timed(phase)`,
+    then `timed(call, *args)`. Spans may nest; a span's time excludes the spans inside it.
     """
 
-    @property
-    def now(self) -> Callable[[], Any]:
-        """The moment that it is."""
-
-    def span(self, phase: str, /) -> tuple[Note, Note]:
-        """What notes that a span of `phase` begins at a moment, and what notes that one ends."""
+    def timed(self, phase: str, /) -> Callable[..., Any]:
+        """What calls its first argument with the others, as a span of `phase`."""
 
     def take_back(self, phase: str, /, count: int = 1, *, but: int = 0) -> None:
         """The last `count` spans of `phase`, but for the last ones of all, were of none."""
@@ -51,15 +45,13 @@ class Clock(Protocol):
 
 
 class Untimed:
-    """Keeps nothing that is noted, for runs of which nobody asks how their time is split."""
-
-    now = float
+    """Keeps nothing, for runs of which nobody asks how their time is split."""
 
     def __init__(self) -> None:
         self._device: torch.device | None = None
 
-    def span(self, _: str) -> tuple[Note, Note]:
-        return _nowhere, _nowhere
+    def timed(self, _: str) -> Callable[..., Any]:
+        return operator.call
 
     def take_back(self, _: str, count: int = 1, *, but: int = 0) -> None:
         """There is none."""
@@ -81,11 +73,10 @@ class Untimed:
         return {}
 
 
-_nowhere = deque[object](maxlen=0).append
-
-
 class _Spans:
-    """Moments at which spans began and ended, by phase, and what they add up to.
+    """Moments at which spans began and ended, by phase, and what they add up to. On the host to
+    note one is a call of C that keeps eight bytes: what a hook runs in Python, and each object that
+    it makes, costs most where it comes cold, between two steps' own work.
 
     Args:
         log: makes an empty sequence of moments.
@@ -103,6 +94,18 @@ class _Spans:
 
     def span(self, phase: str) -> tuple[Note, Note]:
         return self._began[phase].append, self._ended[phase].append
+
+    def timed(self, phase: str, now: Callable[[], Any]) -> Callable[..., Any]:
+        began, ended = self.span(phase)
+
+        def timed(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            began(now())
+            try:
+                return call(*args, **kwargs)
+            finally:
+                ended(now())
+
+        return timed
 
     def take_back(self, phase: str, count: int = 1, *, but: int = 0) -> None:
         for log in (self._began[phase], self._ended[phase]):
@@ -165,6 +168,9 @@ class HostClock:
         self._spans = _Spans(lambda: array("d"), lambda since, moment: moment - since)
         self.span, self.take_back = self._spans.span, self._spans.take_back
         self.is_open, self.now = self._spans.is_open, time.perf_counter
+
+    def timed(self, phase: str) -> Callable[..., Any]:
+        return self._spans.timed(phase, self.now)
 
     def follow(self, device: "torch.device") -> None:
         """It is the host."""
@@ -233,6 +239,9 @@ class CudaClock:
         self.is_open = self._spans.is_open
         self._events: _Events | None = None  # an event is for one device
         self._edge: torch.cuda.Event | None = None  # from which the open span is counted on
+
+    def timed(self, phase: str) -> Callable[..., Any]:
+        return self._spans.timed(phase, self.now)
 
     def follow(self, device: "torch.device") -> None:
         found = device if device.type == "cuda" else None

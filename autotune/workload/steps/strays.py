@@ -16,7 +16,8 @@ _RECENT, _FEWEST_RECENT, _MANY = 16, 4, 2
 class Strays:
     """Tells steps that hold something else than training, by their forward passes: many more than
     usual, on batches as large as those of a backward pass (those of a rollout are not), of which
-    hardly one takes part in one (those of a longer sequence do).
+    hardly one takes part in one (those of a longer sequence do). Where there are many more backward
+    passes too, another training has come in between, whatever it evaluates.
 
     Attributes:
         calls: forward passes with gradients since the last step.
@@ -27,7 +28,7 @@ class Strays:
     def __init__(self) -> None:
         self.calls = self.backwards = 0
         self.many = math.inf
-        self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[int, int, float]] = deque(maxlen=_RECENT)
         self._rows: list[int] = []
         self._followed: set[int] = set()
 
@@ -51,11 +52,12 @@ class Strays:
         calls, self.calls = self.calls, 0
         backwards, self.backwards = max(1, self.backwards), 0
         if self._rows:
-            strayed = self._are_strays(samples / backwards)
+            usual = max(passes for _, passes, _ in self._recent)
+            strayed = backwards <= _MANY * usual and self._are_strays(samples / backwards)
             self._rows, self._followed = [], set()
             if strayed:
                 return max(0.0, seconds - self._usual_seconds()), calls - self.usual_calls()
-        self._recent.append((calls, seconds))
+        self._recent.append((calls, backwards, seconds))
         if self.many != _MANY * calls and len(self._recent) >= _FEWEST_RECENT:
             self.many = _MANY * max(1, self.usual_calls())
         return 0.0, 0
@@ -67,7 +69,7 @@ class Strays:
 
     def usual_calls(self) -> int:
         """Forward passes of a usual step, at the most."""
-        return max(calls for calls, _ in self._recent)
+        return max(calls for calls, *_ in self._recent)
 
     def _usual_seconds(self) -> float:
-        return median(seconds for _, seconds in self._recent)
+        return median(seconds for *_, seconds in self._recent)
