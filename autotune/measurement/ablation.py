@@ -4,6 +4,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from autotune.measurement.ablated import Ablation
 from autotune.measurement.benchmark import (
@@ -159,6 +160,7 @@ def _time_undisturbed(
                     _time(ablation, run, mode, seconds)
             finally:
                 ablation.telemetry = device.telemetry
+            _count_epochs(ablation, run)
             ablation.beside.append(beside_bytes(run.pid, ablation.seen))
             samples = sum(window.samples for window in ablation.windows[AS_IS])
             ablation.kept = _still_kept(ablation, before, _remembered(ablation, run), samples)
@@ -168,6 +170,15 @@ def _time_undisturbed(
         fair = 2 * sum(starved(window, cores=cores) for window in windows) <= len(windows)
         if fair or time.monotonic() + seconds > deadline:
             return
+
+
+def _count_epochs(ablation: Ablation, run: ProcessRun) -> None:
+    """Epochs that were begun while it was timed, and whether its dataset was changed for one."""
+    before, now = ablation.seen.loader, run.seen().loader
+    if before is not None and now is not None:
+        changing = before.changing or now.changing
+        loader = replace(before, epochs=now.epochs, changing=changing)
+        ablation.seen = replace(ablation.seen, loader=loader)
 
 
 def _still_kept(

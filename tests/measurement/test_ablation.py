@@ -1,12 +1,16 @@
 """A program is timed with its costs taken away, also one that ends before that is done."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from autotune.measurement import benchmark
 from autotune.measurement.ablated import Ablation
-from autotune.measurement.ablation import _begin, _note_end, ablate
+from autotune.measurement.ablation import _begin, _count_epochs, _note_end, ablate
 from autotune.measurement.measurement import Failure
-from autotune.measurement.processes.process import RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.profiling.course import doubts_of_stopping
 from autotune.workload.window import AS_IS, DRAIN, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE
 from tests import builders
@@ -97,3 +101,13 @@ def test_a_dataset_that_has_kept_all_of_it_is_nothing_to_tell(start: Start) -> N
     text = REMEMBERING.replace("LENGTH", "8")
     ablation = ablate(lambda: start(text), seconds=0.5, cores=2, warm_seconds=0.5)
     assert ablation.kept == ()
+
+
+def test_epochs_that_begin_while_it_is_timed_count() -> None:
+    own = builders.seen().loader
+    assert own is not None
+    first, later = (replace(own, epochs=epochs) for epochs in (1, 3))
+    ablation = Ablation(seen=builders.seen(loader=first), warm=[], startup_seconds=0.0)
+    now = builders.seen(loader=replace(later, changing=True, num_workers=7))
+    _count_epochs(ablation, cast("ProcessRun", SimpleNamespace(seen=lambda: now)))
+    assert ablation.seen.loader == replace(first, epochs=3, changing=True)
