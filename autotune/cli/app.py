@@ -22,7 +22,7 @@ from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
-_GOES_ON = "; what was tried is kept, and {}the same command goes on from there."
+_GOES_ON = "; trials made so far, if any, are kept: {}the same command goes on from there."
 _OUTPUT_LINES = 30  # the end of what a failed program printed
 
 

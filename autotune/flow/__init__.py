@@ -169,7 +169,7 @@ def _on_a_bench(
         make_gpu_nodes()
     device = DeviceLock(
         machine.device,
-        waiting=lambda: listener.stage("waiting for another search to leave the device"),
+        waiting=lambda: listener.stage("waiting for another run of autotune to leave the device"),
     )
     with ExitStack() as open_bench:
         with device.held():  # to load torch takes a core for seconds

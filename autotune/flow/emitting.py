@@ -28,7 +28,7 @@ def tried_out(context: Context, config: Config, seen: Seen) -> tuple[Emission, b
         idle = [name for name in lost if name in _written(emission, config)]
         if idle:
             return _without_the_idle(context, emission, config, seen, idle), False
-        return emission, not emission.refused and not lost
+        return _told_of(emission, lost), not emission.refused and not lost
     if found.kind == "ended":  # it is too short to be looked at
         return emission, False
     return _mended(context, emission, config, seen, found), False
@@ -63,6 +63,18 @@ def _without_the_idle(
     if not rest.sources:
         return emission.withdrawn(reason)
     return _less(emission, rest, config.keys() - others.keys(), reason)
+
+
+def _told_of(emission: Emission, lost: Sequence[str]) -> Emission:
+    """`emission`, which says of nothing that its program was not seen to have that it is there."""
+    reason = "the source seems to say so already, and a run of it was not seen to do so"
+    edits = tuple(
+        replace(edit, status="refused", reason=reason)
+        if edit.knob in lost and edit.status == "already"
+        else edit
+        for edit in emission.edits
+    )
+    return replace(emission, edits=edits)
 
 
 def _less(emission: Emission, rest: Emission, names: Set[str], reason: str) -> Emission:

@@ -24,7 +24,8 @@ def no_gain(result: Result) -> str:
         return "Nothing was tried"
     if _takes_too_much(result):
         return "Nothing found to gain within the memory limit"
-    return "Nothing found to gain in what was tried" if untried(result) else "Nothing to gain"
+    whole = not untried(result) and not _is_cut_short(result)
+    return "Nothing to gain" if whole else "Nothing found to gain in what was tried"
 
 
 def why_untried(result: Result) -> str:
@@ -36,6 +37,12 @@ def why_untried(result: Result) -> str:
     them = "it" if len(names) == 1 else "them"
     why = _WHY.get(ending.why, "").format(them) if ending else ""
     return f"Not tried: {', '.join(names)}{why}."
+
+
+def _is_cut_short(result: Result) -> bool:
+    """Whether more might have been tried, by what ended the search."""
+    ending = result.search.ending if result.search else None
+    return ending is not None and ending.why in (BUDGET, TRIALS)
 
 
 def _takes_too_much(result: Result) -> bool:

@@ -1,5 +1,6 @@
 """Writing a file whole: either the new text is there or the old one, never half of either."""
 
+import errno
 import os
 import shutil
 import tokenize
@@ -9,7 +10,10 @@ from pathlib import Path
 
 from autotune.errors import PatchError, UsageError
 
-_ADVICE = "Name a folder that you may write to, on a disk with room, with --out."
+_ADVICE = "Name a folder that you may write to with --out."
+_NO_ROOM = (
+    "Free some MiB, or name a folder on another disk with --out; the same command then goes on."
+)
 
 
 def write_whole(path: Path, text: str, *, encoding: str = "utf-8") -> None:
@@ -32,7 +36,8 @@ def write_whole(path: Path, text: str, *, encoding: str = "utf-8") -> None:
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
     """What is said where `path` cannot be written."""
-    return UsageError(f"{path} cannot be written: {error.strerror or error}.", _ADVICE)
+    advice = _NO_ROOM if error.errno in (errno.ENOSPC, errno.EDQUOT) else _ADVICE
+    return UsageError(f"{path} cannot be written: {error.strerror or error}.", advice)
 
 
 def declared_encoding(text: str) -> str:

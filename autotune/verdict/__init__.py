@@ -171,7 +171,7 @@ def _delivered(
         refused = [edit.reason for edit in edits if edit.status == "refused"]
         reason = refused[0] if refused else "No program was emitted."
     elif DELIVERED not in turns.seen:
-        reason = "The emitted program was not timed."
+        reason = "whether it has every setting was not seen"
     else:
         missing = unobserved(turns.seen[DELIVERED])
         left_out = [edit for edit in edits if edit.status == "refused" and missing]

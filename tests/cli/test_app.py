@@ -141,7 +141,8 @@ def test_an_interrupted_search_says_that_it_can_go_on(
 
     assert answer.exit_code == 130
     assert answer.stderr == (
-        f"Interrupted; what was tried is kept, and {without}the same command goes on from there.\n"
+        f"Interrupted; trials made so far, if any, are kept: {without}the same command goes on from"
+        " there.\n"
     )
 
 

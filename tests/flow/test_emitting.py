@@ -26,6 +26,7 @@ def tried_out(
     without: Collection[str] = (),
     config: Config = CONFIG,
     idle: Collection[str] = (),
+    there: Collection[str] = (),
     deadline: float = math.inf,
 ) -> tuple[Emission, bool]:
     """What becomes of a patch of `config` whose program runs, or ends with `failure`: always, or
@@ -33,7 +34,10 @@ def tried_out(
     """
 
     def emit(_target: object, config: Config, _seen: object) -> Emission:
-        done = tuple(EditOutcome(knob=name, edit="", status="done") for name in config)
+        done = tuple(
+            EditOutcome(knob=name, edit="", status="already" if name in there else "done")
+            for name in config
+        )
         return Emission(sources={"/train.py": " ".join(config)}, patch="+new", edits=done)
 
     def start(*, sources: dict[str, str], compiles: bool) -> Any:
@@ -126,3 +130,13 @@ def test_what_is_written_and_not_seen_in_effect_is_left_out(
     assert [(edit.knob, edit.reason) for edit in emission.refused] == [
         ("channels_last", "written into the source, it was not seen in effect")
     ]
+
+
+def test_what_seems_to_be_there_and_is_not_seen_in_effect_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emission, whole = tried_out(monkeypatch, None, idle=["threads"], there=["threads"])
+    assert emission.patch and not whole
+    assert [edit.knob for edit in emission.refused] == ["threads"]
+    assert "seems to say so already" in emission.refused[0].reason
+    assert not tried_out(monkeypatch, None, there=["threads"])[0].refused

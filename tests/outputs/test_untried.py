@@ -36,6 +36,13 @@ def test_all_that_was_to_be_searched_was_tried() -> None:
     assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
 
 
+@pytest.mark.parametrize("why", [BUDGET, TRIALS])
+def test_a_search_that_was_cut_short_answers_for_what_it_tried(why: str) -> None:
+    result = searched("threads", "compile", why=why)
+    assert no_gain(result) == "Nothing found to gain in what was tried"
+    assert why_untried(result) == ""
+
+
 def test_what_takes_too_much_memory_is_no_proof_that_there_is_nothing_to_gain() -> None:
     found = searched("threads", "compile", why=EXHAUSTED)
     assert found.search is not None

@@ -197,6 +197,13 @@ def test_a_switch_that_goes_with_a_seed_stays(beside: str) -> None:
     assert done.count(BENCHMARK.code) == 2
 
 
+def test_threads_have_nothing_to_do_with_repeatable_results() -> None:
+    text = "import torch\ntorch.use_deterministic_algorithms(True); torch.set_num_threads(4)\n"
+    done = rewritten(text, THREADS)
+    assert done.text == text.replace("(4)", "(1)")
+    assert done.statuses == ["done"]
+
+
 TRAINING = """
 import torch
 

@@ -90,7 +90,7 @@ def ending_of(report: Ended, output: str) -> Failure:
         if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
             reason += f" in its own process; {NOT_WATCHED}"
     if report.loop_seconds is not None:
-        reason = f"its training loop was over after {steps}, and another one followed"
+        reason = f"another optimizer, of a training of its own, took over after {steps}"
     return Failure(kind="ended", reason=reason, output=output)
 
 

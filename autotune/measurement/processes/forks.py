@@ -20,6 +20,10 @@ from autotune.measurement.processes.terminal import terminal_size
 from autotune.workload.program.framework import OURS
 
 _WARM_UP_LIMIT_SECONDS = 180.0
+_KILLED = (
+    "Something has killed it: the system, where memory ran out, or somebody. Trials made so far "
+    "are kept: the same command goes on from there."
+)
 
 
 class Zygote:
@@ -160,5 +164,5 @@ class Zygote:
             text = self._log.read().decode(errors="replace").strip()
             raise MeasurementError(
                 "the process that runs are forked from has died",
-                f"It said: {text[-1500:]}" if text else "",
+                f"It said: {text[-1500:]}" if text else _KILLED,
             ) from None

@@ -62,7 +62,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     program = program.changed(changes)
     script = program.scripts[program.main]
     if any(
-        _same_switch(script, statement, wanted) and _is_early(program, script, statement)
+        script.meaning(statement) == meaning(wanted, {}) and _is_early(program, script, statement)
         for statement in script.tree.body
     ):
         return program
@@ -92,7 +92,11 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
 
 
 def _keeps_deterministic(script: Script, statement: ast.stmt) -> bool:
-    """Whether `statement` stands beside one that asks for repeatable results (for a seed, say)."""
+    """Whether `statement` keeps cuDNN from choosing by time, beside one that asks for repeatable
+    results (for a seed, say).
+    """
+    if _switch(statement, script.imports) != "torch.backends.cudnn.benchmark":
+        return False
     beside = [at for at in script.block(statement) if at is not statement]
     names = {_switch(at, script.imports).rpartition(".")[2] for at in beside}
     return bool(names & {"deterministic", "use_deterministic_algorithms"})

@@ -129,7 +129,8 @@ def keeping(place: Path | str | None) -> Iterator[None]:
         raise
     except Exception as error:  # whatever the storage's library raises
         why = without_password((str(error) or repr(error)).splitlines()[0])
-        cure = "free some space or delete that file, or choose another --storage or --out"
+        cure = "free some space, or choose another --storage or --out; without that file, in which "
+        cure += "the trials are, the search begins anew"
         if is_shared(place):
             cure = "see that the server is up and lets you in, or choose another --storage"
         raise UsageError(
