@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from autotune.workload.system.heap import can_keep_freed_memory
+from autotune.workload.system import heap
+from autotune.workload.system.heap import can_keep_freed_memory, keeps_freed_memory
 
 pytestmark = pytest.mark.skipif(not can_keep_freed_memory(), reason="another allocator")
 
@@ -47,3 +48,27 @@ def test_memory_is_kept() -> None:
     faults, seen = outcome(keep=True)
     assert faults < 100
     assert seen == ["False", "False", "True", "True"]
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("used", "left", "kept"),
+    [
+        (164 * MIB - 4096, 264 * MIB - 4096, True),  # other threads have freed some meanwhile
+        (164 * MIB + 4096, 265 * MIB, True),  # or taken some
+        (164 * MIB + 4096, 200 * MIB, False),
+        (100 * MIB + 4096, 200 * MIB, False),  # beside the heap
+    ],
+)
+def test_what_other_threads_take_and_free_changes_nothing(
+    used: int, left: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = (
+        heap._Counts(arena=200 * MIB, uordblks=100 * MIB),
+        heap._Counts(arena=264 * MIB, uordblks=used),
+        heap._Counts(arena=left, uordblks=100 * MIB),
+    )
+    monkeypatch.setattr(heap, "_while_taking_much", lambda: counts)
+    assert keeps_freed_memory() is kept

@@ -10,6 +10,8 @@ from functools import cache
 KEEPING = ((-1, -1, "MALLOC_TRIM_THRESHOLD_"), (-4, 0, "MALLOC_MMAP_MAX_"))
 # Beyond what glibc by itself ever takes from the heap (32 MiB): asking for it moves no threshold.
 _BEYOND = 1 << 26
+# What counts as that piece in figures of all threads, which take and free some meanwhile.
+_MOST_OF_IT = _BEYOND // 2
 
 
 class _Counts(ctypes.Structure):
@@ -42,8 +44,8 @@ def keeps_freed_memory() -> bool:
     if counts is None:
         return False
     before, taken, left = counts
-    in_heap = taken.uordblks - before.uordblks >= _BEYOND
-    return bool(in_heap and left.arena == taken.arena)
+    in_heap = taken.uordblks - before.uordblks >= _MOST_OF_IT
+    return bool(in_heap and taken.arena - left.arena < _MOST_OF_IT)
 
 
 def can_keep_freed_memory() -> bool:
@@ -54,7 +56,7 @@ def can_keep_freed_memory() -> bool:
     if counts is None:
         return False
     before, taken, _ = counts
-    return bool(_in_use(taken) - _in_use(before) >= _BEYOND)
+    return bool(_in_use(taken) - _in_use(before) >= _MOST_OF_IT)
 
 
 def _in_use(counts: _Counts) -> int:
