@@ -38,7 +38,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         reason = f"the main script {program.main} cannot be read: {fault}"
         code = "\n".join((*edit.imports, edit.code.rstrip()))
         begins = "\n" if "\n" in code else " "
-        raise Refusal(reason, f"{program.main}, after the imports:{begins}{code}")
+        raise Refusal(reason, f"{program.main}: after the imports:{begins}{code}")
     if edit.threads and (at := counted_by_threads(program)):
         raise Forbidden(f"the program computes with the number of its threads at {at}")
     if edit.threads and (at := forked_with_one(program)):
