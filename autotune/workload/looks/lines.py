@@ -96,20 +96,23 @@ class Sampling:
     def _look_on(self) -> None:
         beside = self._beside = ThreadsBeside(self._live.thread)
         before = time.perf_counter()
+        is_open = self._live.clock.is_open
         while not self._over.wait(EVERY_SECONDS):
-            frames = sys._current_frames()
-            beside.note(frames)
+            inside, frames = is_open("forward"), sys._current_frames()
+            if inside != is_open("forward"):  # it has gone on: the next look counts for this one
+                continue
             frame, now = frames.get(self._live.thread), time.perf_counter()
             self._since, before = now - before, now
             if frame is not None and not self._live.pace.is_left_out:
                 self.looks += 1
                 self.seconds += self._since
-                self._note(frame)
+                self._note(frame, inside=inside)  # first: the line that it is at goes on
+            beside.note(frames)
 
-    def _note(self, innermost: FrameType) -> None:
+    def _note(self, innermost: FrameType, *, inside: bool) -> None:
         if _waits_for_device(innermost):
             return
-        if self._live.clock.is_open("forward"):
+        if inside:
             self._note_inside(innermost)
             return
         users: FrameType | None = None
