@@ -47,6 +47,7 @@ class Sampling:
         self._over = threading.Event()
         self.looks, self.seconds, self.inside = 0, 0.0, list[Look]()
         self._since = 0.0  # the look before
+        self._at: tuple[FrameType | None, int] = (None, 0)  # the innermost frame, and its line
         self._seen = defaultdict[tuple[str, CodeType], float](float)
         self._lines = defaultdict[tuple[str, CodeType], dict[int, float]](dict)
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -99,14 +100,16 @@ class Sampling:
         is_open = self._live.clock.is_open
         while not self._over.wait(EVERY_SECONDS):
             inside, frames = is_open("forward"), sys._current_frames()
-            if inside != is_open("forward"):  # it has gone on: the next look counts for this one
+            frame = frames.get(self._live.thread)
+            self._at = frame, _line(frame) if frame else 0  # at once: it may go on meanwhile
+            if inside != is_open("forward"):  # it has: the next look counts for this one
                 continue
-            frame, now = frames.get(self._live.thread), time.perf_counter()
+            now = time.perf_counter()
             self._since, before = now - before, now
             if frame is not None and not self._live.pace.is_left_out:
                 self.looks += 1
                 self.seconds += self._since
-                self._note(frame, inside=inside)  # first: the line that it is at goes on
+                self._note(frame, inside=inside)
             beside.note(frames)
 
     def _note(self, innermost: FrameType, *, inside: bool) -> None:
@@ -140,15 +143,19 @@ class Sampling:
             if is_users(code.co_filename):
                 self._count(INSIDE, frame)
                 path = os.path.abspath(code.co_filename)
-                look = Look(moment=moment, path=path, line=_line(frame), function=code.co_name)
+                look = Look(moment=moment, path=path, line=self._line(frame), function=code.co_name)
                 self.inside.append(look)
                 return
 
     def _count(self, phase: str, frame: Any) -> None:
         key = phase, frame.f_code
         self._seen[key] += self._since
-        lines, line = self._lines[key], _line(frame)
+        lines, line = self._lines[key], self._line(frame)
         lines[line] = lines.get(line, 0.0) + self._since
+
+    def _line(self, frame: FrameType) -> int:
+        innermost, line = self._at
+        return line if frame is innermost else _line(frame)
 
 
 def _most_first(seconds: Mapping[Any, float]) -> list[tuple[Any, float]]:
