@@ -4,6 +4,7 @@ import json
 import sys
 import warnings
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_no_line_is_named_for_waiting_for_the_device(name: str, seen: bool) -> N
     live = Live(setup=Setup())
     live.clock = Untimed()
     watch = Sampling(live)
-    called[name](watch._note)
+    called[name](partial(watch._note, inside=False))
     assert bool(watch._seen) is seen
 
 
