@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import sys
 import traceback
 from dataclasses import replace
@@ -23,6 +24,7 @@ from autotune.workload.program.script import run_script, seed_everything
 from autotune.workload.system.blas import find_in_a_sandbox
 
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
+_WORKER_GONE = "exited unexpectedly"  # and where it finds that worker before its signal is handled
 _IN_A_WORKER = "in DataLoader worker process"
 
 # Where less is free, what went wrong is that nothing more could be written.
@@ -139,7 +141,7 @@ def _crashed(error: BaseException) -> Crashed:
     message = _said(error)
     if isinstance(error, EOFError) and "reading a line" in message:
         message = f"{_NO_INPUT} ({message})"
-    if _WORKER_KILLED in trace:
+    if _WORKER_KILLED in trace or _has_lost_workers(error):
         message = f"{_WORKER_LOST} ({message})"
         return Crashed(kind="killed", message=message, trace=trace)
     if _is_ours(error):
@@ -147,6 +149,17 @@ def _crashed(error: BaseException) -> Crashed:
     kind = kind_of(error)
     cause = likely_cause(kind, message)
     return Crashed(kind=kind, message=f"{message}; {cause}" if cause else message, trace=trace)
+
+
+def _has_lost_workers(error: BaseException) -> bool:
+    """Whether a loader found workers gone that the system has killed: torch does not say by what,
+    but the frame that raises knows which.
+    """
+    if _WORKER_GONE not in str(error) or error.__traceback__ is None:
+        return False
+    *_, (raising, _) = traceback.walk_tb(error.__traceback__)
+    gone = raising.f_locals.get("failed_workers", ())
+    return any(each.exitcode == -signal.SIGKILL for each in gone)
 
 
 def _said(error: BaseException) -> str:
