@@ -10,6 +10,7 @@ from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
+from autotune.outputs.speeds import patch_alone
 from autotune.outputs.untried import no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
@@ -36,6 +37,8 @@ def show_search(
     console.say(banner(result, verdict))
     if brief:
         return
+    if lacking := patch_alone(result):
+        console.say(lacking)
     if verdict.outcome == "faster":
         _show_speeds(console, verdict)
         _show_settings(console, result, verdict)

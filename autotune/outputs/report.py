@@ -18,7 +18,7 @@ from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
-from autotune.outputs.speeds import turns_interval
+from autotune.outputs.speeds import patch_alone, turns_interval
 from autotune.outputs.untried import no_gain, why_untried
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
@@ -219,6 +219,7 @@ def _environment() -> Environment:
         no_gain=no_gain,
         finding=wording.finding,
         outside=wording.outside,
+        patch_alone=patch_alone,
         patch_kind=_patch_kind,
         rate=wording.rate,
         ratio=wording.ratio,

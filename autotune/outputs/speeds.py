@@ -1,6 +1,7 @@
 """How fast the program is that a search hands back, by the turns that it took."""
 
 from autotune.measurement.statistics import throughput
+from autotune.outputs import wording
 from autotune.result import Result
 from autotune.verdict import DELIVERED, TUNED
 from autotune.workload.window import AS_IS, Window
@@ -34,3 +35,19 @@ def handed_back(result: Result) -> tuple[float, Interval] | None:
         name, speed = DELIVERED, delivered.samples_per_second
     interval = turns_interval(verdict.turns.get(name, ()))
     return (speed, interval) if speed and interval else None
+
+
+def patch_alone(result: Result) -> str:
+    """What the answer's gain is with, and the patch's own, in a sentence; "" where the patch has
+    every setting, or nothing was found.
+    """
+    verdict = result.verdict
+    left_out = dict.fromkeys(each.knob for each in result.edits if each.status == "refused")
+    if verdict is None or verdict.outcome != "faster" or not left_out:
+        return ""
+    whole = "That is with all of the settings, as `autotune run` starts it"
+    own = verdict.delivered.speedup if verdict.delivered else None
+    if not result.patch or own is None:
+        return f"{whole}."
+    without = f"the patch, without {', '.join(left_out)}, came out"
+    return f"{whole}; {without} {wording.ratio(own.estimate)} ({wording.interval_text(own)})."

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from autotune.outputs.speeds import handed_back
+from autotune.outputs.report import render
+from autotune.outputs.speeds import handed_back, patch_alone
 from tests import builders
 
 
@@ -13,3 +14,15 @@ def test_a_patch_that_was_withdrawn_was_not_handed_back() -> None:
     assert delivered[0] == result.verdict.delivered.samples_per_second
     assert withdrawn[0] == result.verdict.tuned_samples_per_second
     assert delivered[0] != withdrawn[0]
+
+
+def test_a_patch_that_lacks_settings_is_told_beside_the_gain_of_all() -> None:
+    result = builders.search_result()
+    said = patch_alone(result)
+    assert "without micro_batches, precision, came out 2.11×" in said
+    without_patch = patch_alone(replace(result, patch=""))
+    assert without_patch and "the patch" not in without_patch
+    in_it = tuple(edit for edit in result.edits if edit.status != "refused")
+    assert patch_alone(replace(result, edits=in_it)) == ""
+    assert patch_alone(builders.no_gain_result(edits=result.edits)) == ""
+    assert said.split(";")[0] in render(result)
