@@ -35,7 +35,10 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
     elif verdict.may_be_allowed:
         what = "look at both losses in the report; to have it all the same, allow it"
         command = retyped(result.command, allow="different")
-    elif open_question := _open_question(result, verdict):
+    elif (open_question := _open_question(result, verdict)) and result.profile.ends_too_soon:
+        what = f"let it train longer, with more epochs or more data: {open_question}"
+        command = retyped(result.command)
+    elif open_question:
         quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
         budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
         how = "give it more time" if budget else "time it again"

@@ -9,7 +9,7 @@ from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs.wording import settings, size
-from autotune.profiling.profile import PROCESSORS_TAKEN, TOO_FEW_STEPS, Profile
+from autotune.profiling.profile import PROCESSORS_TAKEN, Profile
 from autotune.trials.space import Space
 from autotune.trials.trial import DIVERGES, FINAL, Trial
 from autotune.verdict.clear import MINIMUM_GAIN
@@ -44,7 +44,7 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     """Why nothing can be said where settings were tried: the program ends too soon, or none of them
     could be measured, or held to a memory limit.
     """
-    if profiled.ended_early and any(doubt.name == TOO_FEW_STEPS for doubt in profiled.doubts):
+    if profiled.ends_too_soon:
         return (
             "The program ends before its speed can be told: let it train longer, with more epochs "
             "or more data."

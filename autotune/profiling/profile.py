@@ -180,6 +180,11 @@ class Profile:
         """Whether later steps may be others than those that were timed, as the program shows."""
         return any(doubt.name in _OTHERS_LATER for doubt in self.doubts)
 
+    @property
+    def ends_too_soon(self) -> bool:
+        """Whether the program came to its own end before its speed could be told."""
+        return self.ended_early and self.doubt(TOO_FEW_STEPS) is not None
+
     def ceiling(self, name: str) -> Ceiling | None:
         """The ceiling called `name`, None where the profile has none."""
         return next((ceiling for ceiling in self.ceilings if ceiling.name == name), None)

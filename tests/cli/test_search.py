@@ -12,7 +12,7 @@ from autotune.outputs import NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
@@ -145,6 +145,17 @@ def test_more_time_is_not_asked_for_where_time_was_left(run: Run, made_up: MadeU
 
     assert lines[-2].startswith("Next: time it again on a quieter machine, a gain of up to 1.20×")
     assert lines[-1] == "  autotune search photos.py --budget 60s -- --epochs 3"
+
+
+def test_more_turns_of_three_steps_are_not_asked_for(run: Run, made_up: MadeUpFlow) -> None:
+    verdict = builders.verdict(
+        outcome="no_gain", speedup=Ratio(estimate=1.04, low=0.9, high=1.2), config={}
+    )
+    few = (Doubt(name=TOO_FEW_STEPS, evidence="Only 2 steps were timed.", advice="More epochs."),)
+    profile = builders.profile(ended_early=True, doubts=few)
+    made_up.result = builders.no_gain_result(verdict=verdict, profile=profile)
+
+    assert "Next: let it train longer, with more epochs" in run("search", "photos.py").stdout
 
 
 def test_what_an_interrupted_search_took_is_no_time_of_this_one(
