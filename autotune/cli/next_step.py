@@ -35,15 +35,8 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
     elif verdict.may_be_allowed:
         what = "look at both losses in the report; to have it all the same, allow it"
         command = retyped(result.command, allow="different")
-    elif (open_question := _open_question(result, verdict)) and result.profile.ends_too_soon:
-        what = f"let it train longer, with more epochs or more data: {open_question}"
-        command = retyped(result.command)
-    elif open_question:
-        quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
-        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
-        how = "give it more time" if budget else "time it again"
-        what = f"{how}{quieter}, {open_question}; the trials so far are kept"
-        command = retyped(result.command, budget=budget)
+    elif open_question := _open_question(result, verdict):
+        what, command = _once_more(result, verdict, open_question)
     if command:
         console.gap()
         console.say(f"Next: {what}")
@@ -52,6 +45,18 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
         console.gap()
         console.say("Next: train with all the settings, the source untouched")
         console.command(typed("run", shown_path(folder)))
+
+
+def _once_more(result: Result, verdict: Verdict, open_question: str) -> tuple[str, str]:
+    """What may answer the `open_question`, and its command."""
+    if result.profile.ends_too_soon:
+        what = f"let it train longer, with more epochs or more data: {open_question}"
+        return what, retyped(result.command)
+    quieter = " on a quieter machine" if _was_busy(result, verdict) else ""
+    budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
+    how = "give it more time" if budget else "time it again"
+    what = f"{how}{quieter}, {open_question}; the trials so far are kept"
+    return what, retyped(result.command, budget=budget)
 
 
 def _is_whole(result: Result) -> bool:
