@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.errors import UsageError
+from autotune.interrupts import Interrupts
 from autotune.outputs.config import write_config
 from autotune.outputs.document import write_document
 from autotune.outputs.patch import Emission, write_patch
@@ -39,7 +40,8 @@ def write_outputs(
         NotWrittenError: a file cannot be written.
     """
     try:
-        return _write(result, emission, target, out)
+        with Interrupts() as interrupts, interrupts.held():  # no half of an answer
+            return _write(result, emission, target, out)
     except UsageError as error:
         raise NotWrittenError(error, result) from error
 

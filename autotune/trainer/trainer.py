@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 from autotune.errors import UsageError
+from autotune.interrupts import Interrupts
 from autotune.knobs import setup_for
 from autotune.knobs.config import read_settings
 from autotune.knobs.knob import Config
 from autotune.trainer.checkpoint import check_alike, read_checkpoint, write_checkpoint
 from autotune.trainer.feed import Collate, Feed
 from autotune.trainer.history import Epoch, History, tell
-from autotune.trainer.interrupts import Interrupts
 from autotune.trainer.losses import Losses, Position
 from autotune.trainer.progress import ProgressLine
 from autotune.trainer.randomness import random_state, set_random_state

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of a step, so that what is left behind can be saved."""
+"""Ctrl-C that waits for the end of what is done whole: a step, a checkpoint, an answer."""
 
 import signal
 import threading
