@@ -131,6 +131,21 @@ def test_workers_that_never_saw_what_the_training_changes_are_found_out(alike: A
     assert "batch 2 of the training is another" in why
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [(program(), ""), (CHOOSING, "batch 2")], ids=["plain", "choosing"]
+)
+def test_a_training_whose_losses_nobody_sees_is_held_to_its_batches(
+    alike: Alike, text: str, said: str
+) -> None:
+    taught = "nn.functional.cross_entropy(model(x), y).backward()"
+    assert taught in text
+    own = "model(x); [setattr(each, 'grad', each.detach()) for each in model.parameters()]"
+    began = time.monotonic()
+    why = why_not_trained(alike(text.replace(taught, own)), 2, steady=True, seconds=1.0)
+    assert said in why if said else why == ""
+    assert time.monotonic() - began < 60
+
+
 def test_workers_may_live_on_where_epochs_are_the_same(alike: Alike) -> None:
     assert why_not_living_on(alike(program()), 2, seconds=3.0) == ""
 

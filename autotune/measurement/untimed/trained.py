@@ -33,6 +33,8 @@ _LEFT = (
     "and workers run ahead of it, on copies"
 )
 _LIVES_ON = "workers that live on go on reading from the copies that they began with"
+# The loss of a step whose backward pass is none of autograd's (torch.func): the batches remain.
+UNSEEN = math.nan
 _SAME_CHANCE = "though all random numbers are the same"
 
 # A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in
@@ -118,7 +120,7 @@ def trained(start: Start, config: Config, seconds: float, most: int = MOST_STEPS
                 watched = run.watch(GIVEN, steps=1)
                 assert isinstance(watched.found, tuple), watched
                 given = watched.found
-                losses += watched.window.losses
+                losses += watched.window.losses or (UNSEEN,)
                 drawn += [len(given)] * (len(losses) - len(drawn))
             loader = run.seen().loader
             epochs = loader.epochs if loader is not None else 0
