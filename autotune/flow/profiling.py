@@ -31,7 +31,7 @@ from autotune.measurement.statistics import throughput
 from autotune.measurement.untimed.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.gpu import Looks
-from autotune.profiling.probes import bf16_speedup
+from autotune.profiling.probes import bf16_speedup, denormal_times
 from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
 from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
 
@@ -151,6 +151,7 @@ def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
     if trains_on_gpu(ablation.seen):
         return probed
     probed["bf16_speedup"] = context.bench.call(bf16_speedup, CPU)
+    probed["denormal_times"] = context.bench.call(denormal_times)
     if ablation.one_thread is not None:
         probed[ONE_THREAD] = ablation.one_thread
     if ablation.one_blas_thread is not None:

@@ -16,13 +16,14 @@ What it costs
 What it changes
     Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
     becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused,
-    as are programs in which such a number is written.
+    as are programs in which such a number is written, and those that ask of numbers which they
+    make smaller again and again whether they are zero.
 """
 
 import math
 
 from autotune.diagnosis import Bottleneck
-from autotune.diagnosis.finding import NO_GAIN, percent
+from autotune.diagnosis.finding import NO_GAIN, percent, times
 from autotune.knobs.evidence import on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
@@ -30,9 +31,10 @@ from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 
-# Arithmetic is taken to be so many times as long for a denormal number, so that below this share of
-# what operations give they are less than a tenth of the time. Both are chosen.
-_TIMES_AS_LONG, _FEW_RESULTS = 100, 1e-3
+# Arithmetic is taken to be so many times as long for a denormal number where the processor was not
+# asked, and what that makes of those that operations give is to be more than this share of the
+# time. Both are chosen.
+_TIMES_AS_LONG, _LITTLE = 100.0, 0.1
 # An optimizer divides by a root of such an average and `eps`: what is the least of all normal
 # numbers, 1.2e-38, may be a share of so much of that sum. Chosen.
 _LARGEST_DENORMAL, _OF_DIVISOR = 1.18e-38, 1e-4
@@ -52,6 +54,17 @@ def _divides_by_them(seen: Seen) -> str:
     return ""
 
 
+def _times_as_long(profile: Profile) -> float:
+    """A quotient that is denormal as another."""
+    return max(1.0, profile.probes.get("denormal_times", _TIMES_AS_LONG))
+
+
+def _longer(profile: Profile) -> float:
+    """What those that operations give add to their time, as a share of it."""
+    share = profile.denormals.results if profile.denormals else 0.0
+    return share * (_times_as_long(profile) - 1)
+
+
 class FlushDenormal(Knob):
     name = "flush_denormal"
     relieves = frozenset({Bottleneck.DENORMALS, Bottleneck.COMPUTE, Bottleneck.OPTIMIZER})
@@ -68,10 +81,11 @@ class FlushDenormal(Knob):
         found = profile.denormals
         if found is None:
             return Skip(reason="whether numbers are denormal was not looked at")
-        if found.results < _FEW_RESULTS and not self.goes_along(profile):
+        if _longer(profile) < _LITTLE and not self.goes_along(profile):
             return Skip(
-                reason="denormal numbers take none of its time: they are "
-                f"{percent(found.results)} of what operations give"
+                reason="denormal numbers take next to none of its time: they are "
+                f"{percent(found.results)} of what operations give, and a quotient that is one "
+                f"takes {times(_times_as_long(profile))} as long"
             )
         return Choices(own=False, values=(False, True))
 
@@ -82,8 +96,7 @@ class FlushDenormal(Knob):
         return found.times_as_long >= NO_GAIN
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
-        share = profile.denormals.results if profile.denormals else 0.0
-        slower = math.log1p(_TIMES_AS_LONG * share)
+        slower = math.log1p(_longer(profile))
         return Expectation(phase="compute", log_mean=-slower if value else 0.0, sd=0.1 + slower)
 
     def read(self, seen: Seen) -> Value:

@@ -128,7 +128,8 @@ class Profile:
         overhead_share: what watching cost, as a share of a step; None where nobody knows.
         windows: the raw windows that all of this is computed from.
         ended_early: the program came to its own end while it was profiled.
-        probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2), and
+        probes: what a short calculation on the device says, by name ("bf16_speedup": 0.2, and how
+            many times as long it takes for a number that is denormal: "denormal_times": 1.2), and
             how many times as fast a kept batch is computed with one thread ("one_thread": 1.3), and
             the program is with one thread for NumPy's linear algebra (`ONE_BLAS_THREAD`) and
             without anomaly detection (`NO_ANOMALY`).

@@ -586,6 +586,8 @@ class TestFlushDenormal:
     def test_is_for_results_that_are_denormal(self) -> None:
         assert offered("flush_denormal", self.with_denormals(results=0.01)) == (False, True)
         assert "0 %" in reason("flush_denormal", self.with_denormals(results=1e-4))
+        quick = replace(self.with_denormals(results=0.02), probes={"denormal_times": 1.2})
+        assert "takes 1.20× as long" in reason("flush_denormal", quick)
         assert "not looked at" in reason("flush_denormal", on_a_cpu())
         assert skip("flush_denormal", on_a_gpu()).impossible
 

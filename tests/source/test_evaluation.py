@@ -64,3 +64,14 @@ def test_what_is_evaluated_after_the_training_is_not_between_its_steps() -> None
 )
 def test_layers_kept_as_they_are_and_teachers_are_not_evaluated(before: str) -> None:
     assert found(before=before) == ""
+
+
+def test_of_methods_with_one_name_that_in_the_file_that_trains_is_named() -> None:
+    other = SCORE.replace("def score(net", "def score(self, net")
+    text = PROGRAM.format(
+        before="pass", function=SCORE, epoch="score(model, args.held_out)", after="pass"
+    )
+    sources = {"another.py": other, "run.py": text}
+    place = Place(path="run.py", line=6)
+    places = Places(backward=place, backwards=(place,))
+    assert evaluated(parsed(sources, places, "run.py")).startswith("run.py:")

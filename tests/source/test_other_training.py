@@ -26,6 +26,11 @@ def distil(net, feed, optimizer):
 def gradients(net, feed):
     for x, y in feed:
         loss_of(net(x), y).backward()
+
+
+teach(net, feed, optimizer)
+distil(net, feed, optimizer)
+gradients(net, feed)
 """
 
 
@@ -64,3 +69,30 @@ def test_trainers_for_other_models_that_nothing_names_are_none_of_the_programs()
 
 def test_what_is_no_python_says_nothing() -> None:
     assert lines(1, text="%matplotlib inline") == []
+
+
+CHOSEN = TWO_PHASES[: TWO_PHASES.index("teach(net, feed, optimizer)\n")]
+
+
+@pytest.mark.parametrize(
+    ("calls", "left"),
+    [
+        ("if gpu: distil(a)\nelse: teach(a)", []),
+        ("if gpu: teach(a)\nelif old: distil(a)", []),
+        ("def f():\n  if rl:\n    if gpu: distil(a)\n  else: teach(a)\nf()", []),
+        ("def both(): teach(a)\nif gpu: distil(a)\nelse: both()", []),
+        ("teach(a)", []),  # nothing calls the other
+        ("for epoch in feed:\n  if kind == OLD: distil(a)\n  else: teach(a)", []),
+        ("def f(kind):\n  for x in y:\n    if kind: distil(a)\n    else: teach(a)\nf(0)", []),
+        ("if warm: distil(a)\nteach(a)", [14]),
+        ("if gpu: distil(a)\nelse: teach(a)\ndistil(a)", [14]),
+        ("while True:\n  if kind: distil(a)\n  else: teach(a)\n  kind = 1", [14]),
+        ("for phase in (0, 1):\n  if phase: distil(a)\n  else: teach(a)", [14]),
+        ("def f(kind):\n  if kind: distil(a)\n  else: teach(a)\nf(0)\nf(1)", [14]),
+        ("def g(): at.kind = 1\nfor x in y:\n  if at.kind: distil(a)\n  else: teach(a)", [14]),
+    ],
+)
+def test_what_is_called_instead_of_what_was_seen_does_not_come_later(
+    calls: str, left: list[int]
+) -> None:
+    assert lines(6, text=f"{CHOSEN}{calls}\n") == left

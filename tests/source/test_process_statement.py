@@ -335,3 +335,69 @@ def test_what_has_denormal_numbers_written_down_keeps_them(code: str, refused: b
     assert outcome.statuses == (["refused"] if refused else ["done"])
     assert (f"the number at {PATH}:2 is denormal itself" in outcome.reason) == refused
     assert rewritten(f"import torch\n{code}\n", THREADS).statuses == ["done"]
+
+
+HEAT = """
+import torch
+class Ledger:
+    def __init__(self, rings):
+        self.heat = torch.zeros(rings, 8)
+
+    def settle(self, rings):
+        {shrink}
+        self.heat[rings] += 1.0
+
+    def warm(self):
+        return self.heat.amax(1)
+
+{asks}
+"""
+
+
+@pytest.mark.parametrize(
+    "shrink",
+    [
+        "self.heat.mul_(0.9)",
+        "self.heat *= 0.9",
+        "self.heat.data.div_(2.0)",
+        "self.heat = 0.9 * self.heat + rings.mean()",
+        "self.heat = torch.zeros_like(self.heat)",
+        "loss = self.heat * 0.9",
+    ],
+)
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "known = ledger.heat > 0",
+        "known = (ledger.warm() != 0).nonzero()",
+        "warm = ledger.warm()\nknown = torch.nonzero(warm)",
+        "def known(rows):\n    return rows[:, 0] == 0.0\nknown(ledger.heat)",
+        "score = torch.log(ledger.heat)",
+        "share = rings / ledger.heat.sum()",
+        "score = torch.log1p(ledger.heat)",
+        "score = torch.log(ledger.heat + 1e-6)",
+        "share = rings / ledger.heat.clamp(min=1e-6)",
+        "known = ledger.heat > 0.5",
+        "known = ledger.heat.shape[0] == 0",
+    ],
+)
+def test_what_asks_whether_shrinking_numbers_are_zero_keeps_them(shrink: str, asks: str) -> None:
+    shrinks = "zeros_like" not in shrink and "loss" not in shrink
+    refused = shrinks and not any(each in asks for each in ("log1p", "1e-6", "0.5", "shape"))
+    flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
+    outcome = rewritten(HEAT.format(shrink=shrink, asks=asks), flush)
+    assert outcome.statuses == (["refused"] if refused else ["done"])
+    assert ("asks" in outcome.reason) == refused
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("heat = heat * 0.9 + x", True),
+        ("heat = x * 2\n    heat = heat * 0.9", False),  # made anew each time
+    ],
+)
+def test_a_variable_shrinks_from_step_to_step_where_it_is_kept(body: str, refused: bool) -> None:
+    text = f"import torch\nheat = torch.zeros(3)\nfor x in loader:\n    {body}\nprint(heat > 0)\n"
+    flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
+    assert rewritten(text, flush).statuses == (["refused"] if refused else ["done"])

@@ -899,3 +899,32 @@ def test_a_compiled_function_with_a_backward_pass_in_it_is_timed_as_it_is(tmp_pa
     own = window_of(run(PLAIN, steps(9), steps(20), folder=tmp_path))
     assert window.samples == own.samples
     assert window.losses == pytest.approx(own.losses, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "batches", ["DataLoader(TensorDataset(inputs, targets), batch_size=16)", "zip(inputs, targets)"]
+)
+def test_a_pass_that_comes_at_the_end_of_an_epoch_is_seen_once_it_has(
+    tmp_path: Path, batches: str
+) -> None:
+    text = program(
+        f"""
+        model = nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(99):
+            loss = 0.0
+            for number, (x, y) in enumerate({batches}):
+                if number >= 9:
+                    loss = loss + nn.functional.cross_entropy(model(x), y)
+                    if number == 12:
+                        break
+                    continue
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    reports = run(text, steps(8), Tell(), steps(9), Tell(), folder=tmp_path)
+    before, after = (each for each in reports if isinstance(each, Seen))
+    assert (len(before.places.backwards), len(after.places.backwards)) == (1, 2)

@@ -51,7 +51,7 @@ def _too_far(start: Start, value: Value) -> str:
     if not (found.short or compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
-            "convolutions that autocast casts"
+            "convolutions that autocast casts, or turns it off around them"
         )
     angle, target, number = found.angle, found.target, found.number
     if angle is not None and angle.step_radians > MOST_RADIANS:

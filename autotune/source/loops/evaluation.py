@@ -14,13 +14,15 @@ _WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled")
 def evaluated(program: Program) -> str:
     """File and line of what puts a model into evaluation in the loops of the training of `program`,
     to go on training it or in a function without gradients; "" where nothing does. Layers that are
-    kept in evaluation while the rest trains, and teachers, are not evaluated.
+    kept in evaluation while the rest trains, and teachers, are not evaluated. Where several do, it
+    is one of a file that was seen to train: a method of that name may be another class's.
     """
     inner, outer = loops_of_training(program)
     ran = running(program, [*inner, *outer])
+    trains = {place.path for place in program.places.backwards}
     places = (
         f"{script.path}:{call.lineno}"
-        for script in program.scripts.values()
+        for script in sorted(program.scripts.values(), key=lambda each: each.path not in trains)
         for call in calls_in(script.tree)
         if call in ran and is_method(call, "eval") and not call.args
         if _trains_again(script, call) or _is_without_gradients(script, call)

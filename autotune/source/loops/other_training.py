@@ -1,24 +1,29 @@
 """Training loops of a program beside the one that was seen."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from autotune.source.edits import Place
-from autotune.source.script import covers, is_method, parse
+from autotune.source.script import Function, covers, is_method, last_name, parse
+
+_LOOPS = ast.For | ast.AsyncFor | ast.While
 
 
 def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple[Place, ...]:
     """Where in `sources` (texts by path) there are loops that train, by a backward pass and a step,
     and have none of the `backwards` that were seen; the line is the backward pass's. None where no
     loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
-    those of classes that nothing names: a library has trainers for other models.
+    those of classes and functions that nothing names, as a library has trainers for other models,
+    and of functions that are called only instead of what was seen to train (`if gpu: ... else:`).
     """
     trees = {path: tree for path, text in sources.items() if (tree := _parsed(text)) is not None}
     named = {name for tree in trees.values() for name in _named(tree)}
+    instead = _called_instead(trees, backwards)
     found = [
         (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
         for path, tree in trees.items()
-        for loop, backward in _training_loops(_used(tree, named, path, backwards))
+        for loop, backward in _training_loops(_used(tree, named, path, backwards), instead)
     ]
     reached = any(is_reached for _, is_reached in found)
     return tuple(place for place, is_reached in found if reached and not is_reached)
@@ -45,27 +50,120 @@ def _named(tree: ast.AST) -> Iterator[str]:
 
 
 def _used(tree: ast.Module, named: Set[str], path: str, backwards: Sequence[Place]) -> ast.Module:
-    """`tree` without the classes that are not named and that ran nothing of `backwards`."""
+    """`tree` without the classes and functions that are not named, nor handed to a decorator, and
+    that ran nothing of `backwards`.
+    """
     body = [
         node
         for node in tree.body
-        if not isinstance(node, ast.ClassDef) or node.name in named or _holds(node, path, backwards)
+        if not isinstance(node, ast.ClassDef | Function)
+        or node.name in named
+        or (isinstance(node, Function) and node.decorator_list)
+        or _holds(node, path, backwards)
     ]
     return ast.Module(body=body, type_ignores=[])
 
 
-def _training_loops(tree: ast.Module) -> Iterator[tuple[ast.stmt, ast.Call]]:
+def _called_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
+    """The functions all of whose calls stand in a branch beside one in which those are called that
+    were seen to train; what a loop asks anew each time may come to the other branch later.
+    """
+    functions = [
+        (path, node)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, Function)
+    ]
+    training = {node.name for path, node in functions if _holds(node, path, backwards)}
+    for _ in functions:  # at the most: and those that call them
+        more = {node.name for _, node in functions if not training.isdisjoint(_called(node))}
+        if more <= training:
+            break
+        training |= more
+    calls = _Calls(list(trees.values()))
+    instead: dict[str, bool] = {}
+    for tree in trees.values():
+        for name, beside in calls.within(tree):
+            instead[name] = instead.get(name, True) and not training.isdisjoint(beside)
+    return {name for name, always in instead.items() if always} - training
+
+
+class _Calls:
+    """What a program calls, by name, each with the names that are called in other branches of the
+    conditions around it: of none that may come out otherwise when they are asked again.
+    """
+
+    def __init__(self, trees: Sequence[ast.AST]) -> None:
+        calls = Counter(name for tree in trees for name in _called(tree))
+        loops = (at for tree in trees for at in ast.walk(tree) if isinstance(at, _LOOPS))
+        in_loops = {name for loop in loops for name in _called(loop)}
+        functions = [at for tree in trees for at in ast.walk(tree) if isinstance(at, Function)]
+        self._often = in_loops | {name for name, count in calls.items() if count > 1}
+        self._set_later = {
+            at.attr
+            for function in functions
+            if function.name != "__init__"
+            for at in ast.walk(function)
+            if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+        }
+
+    def within(
+        self,
+        node: ast.AST,
+        beside: frozenset[str] = frozenset(),
+        changed: frozenset[str] = frozenset(),
+    ) -> Iterator[tuple[str, frozenset[str]]]:
+        """What is called in `node`; around it `changed` is set, in a loop, or given anew, to a
+        function that is called often.
+        """
+        if isinstance(node, ast.If):
+            yield from self.within(node.test, beside, changed)
+            turns = not changed.isdisjoint(_named(node.test))
+            for block, other in ((node.body, node.orelse), (node.orelse, node.body)):
+                there = frozenset[str]() if turns else beside.union(*map(_called, other))
+                for statement in block:
+                    yield from self.within(statement, there, changed)
+            return
+        if isinstance(node, ast.Call):
+            yield last_name(node.func), beside
+        if isinstance(node, _LOOPS):
+            changed |= self._set_later.union(_stored(node))
+        elif isinstance(node, Function):
+            often = node.name in self._often
+            changed = frozenset(self._set_later.union(_given(node)) if often else ())
+        for child in ast.iter_child_nodes(node):
+            yield from self.within(child, beside, changed)
+
+
+def _stored(loop: ast.AST) -> Iterator[str]:
+    """The names of variables and attributes that are set in a loop."""
+    for at in ast.walk(loop):
+        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
+            yield last_name(at)
+
+
+def _given(function: Function) -> Iterator[str]:
+    for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+        if each.arg not in ("self", "cls"):
+            yield each.arg
+
+
+def _called(node: ast.AST) -> list[str]:
+    return [last_name(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)]
+
+
+def _training_loops(tree: ast.Module, left_out: Set[str]) -> Iterator[tuple[ast.stmt, ast.Call]]:
     """The loops with a backward pass and a step, each with its first backward pass."""
-    for loop in _outermost_loops(tree):
+    for loop in _outermost_loops(tree, left_out):
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         backward = next((call for call in calls if is_method(call, "backward")), None)
         if backward and any(is_method(call, "step") for call in calls):
             yield loop, backward
 
 
-def _outermost_loops(node: ast.AST) -> Iterator[ast.stmt]:
+def _outermost_loops(node: ast.AST, left_out: Set[str]) -> Iterator[ast.stmt]:
     for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(inner, _LOOPS):
             yield inner
-        else:
-            yield from _outermost_loops(inner)
+        elif not (isinstance(inner, Function) and inner.name in left_out):
+            yield from _outermost_loops(inner, left_out)

@@ -17,6 +17,7 @@ from autotune.source.loops.before_training import (
     training_functions,
 )
 from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.shrinking import asked_whether_zero
 from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, meaning, parse, qualified
@@ -39,15 +40,8 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
         code = "\n".join((*edit.imports, edit.code.rstrip()))
         begins = "\n" if "\n" in code else " "
         raise Refusal(reason, f"{program.main}: after the imports:{begins}{code}")
-    if edit.threads and (at := counted_by_threads(program)):
-        raise Forbidden(f"the program computes with the number of its threads at {at}")
-    if edit.threads and (at := forked_with_one(program)):
-        raise Forbidden(
-            f"the program sets one thread and forks processes at {at}: with more, such a process "
-            "would wait for ever for threads that it does not have"
-        )
-    if edit.flushes and (at := denormal_constant(program)):
-        raise Forbidden(f"the number at {at} is denormal itself, and would be zero")
+    if why := _why_not(program, edit):
+        raise Forbidden(why)
     wanted = parse(edit.code).body[0]
     training = training_functions(program)
     changes = [
@@ -69,6 +63,25 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     ):
         return program
     return program.changed(_inserted(program, script, edit))
+
+
+def _why_not(program: Program, edit: ProcessStatement) -> str:
+    """What of the program's forbids the statement; "" where nothing does."""
+    if edit.threads and (at := counted_by_threads(program)):
+        return f"the program computes with the number of its threads at {at}"
+    if edit.threads and (at := forked_with_one(program)):
+        return (
+            f"the program sets one thread and forks processes at {at}: with more, such a process "
+            "would wait for ever for threads that it does not have"
+        )
+    if edit.flushes and (at := denormal_constant(program)):
+        return f"the number at {at} is denormal itself, and would be zero"
+    if edit.flushes and (at := asked_whether_zero(program)):
+        return (
+            f"the program asks at {at} whether numbers are zero that it makes smaller again and "
+            "again, and would be told so too soon"
+        )
+    return ""
 
 
 def _naming(program: Program, wanted: ast.stmt) -> list[Script]:

@@ -2,6 +2,8 @@
 fp16 need.
 """
 
+import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -22,7 +24,7 @@ def install(live: Live) -> None:
     """
     original, other = torch.autograd.backward, _any_backward(live)
     timed, pace = live.clock.timed("backward"), live.pace
-    strays = pace.strays
+    strays, callers, getframe = pace.strays, live.passes.callers, sys._getframe
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if live.in_backward or not live.plain:
@@ -31,6 +33,9 @@ def install(live: Live) -> None:
         live.in_backward = True
         live.backwards += 1
         strays.backwards += 1
+        caller = getframe(1).f_back or getframe(1)  # of Tensor.backward, as a rule
+        if (id(caller.f_code), caller.f_lasti) not in callers:
+            _note_caller(live, caller)
         if live.drawn:
             samples.note_training(live)
         pace.pending_samples += live.fresh_samples
@@ -45,6 +50,12 @@ def install(live: Live) -> None:
     live.patch(torch.autograd, "backward", compiling.untraced(backward))
     _install_grad(live)
     _install_scaler(live)
+
+
+def _note_caller(live: Live, caller: FrameType) -> None:
+    """A pass comes from where none has come from: at an epoch's end, say."""
+    live.passes.callers.add((id(caller.f_code), caller.f_lasti))
+    live.passes.note(calling_place())
 
 
 def _any_backward(live: Live) -> Any:
@@ -115,6 +126,11 @@ def _note(live: Live, tensors: Any) -> None:
         live.passes.note(live.places.get("backward"))
     elif live.passes.looking:
         live.passes.note(calling_place())
+    else:
+        called = sys._getframe(3)
+        caller = called.f_back or called
+        if (id(caller.f_code), caller.f_lasti) not in live.passes.callers:
+            _note_caller(live, caller)
     live.backwards += 1
     live.pace.strays.backwards += 1
     loss = tensors

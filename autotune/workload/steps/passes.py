@@ -13,17 +13,20 @@ MOST_STRETCHES = 8
 
 @dataclass(slots=True, kw_only=True)
 class Passes:
-    """Lines that backward passes come from: those of the first steps, and of each optimizer that
-    steps beside the leading one, though it may do so in a loop of its own that comes later.
+    """Lines that backward passes come from: those of the first steps, of each optimizer that steps
+    beside the leading one, though it may do so in a loop of its own that comes later, and of what
+    the program calls `Tensor.backward` from at any time.
 
     Attributes:
         places: the lines.
+        callers: where in which code `Tensor.backward` was called.
         looking: an optimizer has stepped whose passes nobody has noted: the next ones are to be.
         stretches: of consecutive steps with as many passes: the first step of each, and how many.
             Of a program that goes back and forth not all of them.
     """
 
     places: set[Place] = field(default_factory=set)
+    callers: set[tuple[int, int]] = field(default_factory=set)
     looking: bool = False
     stretches: list[tuple[int, int]] = field(default_factory=list)
     _total: int = 0
@@ -57,6 +60,7 @@ class Passes:
     def clear(self) -> None:
         """Another training is looked at from now on."""
         self.places.clear()
+        self.callers.clear()
         self.stretches.clear()
         self._known.clear()
         self.looking, self._total, self._usual = False, 0, -1

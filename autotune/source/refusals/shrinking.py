@@ -1,0 +1,193 @@
+"""Numbers that a program makes smaller again and again (`self.heat.mul_(0.9)`) and asks whether
+they are zero: where small ones are taken for it, that comes true too soon.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from autotune.source.program import Program
+from autotune.source.reach import is_bound
+from autotune.source.script import Function, Script, last_name
+
+# What changes a tensor, or an array, by a factor, in its own memory.
+_SHRINKING = frozenset(
+    ("mul_", "multiply_", "div_", "divide_", "lerp_", "pow_", "square_", "exp2_", "_foreach_mul_")
+)
+# What is another for zero than for the smallest number.
+_LOGARITHMS = frozenset(("log", "log2", "log10", "log_", "rsqrt", "reciprocal"))
+_ASKING = _LOGARITHMS | frozenset(
+    ("nonzero", "count_nonzero", "flatnonzero", "argwhere", "sign", "sgn", "any", "all", "bool")
+)
+# What is looked at of a tensor that is none of its numbers.
+_ABOUT = frozenset(("shape", "size", "dim", "ndim", "numel", "device", "dtype", "grad"))
+_KEEPING = frozenset(("len", "clamp", "clamp_", "clamp_min", "maximum", "clip", "nan_to_num"))
+# A name of a function's, or an attribute's of any object.
+_Key = tuple[Function | None, str]
+
+
+def asked_whether_zero(program: Program) -> str:
+    """Where the program asks that of such numbers, or of what is computed from them: file and line,
+    "" where it does not. By names: an attribute's stands for that of any object.
+    """
+    text = _Text(program)
+    known = {
+        key
+        for script, node in text.nodes
+        for target in _shrunk(script, node)
+        for key in text.keys(script, target)
+    }
+    if not known:
+        return ""
+    text.follow(known)
+    places = (
+        f"{script.path}:{node.lineno}"
+        for script, node in text.nodes
+        for asked in _asked(node)
+        if text.mentions(script, asked, known)
+    )
+    return next(places, "")
+
+
+def _shrunk(script: Script, node: ast.AST) -> Iterator[ast.expr]:
+    """What `node` multiplies, and keeps."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _SHRINKING:
+            yield given[0] if name.startswith("_foreach") and given else owner
+        case ast.AugAssign(target=target, op=ast.Mult() | ast.Div()):
+            yield target
+        case ast.Assign(targets=[target], value=value) if _is_kept(script, target, node):
+            factors = (
+                side
+                for at in ast.walk(value)
+                if isinstance(at, ast.BinOp) and isinstance(at.op, ast.Mult | ast.Div)
+                for side in (at.left, at.right)
+            )
+            if ast.unparse(target) in map(ast.unparse, factors):
+                yield target
+
+
+def _is_kept(script: Script, target: ast.expr, node: ast.Assign) -> bool:
+    """Whether what is assigned there may be there again in the next step: what a loop makes anew
+    each time is not.
+    """
+    if not isinstance(target, ast.Name):
+        return True
+    loops = [above for above in script.ancestors(node) if isinstance(above, ast.For | ast.While)]
+    within = [at for loop in loops[:1] for at in ast.walk(loop)]
+    made = [at for at in within if isinstance(at, ast.Name) and at.id == target.id]
+    return sum(isinstance(at.ctx, ast.Store) for at in made) == 1
+
+
+def _asked(node: ast.AST) -> Iterator[ast.expr]:
+    """What `node` asks whether it is zero, or takes the logarithm of, or divides by."""
+    match node:
+        case ast.Compare(left=left, comparators=[right]):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(other, ast.Constant) and other.value == 0:
+                    yield one
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _ASKING:
+            yield from (owner, *given)
+        case ast.BinOp(op=ast.Div(), right=divisor):
+            yield divisor
+
+
+class _Text:
+    """The text of a program, by what is computed from what.
+
+    Attributes:
+        nodes: what computes, keeps or asks, and in which file.
+    """
+
+    def __init__(self, program: Program) -> None:
+        kinds = (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.Compare, ast.BinOp)
+        self.nodes = [
+            (script, node)
+            for script in program.scripts.values()
+            for node in ast.walk(script.tree)
+            if isinstance(node, kinds)
+        ]
+        self._functions: dict[str, list[tuple[Script, Function]]] = {}
+        for script in program.scripts.values():
+            for node in ast.walk(script.tree):
+                if isinstance(node, Function):
+                    self._functions.setdefault(node.name, []).append((script, node))
+        self._own = {
+            function: set(_names_of(function))
+            for functions in self._functions.values()
+            for _, function in functions
+        }
+
+    def follow(self, known: set[_Key]) -> None:
+        """Add the names of what is computed from what is `known`, and of functions that give it."""
+        passing = [
+            (script, node)
+            for script, node in self.nodes
+            if isinstance(node, ast.Assign | ast.Return | ast.Call)
+        ]
+        before = 0
+        while len(known) != before:
+            before = len(known)
+            for script, node in passing:
+                known.update(self._passed_on(script, node, known))
+
+    def _passed_on(self, script: Script, node: ast.AST, known: set[_Key]) -> Iterator[_Key]:
+        match node:
+            case ast.Assign(targets=targets, value=value) if self.mentions(script, value, known):
+                for target in targets:
+                    for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                        yield from self.keys(script, each)
+            case ast.Return(value=ast.expr() as value) if self.mentions(script, value, known):
+                function = script.function(node)
+                yield from [(None, function.name)] if function is not None else []
+            case ast.Call(func=called, args=given) if last_name(called) in self._functions:
+                for number, each in enumerate(given):
+                    if self.mentions(script, each, known):
+                        yield from self._parameters(last_name(called), number)
+
+    def _parameters(self, called: str, number: int) -> Iterator[_Key]:
+        """What functions of that name call their argument `number`."""
+        for script, function in self._functions[called]:
+            names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+            names = names[1:] if is_bound(script, function) else names
+            if number < len(names):
+                yield (function, names[number])
+
+    def mentions(self, script: Script, expression: ast.expr, known: set[_Key]) -> bool:
+        """Whether numbers that `known` names are in `expression`, and nothing is added to them."""
+        match expression:
+            case ast.Constant() | ast.BinOp(op=ast.Add()) | ast.Attribute(attr="grad"):
+                return False
+            case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)) if (
+                name in _ABOUT
+            ):
+                return False
+            case ast.Call(func=called) if last_name(called) in _KEEPING:
+                return False
+            case ast.Name() | ast.Attribute() if not known.isdisjoint(
+                self.keys(script, expression)
+            ):
+                return True
+        parts = (at for at in ast.iter_child_nodes(expression) if isinstance(at, ast.expr))
+        return any(self.mentions(script, part, known) for part in parts)
+
+    def keys(self, script: Script, expression: ast.expr) -> list[_Key]:
+        """The names by which `expression` is known, if it is a variable or a part of one."""
+        match expression:
+            case ast.Attribute(value=owner, attr="data") | ast.Subscript(value=owner):
+                return self.keys(script, owner)
+            case ast.Attribute(attr=name) if name != "grad":
+                return [(None, name)]
+            case ast.Name(id=name):
+                function = script.function(expression)
+                own = function is None or name in self._own[function]
+                return [(function if own else None, name)]
+        return []
+
+
+def _names_of(function: Function) -> Iterator[str]:
+    """Its parameters and variables."""
+    given = function.args
+    yield from (each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+    for at in ast.walk(function):
+        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store):
+            yield at.id
