@@ -616,11 +616,14 @@ def test_small_operations_stand_for_computing() -> None:
     assert found == ["overhead", "data", "compute"]
 
 
-@pytest.mark.parametrize(("gain", "first"), [(1.8, "data"), (1.15, "compute")])
+@pytest.mark.parametrize(
+    ("wait", "gain", "first"),
+    [(0.12, 1.8, "data"), (0.12, 1.15, "compute"), (0.06, 4.5, "data"), (0.06, 1.3, "compute")],
+)
 def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
-    gain: float, first: str
+    wait: float, gain: float, first: str
 ) -> None:
-    phases = {"data": 0.12, "forward": 0.35, "backward": 0.4, "other": 0.13}
+    phases = {"data": wait, "forward": 0.35, "backward": 0.4, "other": 0.25 - wait}
     one = profile(phases=phases, ceilings=ceilings(compute=gain), seen=workers(4), probes={})
     found = diagnose(one)[0]
     assert found.bottleneck == first

@@ -29,15 +29,18 @@ MOST_OF_THE_WAIT = 0.5
 
 
 def data(profile: Profile) -> Finding | None:
-    """The share of a step that waits for batches, where it is worth a finding."""
+    """The share of a step that waits for batches, where it is worth a finding: by itself, or since
+    those that make them have the processors that the rest of a step lacks.
+    """
     share = profile.phases.get("data", 0.0)
     starts = _share_of_starting(profile)
     grade = severity(max(surely(profile, "data"), min(share, starts)), WAIT_WARNING, WAIT_CRITICAL)
-    if not grade:
-        return None
     gain, beyond = _gain_of_loading(profile, share)
     loader = profile.seen.loader
     crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
+    grade = grade or ("warning" if crowded else "")
+    if not grade:
+        return None
     slowed = ", and workers take processors from the rest" if crowded else ""
     busy = busiest(profile, "data")
     started, mostly = _starts(profile, starts, share)

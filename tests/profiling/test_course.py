@@ -13,6 +13,7 @@ from autotune.profiling.course import (
     doubts_of_validation,
 )
 from autotune.profiling.later import doubts_of_later_steps
+from autotune.profiling.profile import FILLING, FIRST_EPOCH, Doubt
 from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.seen import SeenTracker
 from tests import builders
@@ -135,3 +136,9 @@ def test_later_steps_that_are_others_are_told_with_their_line(
     assert [doubt.name for doubt in doubts] == told
     assert all("(train.py:7" in doubt.evidence and doubt.advice for doubt in doubts)
     assert builders.profile(doubts=doubts).changes_later is bool(told)
+
+
+def test_figures_of_the_first_epoch_alone_say_so_in_the_answer() -> None:
+    for name in (FIRST_EPOCH, FILLING):
+        doubt = Doubt(name=name, evidence="The dataset keeps what it has read.", advice="Read it.")
+        assert builders.profile(doubts=(doubt,)).changes_later

@@ -928,3 +928,25 @@ def test_a_pass_that_comes_at_the_end_of_an_epoch_is_seen_once_it_has(
     reports = run(text, steps(8), Tell(), steps(9), Tell(), folder=tmp_path)
     before, after = (each for each in reports if isinstance(each, Seen))
     assert (len(before.places.backwards), len(after.places.backwards)) == (1, 2)
+
+
+def test_a_model_that_a_loss_is_handed_and_calls_is_watched(tmp_path: Path) -> None:
+    text = program(
+        """
+        class Apart(nn.Module):
+            def forward(self, batch, coder, pool):
+                return (coder(batch) - coder(pool[: len(batch)])).square().mean()
+
+        coder, apart = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), Apart()
+        optimizer = torch.optim.SGD(coder.parameters(), lr=1e-2)
+        for epoch in range(99):
+            for x, y in DataLoader(TensorDataset(inputs, targets), batch_size=20):
+                apart(x, coder, inputs).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        """
+    )
+    reports = run(text, steps(10), Tell(), steps(20), folder=tmp_path)
+    window, seen = window_of(reports), seen_of(reports)
+    assert [model.name for model in seen.models] == ["Sequential"]
+    assert window.samples == 20 * 20 and window.phases["forward"] > 0
