@@ -630,6 +630,13 @@ def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
     assert ("workers take processors from the rest" in found.headline) is (first == "data")
 
 
+def test_workers_that_take_the_processors_come_before_what_they_slow_down() -> None:
+    phases = {"data": 0.04, "forward": 0.28, "backward": 0.43, "optimizer": 0.22, "other": 0.03}
+    one = profile(phases=phases, ceilings=ceilings(compute=4.5), seen=workers(2), probes={})
+    kinds = [each.bottleneck.value for each in diagnose(one)]
+    assert kinds[0] == "data" and "optimizer" in kinds
+
+
 def test_it_says_why_a_batch_at_hand_gains_more_than_the_wait_for_it() -> None:
     for count, said in ((0, False), (8, True)):
         given = {"ceilings": ceilings(compute=1.24, data=22.0), "seen": workers(count)}

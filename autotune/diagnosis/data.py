@@ -38,7 +38,8 @@ def data(profile: Profile) -> Finding | None:
     gain, beyond = _gain_of_loading(profile, share)
     loader = profile.seen.loader
     crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
-    grade = grade or ("warning" if crowded else "")
+    if crowded and not grade:
+        grade = severity(1 - 1 / gain, WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
     slowed = ", and workers take processors from the rest" if crowded else ""
