@@ -930,9 +930,10 @@ def test_a_pass_that_comes_at_the_end_of_an_epoch_is_seen_once_it_has(
     assert (len(before.places.backwards), len(after.places.backwards)) == (1, 2)
 
 
-def test_a_model_that_a_loss_is_handed_and_calls_is_watched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("handed", ["coder, inputs", "pool=inputs, coder=coder"])
+def test_a_model_that_a_loss_is_handed_and_calls_is_watched(tmp_path: Path, handed: str) -> None:
     text = program(
-        """
+        f"""
         class Apart(nn.Module):
             def forward(self, batch, coder, pool):
                 return (coder(batch) - coder(pool[: len(batch)])).square().mean()
@@ -941,7 +942,7 @@ def test_a_model_that_a_loss_is_handed_and_calls_is_watched(tmp_path: Path) -> N
         optimizer = torch.optim.SGD(coder.parameters(), lr=1e-2)
         for epoch in range(99):
             for x, y in DataLoader(TensorDataset(inputs, targets), batch_size=20):
-                apart(x, coder, inputs).backward()
+                apart(x, {handed}).backward()
                 optimizer.step()
                 optimizer.zero_grad()
         """

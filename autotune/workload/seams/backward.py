@@ -24,7 +24,7 @@ def install(live: Live) -> None:
     """
     original, other = torch.autograd.backward, _any_backward(live)
     timed, pace = live.clock.timed("backward"), live.pace
-    strays, callers, getframe = pace.strays, live.passes.callers, sys._getframe
+    strays = pace.strays
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if live.in_backward or not live.plain:
@@ -33,9 +33,7 @@ def install(live: Live) -> None:
         live.in_backward = True
         live.backwards += 1
         strays.backwards += 1
-        caller = getframe(1).f_back or getframe(1)  # of Tensor.backward, as a rule
-        if (id(caller.f_code), caller.f_lasti) not in callers:
-            _note_caller(live, caller)
+        _note_caller(live, sys._getframe(1))
         if live.drawn:
             samples.note_training(live)
         pace.pending_samples += live.fresh_samples
@@ -52,10 +50,15 @@ def install(live: Live) -> None:
     _install_scaler(live)
 
 
-def _note_caller(live: Live, caller: FrameType) -> None:
-    """A pass comes from where none has come from: at an epoch's end, say."""
-    live.passes.callers.add((id(caller.f_code), caller.f_lasti))
-    live.passes.note(calling_place())
+def _note_caller(live: Live, called: FrameType) -> None:
+    """Note a pass that comes from where none has come from, as at an epoch's end; `called` is
+    `Tensor.backward`, as a rule.
+    """
+    caller = called.f_back or called
+    at = id(caller.f_code), caller.f_lasti
+    if at not in live.passes.callers:
+        live.passes.callers.add(at)
+        live.passes.note(calling_place())
 
 
 def _any_backward(live: Live) -> Any:
@@ -127,10 +130,7 @@ def _note(live: Live, tensors: Any) -> None:
     elif live.passes.looking:
         live.passes.note(calling_place())
     else:
-        called = sys._getframe(3)
-        caller = called.f_back or called
-        if (id(caller.f_code), caller.f_lasti) not in live.passes.callers:
-            _note_caller(live, caller)
+        _note_caller(live, sys._getframe(3))
     live.backwards += 1
     live.pace.strays.backwards += 1
     loss = tensors

@@ -61,7 +61,7 @@ def install(live: Live) -> None:
         # what is asked before that would be asked in each call, and compiled anew when it changes.
         if _is_no_step() or live.fed.drawing or (thread := get_ident()) in inside:
             return own_call(self, *args, **kwargs)
-        if _is_handed_models(self, args):
+        if _is_handed_models(self, (*args, *kwargs.values())):
             return own_call(self, *args, **kwargs)
         is_part = live.thread in inside  # a replica on another GPU has a thread of its own
         inside.add(thread)
@@ -100,9 +100,9 @@ def _called(live: Live) -> Any:
     return called
 
 
-def _is_handed_models(module: nn.Module, args: Any) -> bool:
+def _is_handed_models(module: nn.Module, given: tuple[Any, ...]) -> bool:
     """Whether it is a loss that calls the models which it is given: those are the outermost."""
-    handed = any(isinstance(each, nn.Module) for each in args)
+    handed = any(isinstance(each, nn.Module) for each in given)
     return handed and next(iter(module.parameters()), None) is None
 
 
