@@ -1,14 +1,14 @@
 """One process, timed in two modes by turns: what a single thing costs it."""
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
 from autotune.measurement.doubts import starved
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.statistics import rate, timed
 from autotune.workload.window import AS_IS, Window
 
-# In turns, since what threads cost one another differs from minute to minute; fewer where steps are
-# long, and none where all of them took longer than this.
+# In turns, since what threads cost one another differs from minute to minute; fewer where steps, or
+# validations between them, are long, and none where all of them took longer than this.
 TURNS, LONGEST_SECONDS = 4, 8.0
 
 Windows = MutableMapping[str, list[Window]]
@@ -31,7 +31,7 @@ def in_turns(
     known = windows.get(beside) or windows.get(AS_IS, [])
     steps = sum(window.steps for window in known)
     step_seconds = sum(window.seconds for window in known) / steps if steps else 0.0
-    turns = min(TURNS, int(LONGEST_SECONDS / (4 * step_seconds))) if step_seconds else 0
+    turns = _turns(known, step_seconds, seconds) if step_seconds else 0
     taken: dict[str, list[Window]] = {mode: [], beside: []} if turns else {}
     try:
         for turn in range(turns):
@@ -42,6 +42,13 @@ def in_turns(
         return {}
     disturbed = any(starved(each, cores=cores) for of in taken.values() for each in of)
     return {} if disturbed else taken
+
+
+def _turns(known: Sequence[Window], step_seconds: float, seconds: float) -> int:
+    """How many there is time for, of `seconds` of training in all."""
+    away = sum(each.validation_seconds for each in known) / sum(each.seconds for each in known)
+    longest = max(4 * step_seconds, away * seconds / TURNS)
+    return min(TURNS, int(LONGEST_SECONDS / longest))
 
 
 def times_as_fast(windows: Windows, taken: dict[str, list[Window]]) -> float | None:

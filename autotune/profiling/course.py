@@ -71,19 +71,19 @@ def doubts_of_validation(
     if in_each_step or any(window.validations for window in windows):
         return ()
     if evaluated:
-        return (_no_validation(f"evaluates its model between steps ({_short(evaluated)})", "that"),)
+        does = f"By its source the program evaluates a model between steps ({_short(evaluated)})"
+        return (_no_validation(does, "that"),)
     if not seen.other_loaders or epochs > 1:
         return ()
     others = "another loader" if seen.other_loaders == 1 else f"{seen.other_loaders} other loaders"
-    return (_no_validation(f"has {others}", "the end of an epoch"),)
+    return (_no_validation(f"The program has {others}", "the end of an epoch"),)
 
 
 def _no_validation(what: str, to: str) -> Doubt:
     return Doubt(
         name=NO_VALIDATION,
-        evidence=f"The program {what}, and did not come to {to} while it was timed: what it then "
-        "does (a validation, say) is in none of the figures, and what its steps gain need not "
-        "apply to it.",
+        evidence=f"{what}, and it did not come to {to} while it was timed: what it then does (a "
+        "validation, say) is in none of the figures, and what its steps gain need not apply to it.",
         advice="Give it a larger budget, or shorter epochs, so that it comes to it meanwhile.",
     )
 
@@ -118,9 +118,9 @@ def doubts_of_other_loops(places: Sequence[Place]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name="other loop",
-            evidence=f"The program has {loops} ({at}), which "
-            f"{'were' if several else 'was'} not reached while it was observed: what "
-            f"{'they take' if several else 'it takes'} is in none of the figures.",
+            evidence=f"The source has {loops} ({at}), which {'were' if several else 'was'} not "
+            f"reached while the program was observed: what {'they take' if several else 'it takes'}"
+            ", where the program comes to that, is in none of the figures.",
             advice="Where that is most of the training, let it come sooner (fewer epochs of this "
             "one) and measure again.",
         ),

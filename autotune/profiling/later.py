@@ -16,38 +16,40 @@ _ANOTHER_TIME = "gains less or more. All figures are of the steps that came."
 _SAID = {
     THAWS: (
         (
-            "Between its epochs the program gives gradients to weights anew ({place}): phases that "
-            "come later compute more, and may gain otherwise. All figures are of the first."
+            "By its source the program gives gradients to weights anew between its epochs "
+            "({place}): phases that come later then compute more, and may gain otherwise. All "
+            "figures are of the first."
         ),
         "Measure a later phase too: begin with it, where the program has an option for that.",
     ),
     REPLACED: (
         (
-            "While it trains the program puts other weights in the place of its model's ({place}), "
-            "as cutting and growing do: what comes after that takes another time, and "
-            f"{_ANOTHER_TIME}"
+            "By its source the program puts other weights in the place of its model's while it "
+            "trains ({place}), as cutting and growing do: where it comes to that, a step takes "
+            f"another time, and {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later phase too.",
     ),
     LATER_STAGE: (
         (
-            "From some epoch or step on the program trains in another way ({place}: another loss "
-            "or more passes, weights frozen, more in a step, or less): what comes then takes "
-            f"another time, and {_ANOTHER_TIME}"
+            "By its source the program trains in another way from some epoch or step on ({place}: "
+            "another loss or more passes, weights frozen, more in a step, or less): where it comes "
+            f"to that, a step takes another time, and {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later stage too.",
     ),
     LATER_LOADER: (
         (
-            "In its training the program builds a loader ({place}) that was not built while it was "
-            f"looked at: steps that draw from it take another time, and {_ANOTHER_TIME}"
+            "By its source the program builds a loader in its training ({place}) that was not "
+            "built while it was looked at: steps that draw from it take another time, and "
+            f"{_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with that loader and measure again.",
     ),
     LATER_SAMPLES: (
         (
-            "The training changes what its samples are made by ({place}): later ones may take "
-            f"another time to make, and a step then {_ANOTHER_TIME}"
+            "By its source the training changes what its samples are made by ({place}): later ones "
+            f"may take another time to make, and a step then {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),

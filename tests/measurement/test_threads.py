@@ -19,7 +19,7 @@ class Stepping:
         self.asked: list[str] = []
         self.step_seconds = seconds
         self._left = windows
-        self._changes = changes
+        self.changes = changes
 
     def window(self, seconds: float, *, mode: str = AS_IS, steps: int = 1) -> Window:
         self._left -= 1
@@ -28,15 +28,14 @@ class Stepping:
         self.asked.append(mode)
         taken = max(steps, round(seconds / self.step_seconds[mode]))
         given = builders.window(32 / self.step_seconds[mode], steps=taken, mode=mode)
-        return replace(given, **{"threads": 1} | self._changes)
+        return replace(given, **{"threads": 1} | self.changes)
 
 
 def timed_threads(run: Stepping, **changes: Any) -> tuple[float | None, dict[str, list[Window]]]:
     """What is said of one thread, by a program of two, and its windows."""
     seen = builders.seen(**{"device": "cpu", "threads": 2} | changes)
-    windows = {
-        mode: [Stepping(run.step_seconds).window(1.0, mode=mode)] for mode in (AS_IS, REPLAY_DEVICE)
-    }
+    known = Stepping(run.step_seconds, **run.changes)
+    windows = {mode: [known.window(1.0, mode=mode)] for mode in (AS_IS, REPLAY_DEVICE)}
     faster = one_thread(cast("ProcessRun", run), seen, windows, seconds=1.0, cores=2)
     return faster, windows
 
@@ -70,6 +69,14 @@ def test_one_thread_is_not_timed_where_there_is_no_other_nor_time(
     run = Stepping({AS_IS: seconds, REPLAY_DEVICE: seconds, ONE_THREAD: seconds})
     assert timed_threads(run, **changes)[0] is None
     assert not run.asked
+
+
+def test_where_validation_takes_nearly_all_the_time_one_thread_is_timed_in_fewer_turns() -> None:
+    speeds = {AS_IS: 0.02, REPLAY_DEVICE: 0.01, ONE_THREAD: 0.008}
+    some = Stepping(speeds, validation_seconds=15.0)  # beside the second that is known
+    assert timed_threads(some)[0] and len(some.asked) == 2 * 2 * 2
+    most = Stepping(speeds, validation_seconds=40.0)
+    assert timed_threads(most)[0] is None and not most.asked
 
 
 def test_of_threads_that_others_kept_from_processors_nothing_is_said() -> None:

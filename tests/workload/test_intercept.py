@@ -223,24 +223,35 @@ def test_a_program_that_ends_reports_what_was_measured_until_then(tmp_path: Path
     assert end.window is not None and end.window.steps == 6
 
 
-def test_validation_between_epochs_is_not_counted_as_training(tmp_path: Path) -> None:
+def validating(seconds: float) -> str:
+    """`PLAIN`, with two batches of validation after each epoch of seven steps, that long each."""
     text = PLAIN + textwrap.indent(
-        textwrap.dedent("""
+        textwrap.dedent(f"""
         model.eval()
         with torch.no_grad():
             for x, y in validation:
-                time.sleep(0.5); criterion(model(x), y)
+                time.sleep({seconds}); criterion(model(x), y)
         model.train()
         """),
         "    ",
     )
-    text = "import time\n" + text.replace(
+    return "import time\n" + text.replace(
         "loader =", "validation = DataLoader(dataset, batch_size=100)\nloader ="
     )
-    window = window_of(run(text, steps(20), folder=tmp_path))
+
+
+def test_validation_between_epochs_is_not_counted_as_training(tmp_path: Path) -> None:
+    window = window_of(run(validating(0.5), steps(20), folder=tmp_path))
     assert window.validation_seconds >= 2 * 2 * 0.5
     assert max(window.step_seconds) < 2 * 0.5 < window.validation_seconds
     assert window.samples == 20 * 200 / 7 or abs(window.samples - 20 * 200 / 7) < 32
+
+
+def test_a_window_makes_do_with_less_where_validation_takes_most_of_it(tmp_path: Path) -> None:
+    slow = validating(0.2).replace("loss.backward()", "time.sleep(0.01); loss.backward()")
+    window = window_of(run(slow, RunWindow(seconds=0.5), folder=tmp_path))
+    assert 0.125 < window.seconds < 0.5  # of which seven steps are some 0.08, and 0.4 go by after
+    assert 2 * 0.5 < window.validation_seconds < 2 * 0.5 + 0.4 + 0.2
 
 
 def test_an_evaluation_in_every_step_is_part_of_it(tmp_path: Path) -> None:

@@ -8,11 +8,15 @@ from autotune.workload.window import AS_IS
 # A window that was asked for by its length has so many steps where another led it in: else half of
 # what is run would not be timed where steps are long.
 LED_STEPS = 3
+# One in which more than so many times its length went by in validation makes do with this share of
+# it: where a program does little else, timing it would use up all that there is time for.
+MOST_AWAY, LEAST_TIMED = 2.0, 0.25
 
 
 @dataclass(slots=True, kw_only=True)
 class OpenWindow:
-    """Counts from a step's end on, until `command` has its seconds and its steps.
+    """Counts from a step's end on, until `command` has its seconds and its steps; part of its
+    seconds where validation takes most of them.
 
     Attributes:
         command: what it was asked for by; None before anything was.
@@ -48,7 +52,9 @@ class OpenWindow:
         """A step has ended that took so long; whether the window has what it was asked for."""
         self.step_seconds.append(seconds)
         self._seconds += seconds
-        return self._seconds >= self._asked and len(self.step_seconds) >= self._fewest
+        away = self.validation_seconds > MOST_AWAY * self._asked
+        asked = LEAST_TIMED * self._asked if away else self._asked
+        return self._seconds >= asked and len(self.step_seconds) >= self._fewest
 
     def add_to_last(self, seconds: float) -> bool:
         """The last step took so much longer; whether there is one."""
