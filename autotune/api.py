@@ -14,6 +14,7 @@ from autotune.knobs.knob import Config, Value
 from autotune.listener import Listener
 from autotune.result import Result
 from autotune.trainer import Trainer
+from autotune.trainer.arguments import check_arguments
 from autotune.trainer.step import make_endless
 from autotune.workload.program.target import OBJECTS, Target
 from autotune.workload.samples.asked import files_of
@@ -54,7 +55,7 @@ def profile(
         ProgramError: the program itself failed.
         MeasurementError: nothing could be measured.
     """
-    options = flow.Options(out=Path(out) if out else None, device=device, seed=seed)
+    options = flow.Options(out=_folder(out), device=device, seed=seed)
     return _run(
         lambda told: flow.profile(target, arguments, listener=told, options=options),
         progress,
@@ -121,7 +122,7 @@ def search(
     options = flow.Options.said(
         budget=budget,
         allow=allow,
-        out=Path(out) if out else None,
+        out=_folder(out),
         trials=trials,
         device=device,
         seed=seed,
@@ -193,6 +194,7 @@ def tune(
         ProgramError: the training itself failed.
         MeasurementError: nothing could be measured.
     """
+    check_arguments(model, dataset, training_step, optimizer, batch_size, **trainer_options)
     build = functools.partial(
         Trainer,
         model,
@@ -208,12 +210,16 @@ def tune(
         **trainer_options,
     )
     options = flow.Options.said(
-        budget=budget, allow=allow, out=Path(out) if out else None, device=device, seed=seed
+        budget=budget, allow=allow, out=_folder(out), device=device, seed=seed
     )
     result = _run(
         lambda told: flow.search_target(_target(build), told, options), progress, listener, options
     )
     return _tuned(build, result)
+
+
+def _folder(out: str | os.PathLike[str] | None) -> Path | None:
+    return Path(out) if out else None
 
 
 def _run(

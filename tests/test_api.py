@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from autotune import api
 from autotune.durations import parse_duration
@@ -98,6 +99,25 @@ def test_what_is_no_length_of_time_is_refused(text: str | float) -> None:
 def test_what_are_no_arguments_is_refused(arguments: Any) -> None:
     with pytest.raises(UsageError, match="not a program's arguments"):
         load_target(__file__, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"model": None}, "model is None, not a torch.nn.Module"),
+        ({"dataset": None}, "the dataset is None, which has no length"),
+        ({"optimizer": torch.optim.SGD}, "optimizer is the class SGD"),
+        ({"clip_norm": -1.0}, "clip_norm is -1.0"),
+        ({"seed": 2**70}, f"seed is {2**70}"),
+    ],
+)
+def test_a_wrong_argument_is_said_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], said: str
+) -> None:
+    monkeypatch.delattr("autotune.api.flow.search_target")
+    given = {"model": torch.nn.Linear(2, 2), "dataset": [0]} | arguments
+    with pytest.raises(UsageError, match=said):
+        api.tune(**given)
 
 
 def test_what_is_no_program_is_refused() -> None:

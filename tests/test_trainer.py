@@ -631,6 +631,34 @@ def test_there_must_be_a_sample(dataset: Any) -> None:
         trainer().evaluate(dataset)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dataset": 5}, "the dataset is int, which has no length or no items"),
+        ({"training_step": "x"}, "training_step is str, not a function"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": "8"}, "batch_size is '8'"),
+        ({"clip_norm": 0.0}, "clip_norm is 0.0"),
+        ({"device": "tpu"}, "device is 'tpu': Expected one of cpu"),
+        ({"optimizer": torch.optim.SGD}, "optimizer is the class SGD"),
+        (
+            {"optimizer": torch.optim.SGD(network().parameters(), lr=0.1)},
+            "the optimizer has none of the model's weights",
+        ),
+        ({"model": network().requires_grad_(False)}, "no weights that take gradients"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_at_once(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        trainer(**arguments)
+
+
+@pytest.mark.parametrize("epochs", [-1, 1.5, "2", True])
+def test_epochs_are_a_whole_number(epochs: Any) -> None:
+    with pytest.raises(UsageError, match="epochs is "):
+        trainer().fit(epochs)
+
+
 def test_a_batch_must_split_evenly(set_up: Any) -> None:
     set_up(Setup(micro_batches=3))
     with pytest.raises(UsageError, match="a batch of 8 cannot be trained as 3 equal"):

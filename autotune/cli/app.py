@@ -1,5 +1,7 @@
 """All commands, and the one place where errors become words and exit codes."""
 
+import errno
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +21,7 @@ from autotune.cli.profile import profile
 from autotune.cli.report import report
 from autotune.cli.run import run
 from autotune.cli.search import search
-from autotune.errors import AutotuneError, ProgramError
+from autotune.errors import AutotuneError, ProgramError, UsageError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
 _GOES_ON = "; trials made so far, if any, are kept: {}the same command goes on from there."
@@ -35,9 +37,10 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except AutotuneError as error:
-            _complain(error)
-            raise typer.Exit(error.exit_code) from None
+            raise _ended(error) from None
         except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                raise _ended(_too_long(error)) from None
             takes_arguments = ctx.invoked_subcommand in ("profile", "search")
             if type(error).__name__ == "NoSuchOption" and takes_arguments:  # typer's, or click's
                 said = _AFTER_DASHES.format(ctx.invoked_subcommand)
@@ -81,6 +84,16 @@ def autotune(
     ] = False,
 ) -> None:
     """Measure what holds a PyTorch training program back, and hand it back faster."""
+
+
+def _too_long(error: OSError) -> UsageError:
+    name = os.path.basename(str(error.filename))
+    return UsageError(f"{name[:20]}… is {len(name)} characters long: {error.strerror}.")
+
+
+def _ended(error: AutotuneError) -> typer.Exit:
+    _complain(error)
+    return typer.Exit(error.exit_code)
 
 
 def _complain(error: AutotuneError) -> None:

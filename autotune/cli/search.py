@@ -115,7 +115,7 @@ def search(
 ) -> None:
     """Find faster settings, prove them, and write them down."""
     from autotune import flow
-    from autotune.knobs.config import parse_knob_option
+    from autotune.knobs.config import parse_knob_options
 
     options = flow.Options.said(
         budget=budget,
@@ -124,7 +124,7 @@ def search(
         device=device,
         seed=seed,
         allow=allow,
-        knobs=dict(parse_knob_option(each) for each in knob or ()),
+        knobs=parse_knob_options(knob or ()),
         storage=storage,
         sampler=sampler,
         patience=patience,

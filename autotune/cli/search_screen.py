@@ -40,7 +40,7 @@ def show_search(
     if lacking := patch_alone(result):
         console.say(lacking)
     if verdict.outcome == "faster":
-        _show_speeds(console, verdict)
+        _show_speeds(console, verdict, patched=bool(result.patch))
         _show_settings(console, result, verdict)
     elif verdict.outcome == "no_gain" and result.diagnosis:
         show_cautions(console, result.profile)
@@ -104,12 +104,12 @@ def _kept_since(result: Result) -> str:
     )
 
 
-def _show_speeds(console: Console, verdict: Verdict) -> None:
+def _show_speeds(console: Console, verdict: Verdict, *, patched: bool) -> None:
     delivered = verdict.delivered.samples_per_second if verdict.delivered else None
     speeds = {
         "before": (verdict.baseline_samples_per_second, "quiet"),
         "tuned": (verdict.tuned_samples_per_second, "good"),
-        "handed back": (delivered, "good"),
+        "handed back" if patched else "patch tried": (delivered, "good" if patched else "quiet"),
     }
     known = {name: (speed, tone) for name, (speed, tone) in speeds.items() if speed is not None}
     most = max((speed for speed, _ in known.values()), default=0.0)

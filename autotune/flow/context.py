@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.durations import parse_duration
+from autotune.errors import UsageError
 from autotune.knobs import by_name, check
 from autotune.knobs.config import parse_semantics
 from autotune.knobs.knob import Semantics, Value
@@ -31,6 +32,7 @@ MEMORY_SHARE, MEMORY_SECONDS = 0.06, (5.0, 60.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
+MOST_SEED = 2**32 - 1  # NumPy takes none beyond
 # What one percent of expected gain may take: all of a budget is worth 20 %.
 PATIENCE_SHARE = 0.05
 
@@ -52,6 +54,10 @@ class Options:
     memory_limit_bytes: int | None = None
     energy: bool = False
     fresh: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= MOST_SEED:
+            raise UsageError(f"seed is {self.seed}", f"choose a whole number up to {MOST_SEED}")
 
     @classmethod
     def said(

@@ -3,6 +3,7 @@
 """
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.errors import UsageError
@@ -42,6 +43,23 @@ def parse_knob_option(text: str) -> tuple[str, tuple[Value, ...] | None]:
         return knob.name, None
     parsed = dict.fromkeys(parse_value(knob, value.strip()) for value in values.split(","))
     return knob.name, tuple(parsed)
+
+
+def parse_knob_options(texts: Sequence[str]) -> dict[str, tuple[Value, ...] | None]:
+    """What `parse_knob_option` gives of each, by the knob's name.
+
+    Raises:
+        UsageError: it does; or two are of one knob.
+    """
+    found: dict[str, tuple[Value, ...] | None] = {}
+    for text in texts:
+        name, values = parse_knob_option(text)
+        if name in found:
+            raise UsageError(
+                f"--knob {name} is there twice", f"name its values once: --knob {name}=VALUE,VALUE"
+            )
+        found[name] = values
+    return found
 
 
 def parse_value(knob: Knob, text: str) -> Value:

@@ -115,7 +115,8 @@ def _read_patch(path: Path) -> list[FilePatch]:
     try:
         return parse_patch(text)
     except (ValueError, IndexError) as error:
-        raise UsageError(f"{path} is not a patch: {error}.", _SEARCH_AGAIN) from error
+        why = "it ends too soon" if isinstance(error, IndexError) else error
+        raise UsageError(f"{path} is not a patch: {why}.", _SEARCH_AGAIN) from error
 
 
 def _fits(root: Path, patches: Sequence[FilePatch]) -> bool:

@@ -87,6 +87,9 @@ def read_document(path: Path) -> Result:
     Raises:
         UsageError: there is no such file, or it holds no result of schema 1.
     """
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise UsageError(f"{path} is {what}.", "Name the folder that a search wrote to.")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,11 +1,13 @@
 """Checkpoints: written whole or not at all, and refused with a reason."""
 
+import copy
 import os
 import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from autotune.errors import UsageError
 
@@ -80,3 +82,26 @@ def check_alike(
             f"{path} was saved within an epoch of batches of {state['batch_size']}",
             "build the Trainer with the same batch_size as the saved one",
         )
+
+
+def load_states(
+    path: str | os.PathLike[str],
+    state: dict[str, Any],
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+) -> None:
+    """Give `model` and `optimizer` their states; where they do not fit, `model` keeps its own.
+
+    Raises:
+        UsageError: they do not fit.
+    """
+    own = copy.deepcopy(model.state_dict())
+    try:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+    except (RuntimeError, ValueError, KeyError) as error:
+        model.load_state_dict(own)  # torch has taken over what fits
+        raise UsageError(
+            f"{path} is a checkpoint of another model or optimizer: {error}",
+            "build the Trainer with the same model and optimizer as the saved one",
+        ) from error

@@ -1,6 +1,5 @@
 """The Trainer: a plain training loop that takes its settings from a Config."""
 
-import copy
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -17,7 +16,8 @@ from autotune.interrupts import Interrupts
 from autotune.knobs import setup_for
 from autotune.knobs.config import read_settings
 from autotune.knobs.knob import Config
-from autotune.trainer.checkpoint import check_alike, read_checkpoint, write_checkpoint
+from autotune.trainer.arguments import check_arguments, check_epochs, device_of
+from autotune.trainer.checkpoint import check_alike, load_states, read_checkpoint, write_checkpoint
 from autotune.trainer.feed import Collate, Feed
 from autotune.trainer.history import Epoch, History, tell
 from autotune.trainer.losses import Losses, Position
@@ -70,7 +70,7 @@ class Trainer:
         tuning: the Result of the search that found the settings, where one did.
 
     Raises:
-        UsageError: the settings do not fit together or this optimizer.
+        UsageError: an argument cannot be taken, or settings do not fit together or this optimizer.
     """
 
     def __init__(
@@ -92,17 +92,17 @@ class Trainer:
         callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
+        check_arguments(model, dataset, training_step, optimizer, batch_size, clip_norm=clip_norm)
         self._per_step = is_per_step(scheduler_per)
         self.model = model
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = device_of(device)
         self.history = History()
         self.tuning: Any = None
         self._dataset = dataset
         self._validation_dataset = validation_dataset
         self._batch_size = int((config or {}).get("batch_size", batch_size))
-        self._seed = seed
+        self._seed, self._progress = seed, progress
         self._callbacks = tuple(callbacks)
-        self._progress = progress
         self._position = Position()
         self._config = dict(config or {})
         self._setup = setup_for(self._config)
@@ -145,8 +145,9 @@ class Trainer:
 
         Raises:
             ProgramError: a loss is not a finite number.
-            UsageError: the dataset is empty, or the training step does not return a loss.
+            UsageError: that is no number of epochs, or the training step does not return a loss.
         """
+        check_epochs(epochs)
         self.history = History()
         self._losses = Losses(self.history.losses, self._position, self.device)
         with (
@@ -220,16 +221,7 @@ class Trainer:
         """
         state = read_checkpoint(Path(path), trusted=trusted)
         check_alike(path, state, scheduled=bool(self.scheduler), batch_size=self._batch_size)
-        own = copy.deepcopy(self.model.state_dict())
-        try:
-            self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
-        except (RuntimeError, ValueError, KeyError) as error:
-            self.model.load_state_dict(own)  # torch has taken over what fits
-            raise UsageError(
-                f"{path} is a checkpoint of another model or optimizer: {error}",
-                "build the Trainer with the same model and optimizer as the saved one",
-            ) from error
+        load_states(path, state, self.model, self.optimizer)
         implement(self.optimizer, self._setup)
         if self.scheduler is not None:
             self.scheduler.load_state_dict(state["scheduler"])

@@ -32,6 +32,15 @@ def test_the_version_is_said() -> None:
     assert (answer.returncode, answer.stdout) == (0, f"autotune {autotune.__version__}\n")
 
 
+@pytest.mark.parametrize("words", [["report"], ["search"]])
+def test_a_name_that_is_too_long_is_said(words: list[str]) -> None:
+    answer = autotune_command(*words, "a" * 300)
+
+    assert answer.returncode == 2
+    assert "aaaa… is 300 characters long: File name too long" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
 @pytest.mark.parametrize(
     "words", [["--help"], ["search", "--help"], ["--version"], ["explain"], ["explain", "threads"]]
 )

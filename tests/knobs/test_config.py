@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import UsageError
-from autotune.knobs.config import parse_knob_option, read_settings
+from autotune.knobs.config import parse_knob_option, parse_knob_options, read_settings
 from autotune.knobs.knob import Value
 
 
@@ -44,6 +44,15 @@ def test_a_wrong_option_says_what_is_right(text: str, message: str, advice: str)
     with pytest.raises(UsageError, match=message) as caught:
         parse_knob_option(text)
     assert advice in caught.value.advice
+
+
+def test_a_knob_is_named_once() -> None:
+    assert parse_knob_options(["compile=off", "threads=1,2"]) == {
+        "compile": None,
+        "threads": (1, 2),
+    }
+    with pytest.raises(UsageError, match="--knob threads is there twice"):
+        parse_knob_options(["threads=1", "threads=off"])
 
 
 def test_settings_are_read_from_their_table(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 
 import pytest
 
@@ -182,6 +183,13 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
         read_document(tmp_path / "train.py" / "result.json")
 
     assert "folder" in caught.value.advice
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "result.json")
+
+    with pytest.raises(UsageError, match="is no regular file"):
+        read_document(tmp_path / "result.json")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):

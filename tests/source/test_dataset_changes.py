@@ -53,5 +53,39 @@ def test_another_order_is_no_other_kind_of_sample_and_reading_changes_nothing(ch
     assert found(epoch=change) == ""
 
 
+MADE_ANEW = """\
+from torch.utils.data import DataLoader
+
+def feed(PARAMETERS):
+    FIRST
+    for row in rows:
+        samples.append(torch.tensor(row))
+    return DataLoader(samples, batch_size=8)
+
+def main():
+    for client in clients:
+        loader = feed(client.rows, client)
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "first", "line"),
+    [
+        ("rows", "samples = []", ""),
+        ("rows, samples", "pass", "run.py:6"),
+        ("rows, at", "samples = at.dataset.rows = []", "run.py:4"),
+    ],
+)
+def test_what_makes_a_dataset_for_each_client_changes_none(
+    parameters: str, first: str, line: str
+) -> None:
+    text = MADE_ANEW.replace("PARAMETERS", parameters).replace("FIRST", first)
+    places = Places(loader=Place(path="run.py", line=7), backward=Place(path="run.py", line=13))
+    assert changed_in_training(parsed({"run.py": text}, places, "run.py")) == line
+
+
 def test_a_loader_that_was_not_seen_tells_nothing() -> None:
     assert changed_in_training(parsed({"run.py": PROGRAM}, Places(), "run.py")) == ""

@@ -79,6 +79,30 @@ def test_a_class_that_is_chosen_when_it_runs_may_not_take_the_argument(called: s
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("self, params, lr", "refused"),
+        ("self, params, lr, foreach=None", "done"),
+        ("self, params, **options", "done"),
+    ],
+)
+def test_a_class_of_the_programs_own_must_take_the_argument(given: str, status: str) -> None:
+    text = (
+        f"class Own(torch.optim.Adam):\n    def __init__({given}):\n        ...\n"
+        "optimizer = Own(model.parameters(), 0.1{})\n"
+    )
+    places = Places(optimizer=Place(path=PATH, line=4))
+    outcome = rewritten(text.format(""), FOREACH, places=places)
+    assert outcome.statuses == [status]
+    if status == "refused":
+        assert outcome.text == text.format("")
+        assert outcome.reason == "Own, a class of the program's own, is not built with foreach"
+        assert outcome.hand_step == f"{PATH}:4: foreach=True where Own builds its own"
+    else:
+        assert outcome.text == text.format(", foreach=True")
+
+
 def test_a_lone_generator_gets_the_parentheses_that_it_needs_beside_another_argument() -> None:
     check(
         "optimizer = optim.Adam(p for p in net.parameters() if p.requires_grad)\n",

@@ -81,6 +81,8 @@ CHOSEN = TWO_PHASES[: TWO_PHASES.index("teach(net, feed, optimizer)\n")]
         ("if gpu: teach(a)\nelif old: distil(a)", []),
         ("def f():\n  if rl:\n    if gpu: distil(a)\n  else: teach(a)\nf()", []),
         ("def both(): teach(a)\nif gpu: distil(a)\nelse: both()", []),
+        ("if gpu: train = distil\nelse: train = teach\nfor epoch in y: train(a)", []),
+        ("if gpu: train = distil\nelse: train = teach\ntrain(a)\ndistil(a)", [14]),
         ("teach(a)", []),  # nothing calls the other
         ("for epoch in feed:\n  if kind == OLD: distil(a)\n  else: teach(a)", []),
         ("def f(kind):\n  for x in y:\n    if kind: distil(a)\n    else: teach(a)\nf(0)", []),

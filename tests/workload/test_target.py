@@ -56,6 +56,14 @@ def test_a_name_that_is_nearly_right_is_named(tmp_path: Path) -> None:
     assert caught.value.advice == f"did you mean {tmp_path / 'train.py'}?"
 
 
+def test_of_what_is_no_file_another_name_is_given(tmp_path: Path) -> None:
+    (tmp_path / "train.py").mkdir()
+    (tmp_path / "trains.py").write_text("print('training')\n")
+    with pytest.raises(UsageError, match="is a directory") as caught:
+        load_target(tmp_path / "train.py")
+    assert caught.value.advice == f"did you mean {tmp_path / 'trains.py'}?"
+
+
 def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +82,22 @@ def test_of_a_program_that_may_import_very_much_only_what_was_loaded_is_read(
     monkeypatch.setattr(imported, "MOST_FILES", 2)
     assert names("used.py") == ["train.py", "used.py"]
     assert names() == ["train.py"]
+
+
+def test_what_an_option_did_not_choose_is_none_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "if method == 'a':\n    import chosen\nelif method == 'b':\n    import other\n"
+        "if __name__ == '__main__':\n    def evaluate():\n        import lazy\n"
+    )
+    for name in ("chosen", "other", "lazy"):
+        (tmp_path / f"{name}.py").write_text("")
+    target = load_target(tmp_path / "train.py")
+
+    def names(*loaded: str) -> list[str]:
+        return sorted(file.stem for file, _ in files_that_run(target, loaded))
+
+    assert names(str(tmp_path / "chosen.py")) == ["chosen", "lazy", "train"]
+    assert names() == ["chosen", "lazy", "other", "train"]  # nobody knows
 
 
 @pytest.mark.parametrize("error", ["ImportError", "(OSError, ModuleNotFoundError)", ""])

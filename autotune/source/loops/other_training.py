@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import TypeGuard
 
 from autotune.source.edits import Place
 from autotune.source.script import Function, covers, is_method, last_name, parse
@@ -15,11 +16,11 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     and have none of the `backwards` that were seen; the line is the backward pass's. None where no
     loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
     those of classes and functions that nothing names, as a library has trainers for other models,
-    and of functions that are called only instead of what was seen to train (`if gpu: ... else:`).
+    and of functions that are named only instead of what was seen to train (`if gpu: ... else:`).
     """
     trees = {path: tree for path, text in sources.items() if (tree := _parsed(text)) is not None}
     named = {name for tree in trees.values() for name in _named(tree)}
-    instead = _called_instead(trees, backwards)
+    instead = _named_instead(trees, backwards)
     found = [
         (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
         for path, tree in trees.items()
@@ -64,9 +65,10 @@ def _used(tree: ast.Module, named: Set[str], path: str, backwards: Sequence[Plac
     return ast.Module(body=body, type_ignores=[])
 
 
-def _called_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
-    """The functions all of whose calls stand in a branch beside one in which those are called that
-    were seen to train; what a loop asks anew each time may come to the other branch later.
+def _named_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
+    """The functions that are called, or chosen to be called, only in branches beside those in which
+    the ones are that were seen to train; what a loop asks anew each time may come to the other
+    branch later.
     """
     functions = [
         (path, node)
@@ -75,30 +77,30 @@ def _called_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place])
         if isinstance(node, Function)
     ]
     training = {node.name for path, node in functions if _holds(node, path, backwards)}
-    for _ in functions:  # at the most: and those that call them
-        more = {node.name for _, node in functions if not training.isdisjoint(_called(node))}
+    for _ in functions:  # at the most: and those that name them
+        more = {node.name for _, node in functions if not training.isdisjoint(_read(node))}
         if more <= training:
             break
         training |= more
-    calls = _Calls(list(trees.values()))
+    names = _Names(list(trees.values()))
     instead: dict[str, bool] = {}
     for tree in trees.values():
-        for name, beside in calls.within(tree):
+        for name, beside in names.within(tree):
             instead[name] = instead.get(name, True) and not training.isdisjoint(beside)
     return {name for name, always in instead.items() if always} - training
 
 
-class _Calls:
-    """What a program calls, by name, each with the names that are called in other branches of the
+class _Names:
+    """The names that a program reads, each with those that are read in other branches of the
     conditions around it: of none that may come out otherwise when they are asked again.
     """
 
     def __init__(self, trees: Sequence[ast.AST]) -> None:
-        calls = Counter(name for tree in trees for name in _called(tree))
+        read = Counter(name for tree in trees for name in _read(tree))
         loops = (at for tree in trees for at in ast.walk(tree) if isinstance(at, _LOOPS))
-        in_loops = {name for loop in loops for name in _called(loop)}
+        in_loops = {name for loop in loops for name in _read(loop)}
         functions = [at for tree in trees for at in ast.walk(tree) if isinstance(at, Function)]
-        self._often = in_loops | {name for name, count in calls.items() if count > 1}
+        self._often = in_loops | {name for name, count in read.items() if count > 1}
         self._set_later = {
             at.attr
             for function in functions
@@ -113,19 +115,19 @@ class _Calls:
         beside: frozenset[str] = frozenset(),
         changed: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[str, frozenset[str]]]:
-        """What is called in `node`; around it `changed` is set, in a loop, or given anew, to a
-        function that is called often.
+        """What is read in `node`; around it `changed` is set, in a loop, or given anew, to a
+        function that is named often.
         """
         if isinstance(node, ast.If):
             yield from self.within(node.test, beside, changed)
             turns = not changed.isdisjoint(_named(node.test))
             for block, other in ((node.body, node.orelse), (node.orelse, node.body)):
-                there = frozenset[str]() if turns else beside.union(*map(_called, other))
+                there = frozenset[str]() if turns else beside.union(*map(_read, other))
                 for statement in block:
                     yield from self.within(statement, there, changed)
             return
-        if isinstance(node, ast.Call):
-            yield last_name(node.func), beside
+        if _is_read(node):
+            yield last_name(node), beside
         if isinstance(node, _LOOPS):
             changed |= self._set_later.union(_stored(node))
         elif isinstance(node, Function):
@@ -148,8 +150,12 @@ def _given(function: Function) -> Iterator[str]:
             yield each.arg
 
 
-def _called(node: ast.AST) -> list[str]:
-    return [last_name(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)]
+def _is_read(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
+    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+
+
+def _read(node: ast.AST) -> list[str]:
+    return [last_name(each) for each in ast.walk(node) if _is_read(each)]
 
 
 def _training_loops(tree: ast.Module, left_out: Set[str]) -> Iterator[tuple[ast.stmt, ast.Call]]:

@@ -60,13 +60,29 @@ def _changed_in(
     given = given_value(at.call, _DATASET, at.signature)
     name, changers = last_name(given) if given is not None else "", _changers(program)
     readers, changers = _readers(program) | passed, changers - passed
+    made = _made_with(program, at, name)
     for script in program.scripts.values():
         for node in ast.walk(script.tree):
             if not isinstance(node, ast.stmt) or node not in ran:
                 continue
-            if any(_is_dataset(script, each, name) for each in _changed(node, changers, readers)):
+            found = (each for each in _changed(node, changers, readers) if each not in made)
+            if any(_is_dataset(script, each, name) for each in found):
                 return f"{script.path}:{node.lineno}"
     return ""
+
+
+def _made_with(program: Program, at: Building, name: str) -> set[ast.AST]:
+    """Where a function that makes a dataset, by this `name` of its own, and its loader, and trains
+    nothing, has that name: it changes none that was there before.
+    """
+    function = at.call.script.function(at.call.node)
+    if function is None:
+        return set()
+    body = set(ast.walk(function))
+    inner, outer = loops_of_training(program)
+    own = {each for each in body if isinstance(each, ast.Name) and each.id == name}
+    is_made = any(isinstance(each.ctx, ast.Store) for each in own)
+    return set(own) if is_made and body.isdisjoint([*inner, *outer]) else set()
 
 
 def _changers(program: Program) -> frozenset[str]:

@@ -16,7 +16,7 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import turned_gradients
-from autotune.source.script import last_name
+from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
@@ -60,6 +60,9 @@ def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: in
     if not _is_of_one_class(call):
         reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
         raise call.refusal(reason, f"{hand_step}, if its class takes that")
+    if (named := _own_class(program, call)) and not _hands_on(named, edit.name):
+        reason = f"{named.name}, a class of the program's own, is not built with {edit.name}"
+        raise call.refusal(reason, f"{edit.name}={edit.code} where {named.name} builds its own")
     program = program.changed(set_argument(call, edit.name, edit.code, _OPTIMIZER, hand_step))
     rival = {"fused": "foreach", "foreach": "fused"}.get(edit.name)  # torch refuses both at once
     if rival is not None and edit.code == "True":
@@ -88,6 +91,28 @@ def _is_of_one_class(call: Call) -> bool:
     classes = {at.name for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)}
     named = last_name(call.node.func) in OPTIMIZERS
     return named or root.id in script.imports or root.id in classes
+
+
+def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
+    """The program's class that `call` builds; None where it is another's."""
+    name = last_name(call.node.func)
+    classes = (
+        at
+        for script in program.scripts.values()
+        for at in ast.walk(script.tree)
+        if isinstance(at, ast.ClassDef) and at.name == name
+    )
+    return next(classes, None)
+
+
+def _hands_on(named: ast.ClassDef, argument: str) -> bool:
+    """Whether an object of that class can be built with `argument`, as far as its text shows."""
+    built = (at for at in named.body if isinstance(at, Function) and at.name == "__init__")
+    if (init := next(built, None)) is None:
+        return True
+    given = init.args
+    takes = {each.arg for each in (*given.args, *given.kwonlyargs)}
+    return given.kwarg is not None or argument in takes
 
 
 def _told(program: Program, load: Call) -> list[Change]:

@@ -31,6 +31,7 @@ MOST_RETRIES = 1
 TURN_SECONDS, LOOK_SECONDS = 10.0, 0.05
 # Tables that several make at once, and how long a file of SQLite's may be locked by others.
 _MOST_RACES, _LOCKED_SECONDS = 5, 60
+_OWN_DRIVER = "postgresql"  # for which there is an extra to install
 _JOURNAL_BEGINS = b'{"op_code"'
 # Bytes of the file beside a journal that searches lock: while they have it open, while they begin a
 # trial, and, from the last on, one for each trial that they try.
@@ -208,7 +209,9 @@ def _database(address: str) -> BaseStorage:
             kind = address.partition(":")[0].partition("+")[0]
             raise UsageError(
                 f"a study in {kind} needs a driver that is not installed: {error}",
-                f"install it: pip install 'torch-autotune[{kind}]'",
+                f"install it: pip install 'torch-autotune[{kind}]'"
+                if kind == _OWN_DRIVER
+                else f"install the driver of that name, or keep it in {_OWN_DRIVER}",
             ) from error
         except DBAPIError as error:  # another search has made the tables in this moment
             if not isinstance(error, IntegrityError) and "already exists" not in str(error):

@@ -13,7 +13,7 @@ from typing import TypeGuard
 from autotune.errors import UsageError
 from autotune.source.loops.condition import code_in
 from autotune.source.program import Program, parsed
-from autotune.source.script import parse
+from autotune.source.script import Function, parse
 from autotune.workload.program.framework import is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
@@ -53,7 +53,7 @@ def files_from(
 ) -> Iterator[tuple[Path, str]]:
     """These files, and the modules of the user's that they import, from `folders` or wherever else
     they are found, each with its text. Where it is known which a run has `loaded`, one that is
-    imported only if it can be, and was not, is none of them.
+    imported only if it can be, or as an option has it, and was not, is none of them.
     """
     known, there = {file for file, _ in waiting}, set(map(os.path.realpath, loaded))
     while waiting:
@@ -87,15 +87,25 @@ def _folders(target: Target) -> tuple[Path, ...]:
 @functools.lru_cache(maxsize=1024)
 def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> tuple[tuple[Path, bool], ...]:
     """Files that `text` may import: below `folders`, or wherever else the user works on them; and
-    whether it does without them where that fails, as the module itself is run.
+    whether it may do without them as the module itself is run: where that fails, or a condition
+    chooses others.
     """
     tree = tree_of(text)
-    tried = {at for node in tree.body if _does_without(node) for at in node.body}
+    tried: set[ast.AST] = {at for node in tree.body if _does_without(node) for at in node.body}
+    tried |= {at for node in tree.body if isinstance(node, ast.If) for at in _run_in(node)}
     return tuple(
         (found, node in tried)
         for node in ast.walk(tree)
         for found in _named_by(node, file, folders)
     )
+
+
+def _run_in(node: ast.AST) -> Iterator[ast.AST]:
+    """What is run with a statement: not what it defines."""
+    yield node
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(inner, Function | ast.ClassDef):
+            yield from _run_in(inner)
 
 
 def _does_without(node: ast.stmt) -> TypeGuard[ast.Try]:

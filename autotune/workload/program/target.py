@@ -114,7 +114,7 @@ def _is_marked(folder: Path, marks: Iterable[str]) -> bool:
 
 
 def _check_types(path: object, arguments: Any) -> None:
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise UsageError(f"{path!r} is not the name of a program", 'name a file: "train.py"')
     listed = isinstance(arguments, Sequence) and not isinstance(arguments, str)
     if not listed or not all(isinstance(each, str) for each in arguments):
@@ -172,7 +172,7 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
 
 def _nearest(file: Path) -> str:
     """What to name instead of `file`."""
-    names = [each.name for each in file.parent.glob("*.py")]
+    names = [each.name for each in file.parent.glob("*.py") if each.is_file()]
     near = get_close_matches(file.name, names, n=1)
     if near:
         return f"did you mean {file.with_name(near[0])}?"
