@@ -209,13 +209,10 @@ def tune(
         progress=progress,
         **trainer_options,
     )
-    options = flow.Options.said(
-        budget=budget, allow=allow, out=_folder(out), device=device, seed=seed
-    )
-    result = _run(
-        lambda told: flow.search_target(_target(build), told, options), progress, listener, options
-    )
-    return _tuned(build, result)
+    folder = _folder(out)
+    options = flow.Options.said(budget=budget, allow=allow, out=folder, device=device, seed=seed)
+    search = functools.partial(flow.search_target, _target(build), options=options)
+    return _tuned(build, _run(lambda told: search(listener=told), progress, listener, options))
 
 
 def _folder(out: str | os.PathLike[str] | None) -> Path | None:
