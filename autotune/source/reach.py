@@ -135,6 +135,14 @@ def running_parts(node: ast.AST) -> list[ast.AST]:
     return [at for at in node.body if not isinstance(at, Function) or at.name in _RUNNING]
 
 
+def run_with(node: ast.AST) -> Iterator[ast.AST]:
+    """`node` and what runs with it: not the functions and classes that it defines."""
+    yield node
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(inner, Function | ast.ClassDef):
+            yield from run_with(inner)
+
+
 def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:
     """What stands behind `names`: definitions, and the values given to variables and attributes."""
     found: list[ast.AST] = []

@@ -55,6 +55,25 @@ def test_a_model_that_is_evaluated_in_the_loop_and_trains_again_is_found() -> No
     assert found(epoch="model.eval(); print(model(args.x)); model.train()") == "run.py:15"
 
 
+def test_what_is_evaluated_before_the_loop_over_epochs_is_not_between_its_steps() -> None:
+    drawn = "model.eval(); draw(model); model.train()"
+    assert found(before=drawn) == "run.py:3"  # of each epoch
+    text = PROGRAM.format(before="pass", function="", epoch="pass", after="pass")
+    text = text.replace("build(args)", f"build(args); {drawn}")
+    place = Place(path="run.py", line=6)
+    places = Places(backward=place, backwards=(place,))
+    assert evaluated(parsed({"run.py": text}, places, "run.py")) == ""
+
+
+def test_what_is_defined_beside_the_loop_and_called_in_it_is_found() -> None:
+    beside = "def score(net):\n        net.eval()\n        net(args.x)\n        net.train()\n"
+    text = PROGRAM.format(before="pass", function="", epoch="score(model)", after="pass")
+    text = text.replace("    for epoch in", f"    {beside}    for epoch in")
+    place = Place(path="run.py", line=6)
+    places = Places(backward=place, backwards=(place,))
+    assert evaluated(parsed({"run.py": text}, places, "run.py")) == "run.py:14"
+
+
 def test_what_is_evaluated_after_the_training_is_not_between_its_steps() -> None:
     assert found(function=SCORE, after="score(model, args.held_out)") == ""
 

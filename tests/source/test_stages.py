@@ -76,6 +76,8 @@ def test_what_is_set_between_epochs_from_one_on_is_found(epoch: str) -> None:
         "best = loss if step > 3 else None",
         "if args.phase == 'late': loss = loss + spread(out)",
         "if step == 0: loss = loss + spread(out)",
+        "depth = max(round(args.width * 3), 1)",
+        "if epoch == Phase.TRAIN: loss.backward()",
     ],
 )
 def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> None:
@@ -89,10 +91,26 @@ def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> No
         "if epoch == 10: optimizer.param_groups[0]['lr'] = 0.1",
         "if epoch > 3: save(model)",
         "size = len(batches)",
+        "if args.validate and epoch in args.listed: loss = validate(model)",
     ],
 )
 def test_what_leaves_the_steps_as_they_are_is_no_stage(epoch: str) -> None:
     assert not found(epoch=epoch)
+
+
+def test_which_of_its_parts_a_function_is_at_is_no_stage_of_the_training() -> None:
+    frozen = """
+def freeze(model):
+    for index, block in enumerate(model.blocks):
+        if index < 3:
+            stage = 1
+        else:
+            stage = 2
+        if stage in model.frozen:
+            block.weight.requires_grad = False
+"""
+    assert not found(epoch="freeze(model)", after=frozen)
+    assert found(epoch="freeze(model)", after=frozen.replace("stage = 2", "stage = index"))
 
 
 def test_a_program_that_was_not_seen_to_train_has_none() -> None:
@@ -121,6 +139,9 @@ def test_passes_that_have_not_come_and_may_once_the_training_has_changed_somethi
         "if scaler is not None: spread(out).backward()",
         "if strong: x = x.flip(-1)",
         "if count % 5 == 0: x = attacked(model, x)",
+        "if self.training: x = attacked(model, x)",
+        "if self.gain.fixed: x = attacked(model, x)",
+        "if total > 5: test(model)",
     ],
 )
 def test_passes_of_another_configuration_or_of_every_so_many_steps_are_of_no_stage(

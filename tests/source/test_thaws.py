@@ -33,6 +33,9 @@ def export(model):
     model.requires_grad_(True)
 """
 THAWED = "p.requires_grad = True"
+HELD = """for p in weights: p.requires_grad_(False)
+        score(model)
+        for p in weights: {}"""
 
 
 def found(*, entered: str = THAWED, epoch: str = "pass", passes: int = 1) -> str:
@@ -62,6 +65,10 @@ def test_what_a_loop_over_epochs_thaws_is_found(entered: str, epoch: str, line: 
         (THAWED, "pass"),  # nobody calls it
         ("p.requires_grad = False", "if epoch == 10: enter(1, model)"),
         ("pass", "model.requires_grad_(requires_grad=False)"),
+        ("pass", "points = drawn(); points.requires_grad = True"),
+        ("pass", "points = drawn().requires_grad_()"),
+        ("pass", HELD.format("p.requires_grad = True")),
+        ("pass", HELD.format("p.requires_grad_(True)")),
     ],
 )
 def test_what_is_done_before_in_each_step_or_never_is_none(entered: str, epoch: str) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.program import Program
-from autotune.source.reach import callers, calls_in, reached, running_parts
+from autotune.source.reach import callers, calls_in, is_bound, reached, run_with, running_parts
 from autotune.source.script import Function, Script, covers, last_name
 
 Loop = ast.For | ast.While
@@ -98,6 +98,34 @@ def running(program: Program, sources: list[ast.AST]) -> set[ast.AST]:
     """All that runs where `sources` do, as far as names tell."""
     found = (part for node in reached(program, sources) for part in running_parts(node))
     return {node for part in found for node in ast.walk(part)}
+
+
+def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
+    """What runs in `loops`, as far as names tell, without the rest of the functions that they stand
+    in, unless others of them call these: that comes before the training and after.
+    """
+    ran = running(program, loops)
+    inside = {node for loop in loops for node in ast.walk(loop)}
+    apart: set[ast.AST] = set()
+    for script in program.scripts.values():
+        for holder in {script.function(loop) for loop in loops} - {None}:
+            body = set(ast.walk(holder)) if holder else set()
+            calls = (at for at in ran - (body - inside) if isinstance(at, ast.Call))
+            if holder and not any(_may_be_of(script, holder, call) for call in calls):
+                apart |= set(run_with(holder))
+    return ran - (apart - inside)
+
+
+def _may_be_of(script: Script, function: Function, call: ast.Call) -> bool:
+    """Whether `call` may be one of `function`: `model.train()` is none of a function, nor of
+    another object's method.
+    """
+    bound = is_bound(script, function)
+    if last_name(call.func) != function.name or isinstance(call.func, ast.Attribute) is not bound:
+        return False
+    if call.args or call.keywords or function.name != "train":
+        return True
+    return not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) == "self"
 
 
 def running_meanwhile(program: Program) -> set[ast.AST]:

@@ -2,7 +2,7 @@
 
 import ast
 
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -18,7 +18,7 @@ def evaluated(program: Program) -> str:
     is one of a file that was seen to train: a method of that name may be another class's.
     """
     inner, outer = loops_of_training(program)
-    ran = running(program, [*inner, *outer])
+    ran = running_within(program, [*inner, *outer])
     trains = {place.path for place in program.places.backwards}
     places = (
         f"{script.path}:{call.lineno}"

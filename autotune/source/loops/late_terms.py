@@ -86,8 +86,9 @@ def _parts(value: ast.AST) -> Iterator[str]:
         return
     if isinstance(value, ast.Name | ast.Attribute):
         yield ast.unparse(value)
+    chosen = getattr(value, "test" if isinstance(value, ast.IfExp) else "slice", None)
     for child in ast.iter_child_nodes(value):
-        if not (isinstance(value, ast.IfExp) and child is value.test):
+        if child is not chosen:  # by which of them it is told, and no part of it
             yield from _parts(child)
 
 
@@ -198,8 +199,15 @@ def _changed_attributes(program: Program) -> set[str]:
         for script in program.scripts.values()
         for node in ast.walk(script.tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        if _is_in_a_loop(script, node) or _is_given_by_a_method(script, node)
+        if changes_later(script, node)
     }
+
+
+def changes_later(script: Script, given: ast.Attribute) -> bool:
+    """Whether the attribute that is `given` a value gets it in a loop, or by a method that does
+    more than to set its object up.
+    """
+    return _is_in_a_loop(script, given) or _is_given_by_a_method(script, given)
 
 
 def _is_in_a_loop(script: Script, node: ast.AST) -> bool:

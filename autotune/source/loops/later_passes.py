@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from autotune.source.loops.around_training import running
 from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.late_terms import changes_later
+from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in
@@ -26,7 +28,11 @@ class Passes:
         self._program, self._ran = program, ran
         self._changed = given_code([at for at in loops if isinstance(at, ast.stmt)])
         self._attributes = {
-            at.attr for at in ran if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+            at.attr
+            for script in program.scripts.values()
+            for at in ast.walk(script.tree)
+            if at in ran and isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+            if changes_later(script, at)
         }
         self._names = set(_PASSES).union(*(callers(program, name) for name in _PASSES))
         self._seen = {
@@ -36,9 +42,14 @@ class Passes:
             if last_name(call.func) in _PASSES and _was_seen(program, script, call)
         }
 
+    def came(self, block: Sequence[ast.stmt]) -> bool:
+        """Whether one of those that stand in `block` was seen."""
+        return any(at in self._seen for statement in block for at in ast.walk(statement))
+
     def come_later(self, script: Script, node: ast.If) -> bool:
         """Whether `node` asks for what the training changes, and has passes none of which came."""
-        called = {last_name(call.func) for at in node.body for call in calls_in(at)}
+        names = {last_name(call.func) for at in node.body for call in calls_in(at)}
+        called = {name for name in names if not HELD_OUT.search(name.lower())}
         if called.isdisjoint(self._names) or not self._may_turn(script, node.test):
             return False
         if any(self._goes_elsewhere(script, node, at) for at in script.ancestors(node)):
@@ -58,7 +69,7 @@ class Passes:
             return False
         inside = any(node is at for statement in around.body for at in ast.walk(statement))
         other = around.orelse if inside else around.body
-        return any(at in self._seen for statement in other for at in ast.walk(statement))
+        return self.came(other)
 
     def _may_turn(self, script: Script, test: ast.expr) -> bool:
         """Whether what `test` reads is given a value in the loops; not where every so many steps
@@ -75,8 +86,9 @@ class Passes:
         ]
         if any(map(_is_periodic, values)):
             return False
-        attributes = {code.rpartition(".")[2] for code in read if "." in code}
-        return bool(read & self._changed or attributes & self._attributes)
+        whole = {code for code in read if not any(each.startswith(f"{code}.") for each in read)}
+        attributes = {code.rpartition(".")[2] for code in whole if "." in code}
+        return bool(whole & self._changed or attributes & self._attributes)
 
 
 def _was_seen(program: Program, script: Script, call: ast.Call) -> bool:
@@ -89,5 +101,7 @@ def _is_periodic(value: ast.expr) -> bool:
 
 
 def _asks_for_kind(test: ast.expr) -> bool:
+    if any(last_name(at) == "training" for at in ast.walk(test) if isinstance(at, ast.expr)):
+        return True  # as torch.nn.Module has it: evaluation comes to the other branch
     compared = [at for at in ast.walk(test) if isinstance(at, ast.Compare)]
     return any(isinstance(op, ast.Is | ast.IsNot) for at in compared for op in at.ops)

@@ -4,9 +4,10 @@ frozen, longer samples, larger batches.
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import losses_of
 from autotune.source.loops.later_loader import HELD_OUT
@@ -38,7 +39,7 @@ def later_stage(program: Program) -> str:
     condition on what the training itself changes.
     """
     inner, outer = loops_of_training(program)
-    ran = running(program, [*inner, *outer])
+    ran = running_within(program, [*inner, *outer])
     loaders, counters = _BUILD | _builders(program), _counters([*inner, *outer])
     passes = Passes(program, [*inner, *outer], ran)
     places = (
@@ -88,12 +89,34 @@ def _by_stages(
         match node:
             case ast.If(test=test, body=then, orelse=other):
                 asks = _asks_how_far(test, counted) or _asked_before(script, node, counted)
-                if (asks and work.is_in([*then, *other])) or passes.come_later(script, node):
+                tries = any(HELD_OUT.search(code.lower()) for code in code_in(test))
+                asks = asks and not (tries or _is_set_there(script, test))
+                open_ones = [
+                    at for block in (then, other) if not passes.came(block) for at in block
+                ]
+                if (asks and work.is_in(open_ones)) or passes.come_later(script, node):
                     yield node
             case ast.Assign(targets=[target], value=value):
                 amount = _is_amount(ast.unparse(target)) and _goes_with(value, counted)
                 if amount or work.is_built_by(value, counted):
                     yield node
+
+
+def _is_set_there(script: Script, test: ast.expr) -> bool:
+    """Whether `test` reads a number that its function only ever sets to constants: which of some
+    parts it is at, and not how far a training has come.
+    """
+    around = list(ast.walk(script.function(test) or script.tree))
+    stored = Counter(
+        at.id for at in around if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
+    )
+    constants = Counter(
+        name
+        for at in around
+        if isinstance(at, ast.Assign) and isinstance(at.value, ast.Constant)
+        for name in stored_names(at)
+    )
+    return any(stored[code] == constants[code] > 1 for code in code_in(test))
 
 
 def _asked_before(script: Script, node: ast.If, counted: Collection[str]) -> bool:
@@ -136,8 +159,11 @@ def _goes_with(value: ast.expr, counters: Collection[str]) -> bool:
         or (isinstance(at, ast.Call) and last_name(at.func) in ("min", "max"))
         for at in ast.walk(value)
     )
+    called = {at.func for at in ast.walk(value) if isinstance(at, ast.Call)}  # round(...)
     return bounded and any(
-        _is_counter(at, counters) for at in ast.walk(value) if isinstance(at, ast.expr)
+        _is_counter(at, counters)
+        for at in ast.walk(value)
+        if isinstance(at, ast.expr) and at not in called
     )
 
 
@@ -173,9 +199,24 @@ def _builders(program: Program) -> frozenset[str]:
         for script in program.scripts.values()
         for function in ast.walk(script.tree)
         if isinstance(function, Function) and not HELD_OUT.search(function.name.lower())
-        if any(isinstance(at, ast.Return) and at.value is not None for at in ast.walk(function))
-        and any(last_name(call.func) in _BUILD for call in calls_in(function))
+        if _returns_loader(function)
     )
+
+
+def _returns_loader(function: Function) -> bool:
+    """Whether what `function` gives back is, or holds, a loader that it builds."""
+    names = {
+        name
+        for at in ast.walk(function)
+        if isinstance(at, ast.Assign) and _builds(at.value)
+        for name in stored_names(at)
+    }
+    given = (at.value for at in ast.walk(function) if isinstance(at, ast.Return) and at.value)
+    return any(_builds(value) or not names.isdisjoint(code_in(value)) for value in given)
+
+
+def _builds(value: ast.expr) -> bool:
+    return any(last_name(call.func) in _BUILD for call in calls_in(value))
 
 
 def _losses_in(program: Program, script: Script) -> set[str]:

@@ -4,7 +4,7 @@ computes more than what came before, or less.
 
 import ast
 
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, running, running_within
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, last_name
@@ -14,6 +14,10 @@ _REPLACE = (
     "Parameter",
     *("random_unstructured", "l1_unstructured", "random_structured", "ln_structured"),
     "global_unstructured",
+)
+# What is called of a model, and of no tensor.
+_OF_MODELS = frozenset(
+    ("parameters", "named_parameters", "train", "eval", "state_dict", "load_state_dict", "children")
 )
 # Where a model is made, or its weights are begun anew.
 _MAKING = frozenset(("__init__", "reset_parameters", "forward", "__setstate__"))
@@ -27,12 +31,12 @@ def thawed_later(program: Program) -> str:
     if len(program.places.backwards) > 1:
         return ""
     inner, outer = loops_of_training(program)
-    between = running(program, outer) - running(program, inner)
+    between = running_within(program, outer) - running(program, inner)
     places = (
         (script.path, node.lineno)
         for script in program.scripts.values()
         for node in ast.walk(script.tree)
-        if isinstance(node, ast.expr | ast.stmt) and node in between and _thaws(node)
+        if isinstance(node, ast.expr | ast.stmt) and node in between and _thaws(script, node)
     )
     return next((f"{path}:{line}" for path, line in places), "")
 
@@ -43,7 +47,7 @@ def replaced_later(program: Program) -> str:
     its own.
     """
     inner, outer = loops_of_training(program)
-    ran = running(program, [*inner, *outer])
+    ran = running_within(program, [*inner, *outer])
     found = [
         (script, node)
         for script in program.scripts.values()
@@ -78,12 +82,54 @@ def _functions_round(script: Script, node: ast.AST) -> set[str]:
     return {at.name for at in script.ancestors(node) if isinstance(at, Function)}
 
 
-def _thaws(node: ast.AST) -> bool:
+def _thaws(script: Script, node: ast.AST) -> bool:
+    """Whether `node` gives weights gradients, for good: not what a model is given, nor to take back
+    in the same function that they had none.
+    """
+    match node:
+        case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
+            given = [value]
+        case ast.Call(func=ast.Attribute(value=of, attr="requires_grad_"), args=given):
+            given = [*given, *(each.value for each in node.keywords)]
+        case _:
+            return False
+    return not any(map(_is_false, given)) and _are_weights(script, of)
+
+
+def _are_weights(script: Script, of: ast.expr) -> bool:
+    """Whether `of` is one of many in a loop that has not frozen them before in the same function,
+    or what is a model by what else is called of it.
+    """
+    code = ast.unparse(of)
+    for loop in script.ancestors(of):
+        if isinstance(loop, ast.For) and code in map(ast.unparse, ast.walk(loop.target)):
+            return not _frozen_before(script, loop)
+    models = {
+        ast.unparse(call.func.value)
+        for call in calls_in(script.tree)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODELS
+    }
+    return any(code == model or code.startswith(f"{model}.") for model in models)
+
+
+def _frozen_before(script: Script, loop: ast.For) -> bool:
+    """Whether the function of `loop` goes over the same before it, to freeze it."""
+    over = ast.unparse(loop.iter)
+    return any(
+        isinstance(at, ast.For)
+        and at.lineno < loop.lineno
+        and ast.unparse(at.iter) == over
+        and any(_freezes(each) for each in ast.walk(at))
+        for at in ast.walk(script.function(loop) or script.tree)
+    )
+
+
+def _freezes(node: ast.AST) -> bool:
     match node:
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
-            return not _is_false(value)
-        case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=given, keywords=named):
-            return not any(_is_false(at) for at in (*given, *(each.value for each in named)))
+            return _is_false(value)
+        case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[value]):
+            return _is_false(value)
     return False
 
 

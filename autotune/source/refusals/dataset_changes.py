@@ -12,7 +12,9 @@ from autotune.source.loops.around_training import (
     loops_of_training,
     running,
     running_meanwhile,
+    running_within,
 )
+from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Script, last_name
 
@@ -51,7 +53,20 @@ def changed_in_training(program: Program) -> str:
     except Refusal:  # which it is cannot be told
         return ""
     inner, outer = loops_of_training(program)
-    return _changed_in(program, running(program, [*inner, *outer]), at, _DRAWN_ANEW)
+    ran = running_within(program, [*inner, *outer])
+    return _changed_in(program, ran - _made_or_tried(program), at, _DRAWN_ANEW)
+
+
+def _made_or_tried(program: Program) -> set[ast.AST]:
+    """What is done where an object is made, or a model is tried on data that are kept for that."""
+    return {
+        node
+        for script in program.scripts.values()
+        for function in ast.walk(script.tree)
+        if isinstance(function, ast.FunctionDef)
+        if function.name == "__init__" or HELD_OUT.search(function.name.lower())
+        for node in ast.walk(function)
+    }
 
 
 def _changed_in(

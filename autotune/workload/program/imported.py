@@ -13,7 +13,8 @@ from typing import TypeGuard
 from autotune.errors import UsageError
 from autotune.source.loops.condition import code_in
 from autotune.source.program import Program, parsed
-from autotune.source.script import Function, parse
+from autotune.source.reach import run_with
+from autotune.source.script import parse
 from autotune.workload.program.framework import is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
@@ -92,20 +93,12 @@ def _imported(file: Path, text: str, folders: tuple[Path, ...]) -> tuple[tuple[P
     """
     tree = tree_of(text)
     tried: set[ast.AST] = {at for node in tree.body if _does_without(node) for at in node.body}
-    tried |= {at for node in tree.body if isinstance(node, ast.If) for at in _run_in(node)}
+    tried |= {at for node in tree.body if isinstance(node, ast.If) for at in run_with(node)}
     return tuple(
         (found, node in tried)
         for node in ast.walk(tree)
         for found in _named_by(node, file, folders)
     )
-
-
-def _run_in(node: ast.AST) -> Iterator[ast.AST]:
-    """What is run with a statement: not what it defines."""
-    yield node
-    for inner in ast.iter_child_nodes(node):
-        if not isinstance(inner, Function | ast.ClassDef):
-            yield from _run_in(inner)
 
 
 def _does_without(node: ast.stmt) -> TypeGuard[ast.Try]:
