@@ -15,7 +15,7 @@ from autotune.verdict.parity import Parity
 # How long the controls may take for as many losses as part, from their first steps on: what the
 # contestants needed for theirs within the budget is mostly far less. And how many there are where
 # random numbers are others: these take a training now here, now there.
-CONTROL_SECONDS = 0.5, (30.0, 600.0)
+CONTROL_SECONDS = 0.25, (20.0, 600.0)
 STREAMS = 3
 READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
 

@@ -33,7 +33,7 @@ from autotune.workload.system.heap import KEEPING, can_keep_freed_memory, keep_f
 FAULT_SECONDS = 1e-6
 # Below so many a second they are about 1 % of the time at the most. Not the 3 % below which nothing
 # is tried elsewhere: other settings, and other processes, may have several times as many.
-_FEW_FAULTS = 5_000
+FEW_FAULTS = 5_000
 _PAGE_BYTES = 4096
 
 
@@ -55,7 +55,7 @@ class KeepFreedMemory(Knob):
         faults = _curable_faults(profile)
         if faults is None:
             return Skip(reason="how often memory is taken from the system was not measured")
-        if faults < _FEW_FAULTS:
+        if faults < FEW_FAULTS:
             return Skip(
                 reason=f"the program takes {faults:,.0f} pages of memory a second from the system: "
                 "they cost next to nothing"

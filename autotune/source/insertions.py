@@ -76,7 +76,7 @@ def _with_indent(line: str, unit: str) -> str:
 def indent_unit(script: Script, statement: ast.stmt | None = None) -> str:
     """What one more level adds before a line, as seen round `statement` or else in the file."""
     around = [statement, *script.ancestors(statement)] if statement is not None else []
-    nodes = [*around, *ast.walk(script.tree)]
+    nodes = [*around, *script.nodes]
     for inner in (at for at in nodes if isinstance(at, ast.stmt)):
         outer = next((at for at in script.ancestors(inner) if isinstance(at, ast.stmt)), None)
         if outer is None or not script.owns_its_lines(inner):

@@ -187,7 +187,7 @@ def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) ->
     """The accepted calls on `line`, those that span the fewest lines."""
     found = [
         node
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if isinstance(node, ast.Call) and covers(node, line) and accepts(node)
     ]
     extents = [(node.end_lineno or node.lineno) - node.lineno for node in found]

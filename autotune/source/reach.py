@@ -1,7 +1,8 @@
 """What a program's functions call, told by names alone: who comes to call one, what one reaches."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, covers, last_name
@@ -38,7 +39,7 @@ def argument_code(call: ast.Call, script: Script, function: Function, name: str)
 def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Function]]:
     """The functions and methods of the program that have that name."""
     for script in program.scripts.values():
-        for node in ast.walk(script.tree) if name in script.text else ():
+        for node in script.nodes if name in script.text else ():
             if isinstance(node, Function) and node.name == name:
                 yield script, node
 
@@ -53,7 +54,7 @@ def callers(program: Program, name: str) -> set[str]:
     """`name` and the names of all functions of the program that come to call one of that name."""
     calls: dict[str, set[str]] = {}
     for script in program.scripts.values():
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             if isinstance(node, Function):
                 called = calls.setdefault(node.name, set())
                 called |= {last_name(call.func) for call in calls_in(node)}
@@ -67,14 +68,20 @@ def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
     """`sources` and what stands behind the names that they call, and so on: functions and classes
     of the program, and the values given to variables and attributes.
     """
-    known = _called(sources)
-    while True:
-        trees = [script.tree for script in program.scripts.values()]
-        found = [node for tree in trees for node in _made_by(tree, known)]
-        more = _called(found) - known
-        if not more:
-            return [*sources, *found]
-        known |= more
+    known, waiting = set[str](), _called(sources)
+    found = dict.fromkeys(sources)
+    while waiting:
+        known |= waiting
+        behind = [
+            node
+            for script in program.scripts.values()
+            for name in waiting & _behind(script).keys()
+            for node in _behind(script)[name]
+            if node not in found
+        ]
+        found |= dict.fromkeys(behind)
+        waiting = _called(behind) - known
+    return list(found)
 
 
 def registered(program: Program) -> list[ast.AST]:
@@ -85,7 +92,7 @@ def registered(program: Program) -> list[ast.AST]:
     found: list[ast.AST] = []
     at = program.places.backward
     for script in program.scripts.values():
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             if isinstance(node, Function):
                 found += [node] if any(map(_leaves, node.decorator_list)) else []
             elif isinstance(node, ast.Call) and _leaves(node):
@@ -143,12 +150,16 @@ def run_with(node: ast.AST) -> Iterator[ast.AST]:
             yield from run_with(inner)
 
 
-def _made_by(tree: ast.Module, names: set[str]) -> list[ast.AST]:
-    """What stands behind `names`: definitions, and the values given to variables and attributes."""
-    found: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, Function | ast.ClassDef) and node.name in names:
-            found.append(node)
-        elif isinstance(node, ast.Assign) and names & set(map(last_name, node.targets)):
-            found.append(node.value)
+@functools.lru_cache(maxsize=1024)  # it is asked for each rule, and a Script does not change
+def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
+    """What stands behind each name: definitions, and the values given to variables and
+    attributes.
+    """
+    found: dict[str, list[ast.AST]] = {}
+    for node in script.nodes:
+        if isinstance(node, Function | ast.ClassDef):
+            found.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.Assign):
+            for name in set(map(last_name, node.targets)):
+                found.setdefault(name, []).append(node.value)
     return found

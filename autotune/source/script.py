@@ -4,7 +4,7 @@ import ast
 import copy
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
@@ -86,13 +86,14 @@ class Script:
         self.path = path
         self.text = text
         self.tree = parse(text)
+        # What is asked for again and again.
+        self.nodes = tuple(ast.walk(self.tree))
+        self.calls = tuple(node for node in self.nodes if isinstance(node, ast.Call))
         found = _NEWLINE.search(text)
         self.newline = found[0] if found else "\n"
-        self.imports = imported_names(ast.walk(self.tree))  # name -> its full name
+        self.imports = imported_names(self.nodes)  # name -> its full name
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
-        self._parents = {
-            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
-        }
+        self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     def compile(self) -> None:
         """Compile the file, for what a tree does not show (`return` outside a function).
@@ -260,7 +261,7 @@ def is_main_guard(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "id='__name__'" in ast.dump(node.test)
 
 
-def imported_names(nodes: Iterator[ast.stmt] | Iterator[ast.AST]) -> dict[str, str]:
+def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The full name behind each name that the imports among `nodes` bind."""
     names: dict[str, str] = {}
     for node in nodes:

@@ -109,7 +109,7 @@ def test_the_controls_of_a_slow_program_have_their_share_of_the_budget_once_they
     run = SimpleNamespace(window=slow, kill=lambda: None, await_first_step=lambda: takes(500.0))
     context = context_of(lambda **_: run, budget_seconds=300.0)
     found = controls(context, {"threads": 1}, [1.0] * 9, exact=False)
-    assert found == [[1.0, 1.0, 1.0, 1.0]]
+    assert found == [[1.0, 1.0]]
 
 
 def seeds(own: list[list[float]], tuned: list[list[float]]) -> list[Any]:

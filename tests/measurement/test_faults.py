@@ -83,6 +83,8 @@ def test_a_step_is_told_as_it_is_while_little_memory_is_taken_anew() -> None:
     little_less = taking((0.2, 19_000 * 2), (0.199, 0), (0.2, 0))
     assert calm_share(little_less) == pytest.approx(0.9975)
     assert "For a while" not in "".join(each.evidence for each in doubts_of_faults(little_less))
+    once = taking((0.1, 3_000), *[(0.05, 0)] * 12)  # what no search would try to end
+    assert calm_share(once) == pytest.approx(0.5) and doubts_of_faults(once) == ()
     assert calm_share([]) == calm_share([builders.window(page_faults=None)]) == 1.0
 
 

@@ -74,6 +74,17 @@ def test_what_is_defined_beside_the_loop_and_called_in_it_is_found() -> None:
     assert evaluated(parsed({"run.py": text}, places, "run.py")) == "run.py:14"
 
 
+def test_what_warms_up_in_a_steps_own_forward_pass_is_not_evaluated() -> None:
+    text = (
+        "def predicted(net, x):\n    net.eval()\n    with torch.no_grad():\n        net(x[0])\n"
+        "    net.train()\n    return net(x[1])\n"
+        "for x in batches:\n    predicted(net, x).sum().backward()\n    optimizer.step()\n"
+    )
+    place = Place(path="run.py", line=8)
+    places = Places(backward=place, backwards=(place,), forward=Place(path="run.py", line=6))
+    assert evaluated(parsed({"run.py": text}, places, "run.py")) == ""
+
+
 def test_what_is_evaluated_after_the_training_is_not_between_its_steps() -> None:
     assert found(function=SCORE, after="score(model, args.held_out)") == ""
 

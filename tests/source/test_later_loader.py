@@ -57,6 +57,21 @@ def test_what_is_built_to_evaluate_trains_nothing(name: str) -> None:
     assert found(epoch=f"{name}(number)", function=GROWN.replace("grown", name)) == ""
 
 
+def test_the_loader_that_another_class_builds_in_its_method_of_that_name_is_none() -> None:
+    feed = "class {}:\n    def feed(self):\n        made = DataLoader({}())\n        return made\n"
+    text = (
+        feed.format("Short", "words")
+        + feed.format("Long", "sentences")
+        + "for epoch in range(9):\n"
+        "    for x in KINDS[args.kind]().feed():\n"
+        "        loss(x).backward()\n        optimizer.step()\n"
+    )
+    backward, built = Place(path="run.py", line=11), Place(path="run.py", line=3)
+    places = Places(backward=backward, backwards=(backward,))
+    assert later_loader(parsed({"run.py": text}, places, "run.py"), (built,)) == ""
+    assert later_loader(parsed({"run.py": text}, places, "run.py"), ()) == "run.py:3"
+
+
 def test_the_training_of_another_model_is_another() -> None:
     other = "def eval(model):\n    DataLoader(words()); model.loss.backward()"
     assert found(function=other) == ""

@@ -71,6 +71,19 @@ def test_what_is_no_python_says_nothing() -> None:
     assert lines(1, text="%matplotlib inline") == []
 
 
+@pytest.mark.parametrize(("ends", "left"), [("return", []), ("print(x)", [5])])
+def test_a_branch_that_leaves_before_what_was_seen_does_not_come_later(
+    ends: str, left: list[int]
+) -> None:
+    step = "loss(x).backward()\n            optimizer.step()\n"
+    text = (
+        "def main(args, feed):\n    if args.overfit:\n        x = next(feed)\n"
+        f"        for _ in range(9):\n            {step}        {ends}\n"
+        f"    for x in feed:\n        if x:\n            {step}"
+    )
+    assert lines(10, text=text) == left
+
+
 CHOSEN = TWO_PHASES[: TWO_PHASES.index("teach(net, feed, optimizer)\n")]
 
 

@@ -5,7 +5,7 @@ processes differ.
 import math
 from collections.abc import Sequence
 
-from autotune.knobs.keep_freed_memory import FAULT_SECONDS
+from autotune.knobs.keep_freed_memory import FAULT_SECONDS, FEW_FAULTS
 from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.profiling.profile import Doubt
 from autotune.workload.window import Window, page_faults_per_second
@@ -71,7 +71,7 @@ def unknown_of(one: Sequence[Window], other: Sequence[Window]) -> float:
 def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     """Whether the program's allocator gives back in each step what it takes again in the next."""
     faults, left = page_faults_per_second(windows), calm_share(windows)
-    if faults is None or (faults < NOTABLE_FAULTS and left > _MOST_LEFT):
+    if faults is None or faults < (NOTABLE_FAULTS if left > _MOST_LEFT else FEW_FAULTS):
         return ()
     calm = (
         f" For a while it took few, and a step took {100 * (1 - left):.0f} % less then: what "

@@ -35,7 +35,7 @@ def first_of(place: Place) -> Place:
             script = Script(place.path, file.read())
     except (OSError, SyntaxError, UnicodeError):  # no file of Python's: a notebook, a string
         return place
-    for statement in ast.walk(script.tree):
+    for statement in script.nodes:
         if isinstance(statement, ast.Assign) and covers(statement, place.line):
             alike = _alike(script, statement)
             return place if len(alike) == 1 else _same_call(statement, alike[0], place)

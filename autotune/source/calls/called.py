@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from autotune.source.edits import OutputPlace
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in
+from autotune.source.reach import argument_code
 from autotune.source.script import Function, Script, covers, last_name
 
 
@@ -26,14 +26,14 @@ def _handed_over(program: Program, script: Script, place: OutputPlace) -> Iterat
     """What `script` gives to the function that calls its parameter at `place`."""
     other = program.scripts.get(place.path)
     root, dot, attributes = place.callee.partition(".")
-    for function in ast.walk(other.tree) if other else ():
+    for function in other.nodes if other else ():
         if (
             isinstance(function, Function)
             and other is not None
             and covers(function, place.line)
             and root in [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
         ):
-            for call in calls_in(script.tree):
+            for call in script.calls:
                 if last_name(call.func) == function.name:
                     given = argument_code(call, other, function, root)
                     yield from [given + dot + attributes] if given else []
@@ -45,7 +45,7 @@ def _other_names(script: Script, names: Collection[str]) -> set[str]:
     """
     known = {*names, *(f"{name}.module" for name in names)}
     given: dict[str, set[str]] = {}
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         if isinstance(node, ast.Assign):
             for name in (at.id for at in node.targets if isinstance(at, ast.Name)):
                 given.setdefault(name, set()).add(ast.unparse(node.value))

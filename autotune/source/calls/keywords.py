@@ -137,7 +137,7 @@ def display_of(script: Script, spread: ast.expr) -> ast.Dict | None:
         return None
     mentions = [
         node
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if (isinstance(node, ast.Name) and node.id == spread.id)
         or (isinstance(node, ast.arg) and node.arg == spread.id)
     ]

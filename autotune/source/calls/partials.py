@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, is_bound
+from autotune.source.reach import is_bound
 from autotune.source.script import Function, Script, covers, last_name
 
 
@@ -34,7 +34,7 @@ class Partial:
             isinstance(holder := script.statement(at), ast.Assign | ast.AnnAssign)
             and holder.value in self.handed
             for script in program.scripts.values()
-            for at in ast.walk(script.tree)
+            for at in script.nodes
             if isinstance(at, ast.Name | ast.Attribute)
             and isinstance(at.ctx, ast.Store)
             and last_name(at) in self.names
@@ -44,7 +44,7 @@ class Partial:
 def _named(program: Program, names: Collection[str]) -> Iterator[ast.expr]:
     """Where the program reads what has one of these `names`."""
     for script in program.scripts.values():
-        for at in ast.walk(script.tree):
+        for at in script.nodes:
             read = isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Load)
             if isinstance(at, ast.expr) and read and last_name(at) in names:
                 yield at
@@ -55,7 +55,7 @@ def partials(program: Program) -> list[Partial]:
     made = [
         Call(script=script, node=call, what="partial(DataLoader, ...)")
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if call.args and last_name(call.func) == "partial" and _is_loader(script, call.args[0])
     ]
     return [_followed(program, call) for call in made]
@@ -75,7 +75,7 @@ def unfollowed(program: Program, made: Collection[Partial]) -> Partial | None:
     if place is None or script is None or len(made) != 1:
         return None
     (one,) = made
-    here = [call for call in calls_in(script.tree) if covers(call, place.line)]
+    here = [call for call in script.calls if covers(call, place.line)]
     return None if any(_is_loader(script, call.func) for call in here) else one
 
 
@@ -93,7 +93,7 @@ def _followed(program: Program, call: Call) -> Partial:
 
 def _given(program: Program) -> Iterator[tuple[str, ast.expr]]:
     """The names that are given values in the program, each with the value."""
-    nodes = [at for script in program.scripts.values() for at in ast.walk(script.tree)]
+    nodes = [at for script in program.scripts.values() for at in script.nodes]
     taken = [each for script in program.scripts.values() for each in _taken_in(script)]
     for node in nodes:
         match node:
@@ -119,7 +119,7 @@ def _defaults(taken: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 def _taken_in(script: Script) -> Iterator[tuple[str, list[str]]]:
     """What each function and class of `script` takes, in order."""
-    for at in ast.walk(script.tree):
+    for at in script.nodes:
         holder = next(script.ancestors(at), None)
         if isinstance(at, Function):
             placed = [each.arg for each in (*at.args.posonlyargs, *at.args.args)]

@@ -78,7 +78,7 @@ def _uses(script: Script, variable: ast.Name) -> list[ast.Name]:
     """Where the file has `variable`: in its function if that gives it a value, else in all that do
     not. Nothing where it is a parameter.
     """
-    nodes = list(ast.walk(script.tree))
+    nodes = list(script.nodes)
     named = [at for at in nodes if isinstance(at, ast.Name) and at.id == variable.id]
     taken = {
         script.function(at) for at in nodes if isinstance(at, ast.arg) and at.arg == variable.id

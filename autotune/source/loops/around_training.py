@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.program import Program
-from autotune.source.reach import callers, calls_in, is_bound, reached, run_with, running_parts
+from autotune.source.reach import callers, is_bound, reached, run_with, running_parts
 from autotune.source.script import Function, Script, covers, last_name
 
 Loop = ast.For | ast.While
@@ -43,7 +43,7 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         return [], []
     place, in_library = own[0], own[0] is not program.places.backward
     script = program.scripts[place.path]
-    held = [at for at in ast.walk(script.tree) if _covers(at, place.line)]
+    held = [at for at in script.nodes if _covers(at, place.line)]
     if not held:
         return [], []
     inner, outer = list[ast.AST](), list[ast.AST]()
@@ -68,7 +68,7 @@ def _called_back(program: Program) -> Iterator[Function]:
     classes = [
         at
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.ClassDef)
     ]
     known = set[str]()
@@ -108,11 +108,11 @@ def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
     inside = {node for loop in loops for node in ast.walk(loop)}
     apart: set[ast.AST] = set()
     for script in program.scripts.values():
-        for holder in {script.function(loop) for loop in loops} - {None}:
-            body = set(ast.walk(holder)) if holder else set()
-            calls = (at for at in ran - (body - inside) if isinstance(at, ast.Call))
-            if holder and not any(_may_be_of(script, holder, call) for call in calls):
-                apart |= set(run_with(holder))
+        for holder in {at for loop in loops if (at := script.function(loop)) is not None}:
+            others = ran - (set(ast.walk(holder)) - inside)
+            calls = (at for at in others if isinstance(at, ast.Call))
+            if not any(_may_be_of(script, holder, call) for call in calls):
+                apart.update(run_with(holder))
     return ran - (apart - inside)
 
 
@@ -139,7 +139,7 @@ def running_meanwhile(program: Program) -> set[ast.AST]:
     apart = {
         node
         for script in program.scripts.values()
-        for function in ast.walk(script.tree)
+        for function in script.nodes
         if isinstance(function, Function) and function.name in around
         for node in ast.walk(function)
     }
@@ -154,6 +154,6 @@ def _calls_of(program: Program, name: str) -> list[tuple[Script, ast.Call]]:
     return [
         (script, call)
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if last_name(call.func) == name
     ]

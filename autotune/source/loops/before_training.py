@@ -24,10 +24,7 @@ def training_functions(program: Program) -> set[Function]:
     workers where its loop was not seen.
     """
     functions = [
-        at
-        for script in program.scripts.values()
-        for at in ast.walk(script.tree)
-        if isinstance(at, Function)
+        at for script in program.scripts.values() for at in script.nodes if isinstance(at, Function)
     ]
     place = program.places.backward
     known = {at.name for at in functions}
@@ -45,7 +42,7 @@ def last_line_before_training(program: Program, script: Script, scope: Function 
     if place is None or place.path not in program.scripts:
         return sys.maxsize
     loop = program.scripts[place.path]
-    around = [at for at in ast.walk(loop.tree) if _covers(at, place.line)]
+    around = [at for at in loop.nodes if _covers(at, place.line)]
     inner = around[-1] if around else None
     leading = callers(program, inner.name) if inner else set[str]()
     if script is loop and scope is inner:
@@ -55,7 +52,7 @@ def last_line_before_training(program: Program, script: Script, scope: Function 
     again = scope is not None and any(
         last_name(call.func) == scope.name and _loops(each, call)
         for each in program.scripts.values()
-        for call in calls_in(each.tree)
+        for call in each.calls
     )
     if again or not found:
         return sys.maxsize
@@ -73,7 +70,7 @@ def _until(program: Program, functions: list[Function], place: Place) -> set[str
     called before: in these, while objects are built, or at the top of a file.
     """
     loop = program.scripts[place.path]
-    around = [at for at in ast.walk(loop.tree) if _covers(at, place.line)]
+    around = [at for at in loop.nodes if _covers(at, place.line)]
     inner = around[-1] if around else None
     leading = callers(program, inner.name) if inner else set[str]()
     found, calls = {*leading, "__init__"}, list[ast.Call]()
@@ -97,7 +94,7 @@ def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:
 def _calls_by_function(script: Script) -> dict[Function | None, list[ast.Call]]:
     """The calls of each function of `script`; of None those at its top."""
     found: dict[Function | None, list[ast.Call]] = {}
-    for call in calls_in(script.tree):
+    for call in script.calls:
         found.setdefault(script.function(call), []).append(call)
     return found
 
@@ -107,7 +104,7 @@ def _of_workers(program: Program) -> set[str]:
     given = (
         each.value
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         for each in call.keywords
         if each.arg == "worker_init_fn"
     )

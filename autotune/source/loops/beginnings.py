@@ -36,7 +36,7 @@ def beginnings(script: Script, names: Collection[str]) -> Iterator[ast.Compare]:
     """Where one of the counters `names` is compared with what may be large, and something is done,
     or kept, that ends no loop.
     """
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 known = isinstance(operator, _OPERATORS) and is_count(left, names)

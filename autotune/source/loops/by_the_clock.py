@@ -36,7 +36,7 @@ def by_the_clock(program: Program) -> ByTheClock:
     tellers = _tellers(program)
     end = rate = ""
     for script in program.scripts.values():
-        for loop in (at for at in ast.walk(script.tree) if at in inner or at in outer):
+        for loop in (at for at in script.nodes if at in inner or at in outer):
             times = _times(script, loop, tellers)
             end = end or next(_ends(script, loop, times), "")
             rate = rate or next(_rates(script, loop, times), "")
@@ -50,7 +50,7 @@ def _tellers(program: Program) -> frozenset[str]:
     returned = [
         (script, _called(function), given.value)
         for script in program.scripts.values()
-        for function in ast.walk(script.tree)
+        for function in script.nodes
         if isinstance(function, ast.FunctionDef)
         for given in ast.walk(function)
         if isinstance(given, ast.Return) and given.value and script.function(given) is function

@@ -6,7 +6,7 @@ from autotune.source.loops.around_training import loops_of_training, running_wit
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, is_method, last_name
+from autotune.source.script import Script, covers, is_method, last_name
 
 _WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
@@ -14,8 +14,9 @@ _WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled")
 def evaluated(program: Program) -> str:
     """File and line of what puts a model into evaluation in the loops of the training of `program`,
     to go on training it or in a function without gradients; "" where nothing does. Layers that are
-    kept in evaluation while the rest trains, and teachers, are not evaluated. Where several do, it
-    is one of a file that was seen to train: a method of that name may be another class's.
+    kept in evaluation while the rest trains, and teachers, are not evaluated, nor is what warms up
+    in a step's own forward pass. Where several do, it is one of a file that was seen to train: a
+    method of that name may be another class's.
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
@@ -23,17 +24,29 @@ def evaluated(program: Program) -> str:
     places = (
         f"{script.path}:{call.lineno}"
         for script in sorted(program.scripts.values(), key=lambda each: each.path not in trains)
-        for call in calls_in(script.tree)
+        for call in script.calls
         if call in ran and is_method(call, "eval") and not call.args
+        if not _is_of_a_step(program, script, call)
         if _trains_again(script, call) or _is_without_gradients(script, call)
     )
     return next(places, "")
 
 
+def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
+    """Whether its function computes what a step trains on, and trains nothing itself: its model
+    warms up so.
+    """
+    function, forward = script.function(evaluation), program.places.forward
+    if function is None or forward is None or forward.path != script.path:
+        return False
+    trained = (each.line for each in program.places.backwards if each.path == script.path)
+    return covers(function, forward.line) and not any(covers(function, line) for line in trained)
+
+
 def _trains_again(script: Script, evaluation: ast.Call) -> bool:
     """Whether what is evaluated is put back into training in the same file."""
     of = _receiver(evaluation)
-    return any(is_method(call, "train") and _receiver(call) == of for call in calls_in(script.tree))
+    return any(is_method(call, "train") and _receiver(call) == of for call in script.calls)
 
 
 def _receiver(call: ast.Call) -> str:

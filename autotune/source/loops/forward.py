@@ -168,7 +168,7 @@ def _in_two_branches(shared: ast.AST, one: list[ast.AST], other: list[ast.AST]) 
 
 def _innermost(script: Script, line: int) -> ast.stmt | None:
     """The smallest statement that covers `line`."""
-    covering = [at for at in ast.walk(script.tree) if isinstance(at, ast.stmt) and covers(at, line)]
+    covering = [at for at in script.nodes if isinstance(at, ast.stmt) and covers(at, line)]
     return min(covering, key=lambda at: script.last_line(at) - at.lineno, default=None)
 
 

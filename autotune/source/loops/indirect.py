@@ -43,7 +43,7 @@ def called_in(
     defined = [
         Called(script=each, node=at)
         for each in scripts
-        for at in ast.walk(each.tree)
+        for at in each.nodes
         if isinstance(at, Function) and at.name != "__init__" and at not in around
     ]
     made = {pair for each in scripts for pair in _made(each)}
@@ -62,7 +62,7 @@ def called_in(
 
 def _made(script: Script) -> Iterator[tuple[str, str]]:
     """The names of variables and attributes, each with the class that an object is made of."""
-    for at in ast.walk(script.tree):
+    for at in script.nodes:
         if isinstance(at, ast.Assign) and isinstance(at.value, ast.Call):
             yield from ((last_name(place), last_name(at.value.func)) for place in at.targets)
 

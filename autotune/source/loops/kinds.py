@@ -113,7 +113,7 @@ def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     """The variables and attributes of `script`, each with what it is given at one place; what files
     and classes have is both.
     """
-    for at in ast.walk(script.tree):
+    for at in script.nodes:
         shared = script.function(at) is None or isinstance(at, Function)
         if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
             value = _value_of(script.statement(at), at)

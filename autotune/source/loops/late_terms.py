@@ -158,7 +158,7 @@ def _changes(
     return any(
         _changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
         for caller in program.scripts.values()
-        for call in calls_in(caller.tree)
+        for call in caller.calls
         if last_name(call.func) == function.name
         for name in own
     )
@@ -184,7 +184,7 @@ def _given_around(script: Script, at: ast.AST) -> set[str]:
 
 def _shared(program: Program) -> set[str]:
     """The variables that functions of the program give a value to outside of themselves."""
-    nodes = (node for script in program.scripts.values() for node in ast.walk(script.tree))
+    nodes = (node for script in program.scripts.values() for node in script.nodes)
     return {
         name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
     }
@@ -197,7 +197,7 @@ def _changed_attributes(program: Program) -> set[str]:
     return {
         node.attr
         for script in program.scripts.values()
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         if changes_later(script, node)
     }

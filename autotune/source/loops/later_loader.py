@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 
 from autotune.source.edits import Place
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.program import Program
-from autotune.source.reach import callers, calls_in
+from autotune.source.reach import callers
 from autotune.source.script import Function, Script, covers, last_name
 
 # Names of what is kept to try a model on.
@@ -19,23 +19,44 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
     what they call, and is none of those that were seen to be `built`; "" where there is none.
 
     Those under a condition, or that one of several `return` gives back, may be another
-    configuration's, those of a function that trains another training's; and what goes by a name of
+    configuration's, as those of a class may be that has a method of the name in which another has
+    built one; those of a function that trains another training's; and what goes by a name of
     held-out data trains nothing.
     """
     inner, outer = loops_of_training(program)
-    ran, training = running(program, [*inner, *outer]), callers(program, "backward")
+    ran, training = running_within(program, [*inner, *outer]), callers(program, "backward")
+    others = _instead(program, built)
     places = (
         f"{script.path}:{call.lineno}"
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if call in ran and last_name(call.func) == "DataLoader"
         if not any(at.path == script.path and covers(call, at.line) for at in built)
-        if not _is_chosen(script, call)
+        if not _is_chosen(script, call) and others.isdisjoint(script.ancestors(call))
         if not any(
             name in training or HELD_OUT.search(name.lower()) for name in _names(script, call)
         )
     )
     return next(places, "")
+
+
+def _instead(program: Program, built: Sequence[Place]) -> set[ast.AST]:
+    """The classes that may stand in the place of one that has built a loader."""
+
+    def has_built(script: Script, node: ast.AST) -> bool:
+        places = (at.line for at in built if at.path == script.path)
+        return isinstance(node, ast.stmt) and any(covers(node, line) for line in places)
+
+    nodes = [(each, at) for each in program.scripts.values() for at in each.nodes]
+    builders = {
+        at.name for script, at in nodes if isinstance(at, Function) and has_built(script, at)
+    }
+    return {
+        at
+        for script, at in nodes
+        if isinstance(at, ast.ClassDef) and not has_built(script, at)
+        if any(isinstance(each, Function) and each.name in builders for each in at.body)
+    }
 
 
 def _is_chosen(script: Script, call: ast.Call) -> bool:

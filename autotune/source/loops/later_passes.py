@@ -30,7 +30,7 @@ class Passes:
         self._attributes = {
             at.attr
             for script in program.scripts.values()
-            for at in ast.walk(script.tree)
+            for at in script.nodes
             if at in ran and isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
             if changes_later(script, at)
         }
@@ -38,7 +38,7 @@ class Passes:
         self._seen = {
             call
             for script in program.scripts.values()
-            for call in calls_in(script.tree)
+            for call in script.calls
             if last_name(call.func) in _PASSES and _was_seen(program, script, call)
         }
 

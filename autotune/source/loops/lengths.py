@@ -29,7 +29,7 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     inside = set(ast.walk(loop.node))
     known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
     for script in program.scripts.values():
-        for length in calls_in(script.tree):
+        for length in script.calls:
             taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
             if not taken or _is_in_mean(script, length) or _is_said(program, script, length):
                 continue
@@ -95,7 +95,7 @@ def _taken_by(
     `value`, "" where that cannot be told.
     """
     for script in program.scripts.values():
-        for function in (at for at in ast.walk(script.tree) if isinstance(at, Function)):
+        for function in (at for at in script.nodes if isinstance(at, Function)):
             holder, name = next(script.ancestors(function), None), function.name
             if isinstance(holder, ast.ClassDef) and name == "__init__":
                 name = holder.name
@@ -144,7 +144,7 @@ def _is_in_mean(script: Script, length: ast.expr) -> bool:
             return False
     added = [
         at.target
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.AugAssign) and isinstance(at.op, ast.Add)
     ]
     summed = any(last_name(call.func) == "sum" for call in calls_in(total))

@@ -7,7 +7,7 @@ from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in
+from autotune.source.reach import argument_code
 from autotune.source.script import Function, Script, last_name
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
@@ -32,7 +32,7 @@ def _times_called(program: Program, function: Function) -> int:
     return sum(
         last_name(each.func) == function.name and _is_own(script, each.func)
         for script in program.scripts.values()
-        for each in calls_in(script.tree)
+        for each in script.calls
     )
 
 
@@ -66,7 +66,7 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     given = {
         argument_code(at, loop.script, function, name)
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.Call) and last_name(at.func) == function.name
     }
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""

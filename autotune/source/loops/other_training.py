@@ -16,7 +16,8 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     and have none of the `backwards` that were seen; the line is the backward pass's. None where no
     loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
     those of classes and functions that nothing names, as a library has trainers for other models,
-    and of functions that are named only instead of what was seen to train (`if gpu: ... else:`).
+    and of functions that are named only instead of what was seen to train (`if gpu: ... else:`),
+    nor those of a branch that leaves the function before it (`if overfit: ... return`).
     """
     trees = {path: tree for path, text in sources.items() if (tree := _parsed(text)) is not None}
     named = {name for tree in trees.values() for name in _named(tree)}
@@ -25,9 +26,29 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
         (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
         for path, tree in trees.items()
         for loop, backward in _training_loops(_used(tree, named, path, backwards), instead)
+        if not _is_left_out(tree, loop, path, backwards)
     ]
     reached = any(is_reached for _, is_reached in found)
     return tuple(place for place, is_reached in found if reached and not is_reached)
+
+
+def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequence[Place]) -> bool:
+    """Whether `loop` stands in a branch that was passed by: it leaves the function before the first
+    of `backwards` in that.
+    """
+    holders = [at for at in ast.walk(tree) if isinstance(at, Function) and covers(at, loop.lineno)]
+    lines = [
+        each.line
+        for each in backwards
+        if each.path == path and holders and covers(holders[-1], each.line)
+    ]
+    return any(
+        isinstance(block[-1], ast.Return | ast.Raise) and (block[-1].end_lineno or 0) < min(lines)
+        for at in ast.walk(tree)
+        if isinstance(at, ast.If)
+        for block in (at.body, at.orelse)
+        if lines and block and block[0].lineno <= loop.lineno <= (block[-1].end_lineno or 0)
+    )
 
 
 def _holds(loop: ast.stmt, path: str, places: Sequence[Place]) -> bool:

@@ -81,11 +81,11 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
         if ast.unparse(at) in what.remainders
         for change in _shortening(script, at, interval)
     ]
-    begun = (at for at in ast.walk(script.tree) if isinstance(at, ast.Compare))
+    begun = (at for at in script.nodes if isinstance(at, ast.Compare))
     changes += [
         begun_sooner(script, at, interval) for at in begun if ast.unparse(at) in what.stages
     ]
-    for loop in (at for at in ast.walk(script.tree) if isinstance(at, ast.For)):
+    for loop in (at for at in script.nodes if isinstance(at, ast.For)):
         for heads, most in ((what.inner, batches), (what.outer - what.inner, epochs)):
             if _head(script, loop) in heads:
                 changes.append(_cut(script, loop, most))
@@ -94,7 +94,7 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
 
 
 def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
-    for at in ast.walk(script.tree):
+    for at in script.nodes:
         if isinstance(at, ast.For) and at in loops and not isinstance(at.iter, ast.Tuple):
             yield _head(script, at)
 
@@ -120,7 +120,7 @@ def _cut(script: Script, loop: ast.For, most: int) -> Change:
 
 def _remainders(script: Script) -> Iterator[ast.BinOp]:
     """Remainders of numbers, more than 2 as far as that is written, that decide something."""
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         match node:
             case ast.BinOp(left=left, op=ast.Mod(), right=right):
                 if isinstance(left, ast.JoinedStr) or isinstance(right, _TEXT):

@@ -84,7 +84,7 @@ def _by_stages(
     work: _Work,
     passes: Passes,
 ) -> Iterator[ast.If | ast.Assign]:
-    for node in (at for at in ast.walk(script.tree) if at in ran):
+    for node in (at for at in script.nodes if at in ran):
         counted = {counters[at] for at in script.ancestors(node) if at in counters}
         match node:
             case ast.If(test=test, body=then, orelse=other):
@@ -197,7 +197,7 @@ def _builders(program: Program) -> frozenset[str]:
     return frozenset(
         function.name
         for script in program.scripts.values()
-        for function in ast.walk(script.tree)
+        for function in script.nodes
         if isinstance(function, Function) and not HELD_OUT.search(function.name.lower())
         if _returns_loader(function)
     )
@@ -225,7 +225,7 @@ def _losses_in(program: Program, script: Script) -> set[str]:
     """
     lines = [place.line for place in program.places.backwards if place.path == script.path]
     found = set[str]()
-    for call in calls_in(script.tree):
+    for call in script.calls:
         if last_name(call.func) in BACKWARDS and any(covers(call, line) for line in lines):
             body = (script.function(call) or script.tree).body
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []

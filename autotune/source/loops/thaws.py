@@ -6,7 +6,6 @@ import ast
 
 from autotune.source.loops.around_training import loops_of_training, running, running_within
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, last_name
 
 # torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
@@ -35,7 +34,7 @@ def thawed_later(program: Program) -> str:
     places = (
         (script.path, node.lineno)
         for script in program.scripts.values()
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if isinstance(node, ast.expr | ast.stmt) and node in between and _thaws(script, node)
     )
     return next((f"{path}:{line}" for path, line in places), "")
@@ -51,7 +50,7 @@ def replaced_later(program: Program) -> str:
     found = [
         (script, node)
         for script in program.scripts.values()
-        for node in calls_in(script.tree)
+        for node in script.calls
         if node in ran and last_name(node.func) in _REPLACE
     ]
     making = _making(program) if found else set()
@@ -67,7 +66,7 @@ def _making(program: Program) -> set[str]:
     """The functions in which models are made: those of `_MAKING`, and what these alone call."""
     calls: dict[str, list[set[str]]] = {}
     for script in program.scripts.values():
-        for call in calls_in(script.tree):
+        for call in script.calls:
             calls.setdefault(last_name(call.func), []).append(_functions_round(script, call))
     making = set(_MAKING)
     while (
@@ -106,7 +105,7 @@ def _are_weights(script: Script, of: ast.expr) -> bool:
             return not _frozen_before(script, loop)
     models = {
         ast.unparse(call.func.value)
-        for call in calls_in(script.tree)
+        for call in script.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODELS
     }
     return any(code == model or code.startswith(f"{model}.") for model in models)

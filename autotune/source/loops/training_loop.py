@@ -161,7 +161,7 @@ def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
 
 def _modules(script: Script) -> set[str]:
     """What the file shows to be models: their parameters are taken, or their mode is set."""
-    calls = (at for at in ast.walk(script.tree) if isinstance(at, ast.Call))
+    calls = (at for at in script.nodes if isinstance(at, ast.Call))
     return {
         ast.unparse(call.func.value)
         for call in calls

@@ -142,7 +142,7 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
     if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
         yield from _attributes(program, function.name)
     for script in program.scripts.values():
-        for call in calls_in(script.tree):
+        for call in script.calls:
             if last_name(call.func) == function.name:
                 yield _Value(script, call)
 
@@ -150,7 +150,7 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
 def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_Value]:
     """Where the functions of the program that `call` may call have what they are `given`."""
     for script in program.scripts.values():
-        for function in (at for at in ast.walk(script.tree) if isinstance(at, Function)):
+        for function in (at for at in script.nodes if isinstance(at, Function)):
             if function.name == last_name(call.func):
                 names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
                 code = ast.unparse(given)
@@ -173,7 +173,7 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
     """
     for script in program.scripts.values():
         inside = {node for method in forward_methods(script) for node in ast.walk(method)}
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             if isinstance(node, ast.Attribute) and node.attr == name and node not in inside:
                 above = next(script.ancestors(node))
                 called = isinstance(above, ast.Call) and above.func is node

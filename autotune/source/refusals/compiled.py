@@ -43,7 +43,7 @@ def _hooked_later(program: Program) -> Iterator[str]:
     ]
     ran = running(program, loops) if loops else set[ast.AST]()
     for script in program.scripts.values():
-        for call in calls_in(script.tree):
+        for call in script.calls:
             if last_name(call.func) in _HOOKS and call in ran:
                 yield f"{script.path}:{call.lineno}"
 
@@ -51,7 +51,7 @@ def _hooked_later(program: Program) -> Iterator[str]:
 def _kept_by_chance(program: Program) -> Iterator[str]:
     """Functions with a cache that draw random numbers."""
     for script in program.scripts.values():
-        for function in ast.walk(script.tree):
+        for function in script.nodes:
             if not isinstance(function, Function):
                 continue
             decorators = (

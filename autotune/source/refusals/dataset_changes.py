@@ -62,7 +62,7 @@ def _made_or_tried(program: Program) -> set[ast.AST]:
     return {
         node
         for script in program.scripts.values()
-        for function in ast.walk(script.tree)
+        for function in script.nodes
         if isinstance(function, ast.FunctionDef)
         if function.name == "__init__" or HELD_OUT.search(function.name.lower())
         for node in ast.walk(function)
@@ -77,7 +77,7 @@ def _changed_in(
     readers, changers = _readers(program) | passed, changers - passed
     made = _made_with(program, at, name)
     for script in program.scripts.values():
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             if not isinstance(node, ast.stmt) or node not in ran:
                 continue
             found = (each for each in _changed(node, changers, readers) if each not in made)
@@ -107,7 +107,7 @@ def _changers(program: Program) -> frozenset[str]:
     return frozenset(
         method.name
         for script in program.scripts.values()
-        for kind in ast.walk(script.tree)
+        for kind in script.nodes
         if isinstance(kind, ast.ClassDef)
         for method in kind.body
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
@@ -128,7 +128,7 @@ def _readers(program: Program) -> frozenset[str]:
     methods = [
         method
         for script in program.scripts.values()
-        for kind in ast.walk(script.tree)
+        for kind in script.nodes
         if isinstance(kind, ast.ClassDef)
         for method in kind.body
         if isinstance(method, ast.FunctionDef)

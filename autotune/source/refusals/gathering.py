@@ -4,7 +4,6 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autotune.source.loops.loss import GATHERING, stored_names
-from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 
 # Methods whose outcome lies in the same memory as what it is made of.
@@ -87,7 +86,7 @@ def _goes_on(script: Script, value: ast.expr, above: Sequence[ast.AST]) -> list[
                 if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Load) and at.id in names
             ]
         case ast.Return() if function is not None and function.name not in _OF_MODULES:
-            return [at for at in calls_in(script.tree) if last_name(at.func) == function.name]
+            return [at for at in script.calls if last_name(at.func) == function.name]
     return []
 
 

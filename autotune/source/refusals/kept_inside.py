@@ -39,7 +39,7 @@ def kept_attributes(program: Program, *, on_a_gpu: bool) -> set[str]:
 def forward_methods(script: Script) -> list[Function]:
     """The forward passes of modules in `script`, and the methods of theirs that these call."""
     found: list[Function] = []
-    for kind in (at for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)):
+    for kind in (at for at in script.nodes if isinstance(at, ast.ClassDef)):
         methods = {at.name: at for at in kind.body if isinstance(at, Function)}
         waiting = [FORWARD]
         while waiting:

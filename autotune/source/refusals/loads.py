@@ -30,7 +30,7 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
     calls = [
         Call(script=script, node=call, what="load_state_dict")
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if is_method(call, "load_state_dict") and call.args
     ]
     return [
@@ -61,7 +61,7 @@ def _with_own_loading(program: Program) -> set[str]:
     return {
         kind.name
         for script in program.scripts.values()
-        for kind in ast.walk(script.tree)
+        for kind in script.nodes
         if isinstance(kind, ast.ClassDef)
         and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
     }

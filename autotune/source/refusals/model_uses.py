@@ -6,7 +6,6 @@ from collections.abc import Collection
 from autotune.source.loops.loss import names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
 from autotune.source.script import Function, Script, covers, last_name
 
@@ -24,11 +23,11 @@ def handed_on(
     made = {
         at.name
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, Function | ast.ClassDef)
     }
     for script in program.scripts.values():
-        for call in calls_in(script.tree):
+        for call in script.calls:
             given = [*call.args, *(each.value for each in call.keywords)][:1]
             name = {script.qualified(call.func), last_name(call.func)} & set(names)
             if not (given and name) or _is_earlier(script, call, optimizer):
@@ -69,7 +68,7 @@ def merged(program: Program) -> str:
     for script in program.scripts.values():
         calls = [
             call
-            for call in calls_in(script.tree)
+            for call in script.calls
             if last_name(call.func) in names and not _is_trained(program, script, call)
         ]
         if found := merged_outcome(script, calls):
@@ -90,7 +89,7 @@ def kept(program: Program) -> str:
     """
     names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
     for script in program.scripts.values():
-        calls = [call for call in calls_in(script.tree) if last_name(call.func) in names]
+        calls = [call for call in script.calls if last_name(call.func) in names]
         if found := kept_outcome(script, calls, SAME_MEMORY):
             return f"{script.path}:{found.lineno}"
     return ""

@@ -18,7 +18,7 @@ def turned_gradients(program: Program) -> str:
     Such a gradient may lie in memory otherwise than its weight.
     """
     for script in program.scripts.values():
-        for node in ast.walk(script.tree) if ".grad" in script.text else ():
+        for node in script.nodes if ".grad" in script.text else ():
             if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
                 given = reached(program, [node.value, *_values_of(script, node.value)])
                 if any(_turns(part) for each in given for part in ast.walk(each)):

@@ -27,7 +27,7 @@ def _start_method(program: Program, at: Building) -> str:
     given = given_value(at.call, "multiprocessing_context", at.signature)
     methods = [given.value] if isinstance(given, ast.Constant) else []
     for script in program.scripts.values():
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             match node:
                 case ast.Call(func=function, args=[ast.Constant(value=str(method)), *_]):
                     methods += [method] if last_name(function) in _SETS else []
@@ -45,6 +45,6 @@ def _trains_on_import(program: Program) -> bool:
     imported: list[ast.AST] = [
         at for at in main.tree.body if not isinstance(at, definitions) and not is_main_guard(at)
     ]
-    passes = (at for at in ast.walk(seen.tree) if isinstance(at, ast.stmt))
+    passes = (at for at in seen.nodes if isinstance(at, ast.stmt))
     innermost = [at for at in passes if covers(at, place.line)][-1:]
     return not running(program, imported).isdisjoint(innermost)

@@ -71,7 +71,7 @@ def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
     for script in program.scripts.values():
         if not any(each in script.text for each in (setting.name, *_UNNAMED)):
             continue
-        for node in ast.walk(script.tree):
+        for node in script.nodes:
             if node in ran and (
                 _sets(program, script, node, setting) or _hands_on(program, script, node, setting)
             ):
@@ -175,7 +175,7 @@ def _is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) ->
     """Whether all that the program gives to variables and attributes of that name are objects of
     other classes of its own.
     """
-    nodes = [node for script in program.scripts.values() for node in ast.walk(script.tree)]
+    nodes = [node for script in program.scripts.values() for node in script.nodes]
     own = {node.name for node in nodes if isinstance(node, ast.ClassDef)} - set(kinds)
     given = [
         node.value
@@ -205,7 +205,7 @@ def _initializers(program: Program, kind: ast.ClassDef) -> set[str]:
     """The methods of a class that only its `__init__` calls, as far as names tell."""
     methods = {at.name: at for at in kind.body if isinstance(at, Function)}
     found = {"__init__"} & methods.keys()
-    calls = [each for script in program.scripts.values() for each in calls_in(script.tree)]
+    calls = [each for script in program.scripts.values() for each in script.calls]
     while True:
         own = [each for name in found for each in calls_in(methods[name])]
         more = {last_name(each.func) for each in own} & methods.keys() - found

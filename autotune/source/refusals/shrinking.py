@@ -103,12 +103,12 @@ class _Text:
         self.nodes = [
             (script, node)
             for script in program.scripts.values()
-            for node in ast.walk(script.tree)
+            for node in script.nodes
             if isinstance(node, kinds)
         ]
         self._functions: dict[str, list[tuple[Script, Function]]] = {}
         for script in program.scripts.values():
-            for node in ast.walk(script.tree):
+            for node in script.nodes:
                 if isinstance(node, Function):
                     self._functions.setdefault(node.name, []).append((script, node))
         self._own = {

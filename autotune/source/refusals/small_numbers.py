@@ -14,7 +14,7 @@ def denormal_constant(program: Program) -> str:
     places = (
         f"{script.path}:{at.lineno}"
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.Constant) and isinstance(at.value, float)
         if 0.0 < at.value < _SMALLEST_NORMAL
     )

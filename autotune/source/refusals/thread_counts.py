@@ -6,7 +6,6 @@ import ast
 import os
 
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
@@ -25,7 +24,7 @@ def counted_by_threads(program: Program) -> str:
     for script in program.scripts.values():
         if any(name in script.text for name in _ASKS):
             harmless = _harmless(script)
-            for call in calls_in(script.tree):
+            for call in script.calls:
                 if last_name(call.func) in _ASKS and call not in harmless:
                     return f"{os.path.basename(script.path)}:{call.lineno}"
     return ""
@@ -38,7 +37,7 @@ def forked_with_one(program: Program) -> str:
     More threads wait in a forked process for ever: those of OpenMP stay behind in the first one.
     """
     scripts = list(program.scripts.values())
-    calls = [(script, call) for script in scripts for call in calls_in(script.tree)]
+    calls = [(script, call) for script in scripts for call in script.calls]
     if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
         return ""
     forks = (each for each in calls if last_name(each[1].func) in _FORKS)
@@ -60,12 +59,12 @@ def _spawns(call: ast.Call) -> bool:
 
 def _harmless(script: Script) -> set[ast.AST]:
     """What is inside a text or a call that tells or sets it, and what is kept for those alone."""
-    told: list[ast.AST] = [call for call in calls_in(script.tree) if _tells(call)]
-    told += [at for at in ast.walk(script.tree) if isinstance(at, ast.JoinedStr)]
+    told: list[ast.AST] = [call for call in script.calls if _tells(call)]
+    told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
     found = {part for at in told for part in ast.walk(at)}
-    names = [at for at in ast.walk(script.tree) if isinstance(at, ast.Name)]
+    names = [at for at in script.nodes if isinstance(at, ast.Name)]
     used = {at.id for at in names if isinstance(at.ctx, ast.Load) and at not in found}
-    for at in ast.walk(script.tree):
+    for at in script.nodes:
         match at:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
                 found.add(value)

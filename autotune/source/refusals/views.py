@@ -36,7 +36,7 @@ def viewed_later(program: Program) -> str:
     ran = running(program, loops)
     for script in program.scripts.values():
         weights = _named_weights(script)
-        for call in calls_in(script.tree):
+        for call in script.calls:
             if call in ran and not _is_left_out(script, call):
                 continue
             if _is_of_weights(call, weights) or (
@@ -53,7 +53,7 @@ def saved_in_order(program: Program) -> str:
     places = (
         f"{script.path}:{call.lineno}"
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if script.qualified(call.func) in _SAFETENSORS
         and not any(last_name(each.func) == "contiguous" for each in calls_in(call))
     )
@@ -69,7 +69,7 @@ def read_as_it_lies(program: Program) -> str:
     places = (
         f"{script.path}:{call.lineno}"
         for script in program.scripts.values()
-        for call in calls_in(script.tree)
+        for call in script.calls
         if _is_read(script, call) or (last_name(call.func) == "as_strided" and call not in ran)
     )
     return next(places, "")
@@ -107,7 +107,7 @@ def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
 def _named_weights(script: Script) -> set[str]:
     """The names that loops over weights give them, and functions that are mapped over them."""
     found = set[str]()
-    for node in ast.walk(script.tree):
+    for node in script.nodes:
         match node:
             case ast.Call(func=ast.Name(id="map"), args=[ast.Lambda(args=given), over]):
                 if any(last_name(call.func) in _WEIGHTS for call in calls_in(over)):

@@ -121,7 +121,7 @@ def _draws_again(program: Program) -> bool:
     script = program.scripts[place.path]
     loops = [
         at
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
     ]
     if not loops:

@@ -60,7 +60,7 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
     classes = {
         at.name
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.ClassDef)
     }
     built = {
@@ -192,7 +192,7 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
     heirs = (
         at
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.ClassDef) and at.name == name
     )
     return inside == name or any(last_name(base) == inside for at in heirs for base in at.bases)
@@ -259,7 +259,7 @@ def _with_free_names(script: Script, code: str, model: str) -> str:
 
 def _renamed(code: str, names: dict[str, str]) -> str:
     inner = Script("", code)
-    found = [at for at in ast.walk(inner.tree) if isinstance(at, ast.Name) and at.id in names]
+    found = [at for at in inner.nodes if isinstance(at, ast.Name) and at.id in names]
     for at in sorted(found, key=inner.start, reverse=True):
         code = code[: inner.start(at)] + names[at.id] + code[inner.end(at) :]
     return code

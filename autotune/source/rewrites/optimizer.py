@@ -88,7 +88,7 @@ def _is_of_one_class(call: Call) -> bool:
         root = root.value
     if not isinstance(root, ast.Name):
         return False
-    classes = {at.name for at in ast.walk(script.tree) if isinstance(at, ast.ClassDef)}
+    classes = {at.name for at in script.nodes if isinstance(at, ast.ClassDef)}
     named = last_name(call.node.func) in OPTIMIZERS
     return named or root.id in script.imports or root.id in classes
 
@@ -99,7 +99,7 @@ def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
     classes = (
         at
         for script in program.scripts.values()
-        for at in ast.walk(script.tree)
+        for at in script.nodes
         if isinstance(at, ast.ClassDef) and at.name == name
     )
     return next(classes, None)

@@ -33,7 +33,7 @@ def model_calls(program: Program, script: Script) -> list[ast.Call]:
     seen = [each for each in program.places.outputs if each.path == script.path and each.tensors]
     return [
         call
-        for call in ast.walk(script.tree)
+        for call in script.nodes
         if isinstance(call, ast.Call)
         and any(
             covers(call, place.line) and ast.unparse(call.func) == place.callee for place in seen

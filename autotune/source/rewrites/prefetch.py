@@ -170,7 +170,7 @@ def _is_given_before(script: Script, name: str, loop: ast.For, loader: ast.expr)
     function = script.function(loop)
     given = [
         node
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Store)
         and node.id == name

@@ -47,7 +47,7 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     changes = [
         change
         for script in _naming(program, wanted)
-        for statement in ast.walk(script.tree)
+        for statement in script.nodes
         if isinstance(statement, ast.stmt)
         and _same_switch(script, statement, wanted)
         and not _keeps_deterministic(script, statement)

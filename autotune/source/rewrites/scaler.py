@@ -5,7 +5,6 @@ import ast
 from autotune.source.insertions import after, after_imports, before, imports_added, snippet
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal
-from autotune.source.reach import calls_in
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
 from autotune.source.script import Function, is_method, last_name
 
@@ -87,7 +86,7 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
 def _hook(program: Program) -> Call | None:
     """The first call that has gradients handed to something while backward makes them."""
     for script in program.scripts.values():
-        for call in calls_in(script.tree):
+        for call in script.calls:
             if last_name(call.func) in _HOOKS:
                 return Call(script=script, node=call, what="hook")
     return None
@@ -101,7 +100,7 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
     return any(
         is_method(node, "step") and node is not step.node and last_name(_stepping(node)) == name
         for script in program.scripts.values()
-        for node in ast.walk(script.tree)
+        for node in script.nodes
         if isinstance(node, ast.Call)
     )
 
@@ -116,7 +115,7 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     cleared = {
         last_name(_stepping(at))
         for each in program.scripts.values()
-        for at in ast.walk(each.tree)
+        for at in each.nodes
         if isinstance(at, ast.Call) and is_method(at, "zero_grad")
     }
     stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
