@@ -40,8 +40,13 @@ def score(net, data):
 
 def found(*, before: str = "pass", function: str = "", epoch: str = "pass", after: str = "") -> str:
     text = PROGRAM.format(before=before, function=function, epoch=epoch, after=after)
-    place = Place(path="run.py", line=6)
-    places = Places(backward=place, backwards=(place,))
+    return found_in(text, backward=6)
+
+
+def found_in(text: str, *, backward: int, forward: int | None = None) -> str:
+    place = Place(path="run.py", line=backward)
+    called = None if forward is None else Place(path="run.py", line=forward)
+    places = Places(backward=place, backwards=(place,), forward=called)
     return evaluated(parsed({"run.py": text}, places, "run.py"))
 
 
@@ -60,18 +65,14 @@ def test_what_is_evaluated_before_the_loop_over_epochs_is_not_between_its_steps(
     assert found(before=drawn) == "run.py:3"  # of each epoch
     text = PROGRAM.format(before="pass", function="", epoch="pass", after="pass")
     text = text.replace("build(args)", f"build(args); {drawn}")
-    place = Place(path="run.py", line=6)
-    places = Places(backward=place, backwards=(place,))
-    assert evaluated(parsed({"run.py": text}, places, "run.py")) == ""
+    assert found_in(text, backward=6) == ""
 
 
 def test_what_is_defined_beside_the_loop_and_called_in_it_is_found() -> None:
     beside = "def score(net):\n        net.eval()\n        net(args.x)\n        net.train()\n"
     text = PROGRAM.format(before="pass", function="", epoch="score(model)", after="pass")
     text = text.replace("    for epoch in", f"    {beside}    for epoch in")
-    place = Place(path="run.py", line=6)
-    places = Places(backward=place, backwards=(place,))
-    assert evaluated(parsed({"run.py": text}, places, "run.py")) == "run.py:14"
+    assert found_in(text, backward=6) == "run.py:14"
 
 
 def test_what_warms_up_in_a_steps_own_forward_pass_is_not_evaluated() -> None:
@@ -80,9 +81,7 @@ def test_what_warms_up_in_a_steps_own_forward_pass_is_not_evaluated() -> None:
         "    net.train()\n    return net(x[1])\n"
         "for x in batches:\n    predicted(net, x).sum().backward()\n    optimizer.step()\n"
     )
-    place = Place(path="run.py", line=8)
-    places = Places(backward=place, backwards=(place,), forward=Place(path="run.py", line=6))
-    assert evaluated(parsed({"run.py": text}, places, "run.py")) == ""
+    assert found_in(text, backward=8, forward=6) == ""
 
 
 def test_what_is_evaluated_after_the_training_is_not_between_its_steps() -> None:

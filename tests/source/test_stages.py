@@ -42,6 +42,7 @@ def found(*, step: str = "pass", epoch: str = "pass", after: str = "") -> str:
     [
         "if epoch >= 5: loss = loss + spread(out)",
         "if args.warmup < self.global_step: loss += spread(out)",
+        "if epoch > args.interval: loss += spread(out)",
         "if step > 400: spread(model(x)).backward()",
         "size = min(64, 16 + step // 100)",
         "x = resized(x, 64) if epoch < 3 else x; crop_size = 16 if epoch < 3 else 32",

@@ -11,7 +11,7 @@ from autotune.source.reach import callers
 from autotune.source.script import Function, Script, covers, last_name
 
 # Names of what is kept to try a model on.
-HELD_OUT = re.compile("val|eval|test")
+HELD_OUT = re.compile("eval|(?<!inter)val(?!ue)|(?<!la)test")  # no interval, value, latest
 
 
 def later_loader(program: Program, built: Sequence[Place]) -> str:
