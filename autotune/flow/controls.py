@@ -14,7 +14,8 @@ from autotune.verdict.parity import Parity
 
 # How long the controls may take for as many losses as part, from their first steps on: what the
 # contestants needed for theirs within the budget is mostly far less. And how many there are where
-# random numbers are others: these take a training now here, now there.
+# random numbers are others: these take a training now here, now there. Runs with another seed have
+# as long in all, those that the settings are held against and those that the patch is.
 CONTROL_SECONDS = 0.25, (20.0, 600.0)
 STREAMS = 3
 READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
@@ -22,7 +23,7 @@ READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
 Start = Callable[..., ProcessRun]
 
 
-class _Left:
+class Left:
     """The time that controls have left: what they take to start is not counted."""
 
     def __init__(self, seconds: float) -> None:
@@ -59,7 +60,7 @@ def controls(
     Where the same numbers are promised, `exact`ly, it is only run again: it may have others in each
     run.
     """
-    left = _Left(context.seconds(*CONTROL_SECONDS))
+    left = Left(context.seconds(*CONTROL_SECONDS))
     most = f"for {left.seconds:.0f} s at most"
     context.listener.stage(f"looking how far chance alone takes the training, {most}")
     otherwise = bool(READ_OTHERWISE & config.keys())
@@ -73,13 +74,15 @@ def controls(
     return found
 
 
-def pairs_of_seeds(context: Context, parted: Parity, own: Start, tuned: Start) -> Iterator[Pair]:
+def pairs_of_seeds(
+    context: Context, parted: Parity, own: Start, tuned: Start, left: Left
+) -> Iterator[Pair]:
     """The losses of the program as it is and with the settings, both with another seed, until it is
     known whether these explain that theirs have `parted`, or that another seed does nothing. Where
     it says nothing of the program as it is, the settings are not run.
     """
     first, second = parted.baseline_losses, parted.tuned_losses
-    left, pairs = _Left(context.seconds(*CONTROL_SECONDS)), list[Pair]()
+    pairs = list[Pair]()
     while len(pairs) < STREAMS and left.seconds > 0:
         if explained_by_seeds(first, second, pairs) is not None:
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autotune.flow.context import Context
-from autotune.flow.controls import Start, controls, pairs_of_seeds
+from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
 from autotune.flow.threads_beside import thread_beside
@@ -141,12 +141,13 @@ def _with_seeds(
     """What is `decided` where each whose losses part is held against other seeds of its own; none
     after one that trains otherwise all the same.
     """
+    left = Left(context.options.seconds(*CONTROL_SECONDS))
     for name in (TUNED, DELIVERED):
         parted = _parted(verdict, may_be_the_seeds)
         if name not in parted:
             continue
         own, other = contestants[BASELINE], contestants[name]
-        turns.pairs[name] = list(pairs_of_seeds(context, parted[name], own, other))
+        turns.pairs[name] = list(pairs_of_seeds(context, parted[name], own, other, left))
         verdict = decided()
         if name in _parted(verdict, may_be_the_seeds):
             break

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autotune.flow.context import Options
-from autotune.flow.controls import controls, pairs_of_seeds
+from autotune.flow.controls import Left, controls, pairs_of_seeds
 from autotune.knobs.knob import Config
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
@@ -127,7 +127,8 @@ def seeds(own: list[list[float]], tuned: list[list[float]]) -> list[Any]:
     parted = builders.parity(
         steps=40, baseline_losses=tuple(FALLING), tuned_losses=higher, same_training=False
     )
-    found = list(pairs_of_seeds(context_of(), parted, start_of(own), start_of(tuned)))
+    left = Left(20.0)
+    found = list(pairs_of_seeds(context_of(), parted, start_of(own), start_of(tuned), left))
     assert begun == [
         seed for seed, (_, beside) in enumerate(found, 1) for _ in (1, 2)[: 1 + bool(beside)]
     ]

@@ -66,7 +66,7 @@ def test_each_whose_losses_part_is_held_against_seeds_of_its_own(
     gain = Ratio(estimate=1.5, low=1.2, high=1.9)
     parted = builders.parity(same_training=False, difference=Difference.COURSE)
     unknown = builders.parity(same_training=None)
-    turns = Turns()
+    turns, lefts = Turns(), list[Any]()
 
     def decided() -> Verdict:
         found = {
@@ -78,15 +78,17 @@ def test_each_whose_losses_part_is_held_against_seeds_of_its_own(
         )
         return builders.verdict(speedup=gain, parity=found[TUNED], delivered=partly)
 
-    def pairs(_context: Any, _parted: Any, own: Any, other: Any) -> Any:
+    def pairs(_context: Any, _parted: Any, own: Any, other: Any, left: Any) -> Any:
+        lefts.append(left)
         yield [own], [other]
 
     monkeypatch.setattr(judging, "pairs_of_seeds", pairs)
     starts: Any = {name: name for name in (BASELINE, TUNED, DELIVERED)}
-    context: Any = None
+    context: Any = SimpleNamespace(options=Options())
     verdict = judging._with_seeds(context, turns, starts, decided(), decided)
     told = [TUNED] if TUNED in lost else [TUNED, DELIVERED]
     assert turns.pairs == {name: [([BASELINE], [name])] for name in told}
+    assert len(set(map(id, lefts))) == 1  # they share the time that there is
     assert verdict.parity is (parted if TUNED in lost else unknown)
 
 

@@ -50,3 +50,46 @@ def test_a_pass_for_another_optimizer_has_no_samples_of_its_own(
     seen = seen_of(reports)
     assert seen.samples_per_step == samples
     assert [(each.name, each.parameters) for each in seen.beside] == [("Adam", 72)]
+
+
+_LOOKS_FIRST = (
+    HEAD
+    + """
+held_out = DataLoader(dataset, batch_size=50)
+training = DataLoader(dataset, batch_size=10, shuffle=True)
+optimizer = torch.optim.Adam(model.parameters())
+
+def look(loader):
+    model.eval()
+    with torch.no_grad():
+        for x, y in loader:
+            PREDICT
+    model.train()
+
+look(LOOKED_AT)
+while True:
+    for x, y in BATCHES:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+    look(held_out)
+"""
+)
+
+
+@pytest.mark.parametrize("predict", ["model[0](x)", "model(x)", "x.sum()"])
+def test_a_loader_gone_through_to_validate_first_is_not_the_training_one(
+    predict: str, tmp_path: Path
+) -> None:
+    own = _LOOKS_FIRST.replace("PREDICT", predict).replace("LOOKED_AT", "held_out")
+    text = own.replace("BATCHES", "zip(inputs.split(20), inputs.split(20))")
+    seen = seen_of(run(text, steps(8), Tell(), folder=tmp_path))
+    assert seen.loader is None
+    assert (seen.samples_per_step, seen.batch) == (20, ())
+
+
+def test_a_loader_gone_through_without_gradients_first_may_train_after_that(tmp_path: Path) -> None:
+    own = _LOOKS_FIRST.replace("PREDICT", "model[0](x)").replace("LOOKED_AT", "training")
+    seen = seen_of(run(own.replace("BATCHES", "training"), steps(8), Tell(), folder=tmp_path))
+    assert seen.loader is not None
+    assert (seen.loader.batch_size, seen.samples_per_step) == (10, 10)

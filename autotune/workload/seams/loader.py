@@ -17,7 +17,7 @@ from autotune.workload.loading import batches
 from autotune.workload.loading.ahead import CopiedAhead
 from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.samples.of_loader import kept_to_read
-from autotune.workload.seams import autocast, construction
+from autotune.workload.seams import autocast, construction, samples
 from autotune.workload.seams.construction import BUILT
 from autotune.workload.steps.replayed import Replayed, copied
 
@@ -137,6 +137,7 @@ def _install_next(live: Live) -> None:
             return noted(self)
         except StopIteration:
             _end(self)
+            samples.forget_looked_at(live, self)
             raise
 
     live.patch(_BaseDataLoaderIter, "__next__", __next__)
@@ -177,8 +178,8 @@ def _any_next(live: Live) -> Any:
         finally:
             if waits:
                 live.fed.drawing = False
-        samples = batches.count_samples(batch, self._autotune_batch_size)
-        live.drawn.append((built, self._autotune_loader, samples))
+        count = batches.count_samples(batch, self._autotune_batch_size)
+        live.drawn.append((built, self._autotune_loader, count))
         if live.discovering:
             live.batch = copied(batch)
             live.batches[built.source] = built, live.batch
@@ -199,8 +200,8 @@ def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
         batch = draw(iterator)
     finally:
         live.fed.drawing = live.fed.drawing and not waits
-    samples = batches.count_samples(batch, iterator._autotune_batch_size)
-    live.stranger = built, iterator._autotune_loader, samples
+    count = batches.count_samples(batch, iterator._autotune_batch_size)
+    live.stranger = built, iterator._autotune_loader, count
     return batch
 
 

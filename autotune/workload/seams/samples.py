@@ -10,6 +10,7 @@ from autotune.workload.inspect import length_of
 from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
+from autotune.workload.seams.construction import BUILT
 
 Drawn = tuple[BuiltLoader, Callable[[], Any], int]
 
@@ -73,6 +74,20 @@ def forget_dropped(live: Live, given: Any) -> None:
     newest = batches.tensors(newest_batch)
     if any(_is_same(one, other) for one in newest for other in batches.tensors(given)):
         live.drawn = [each for each in live.drawn if each[0].source != last[0].source] + [last]
+
+
+def forget_looked_at(live: Live, iterator: Any) -> None:
+    """Where `iterator` is over before anything has trained, and gradients are off, it was gone
+    through to validate: what it gave is no batch of the first step, which may draw from a queue of
+    the program's own.
+    """
+    built = getattr(iterator, BUILT, None)
+    if live.draws or not live.beginning or torch.is_grad_enabled() or live.drawn_in_thread:
+        return
+    if built is not None and not live.elsewhere:
+        live.drawn = [each for each in live.drawn if each[0] is not built]
+        live.batches.pop(built.source, None)
+        live.batch = next((batch for _, batch in reversed(live.batches.values())), None)
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
