@@ -101,7 +101,7 @@ def why_nothing(target: Target, failure: Failure) -> MeasurementError | ProgramE
     if failure.kind == "hung":
         return MeasurementError(
             f"{name}: {failure.reason}",
-            "Let it train sooner, on less data, or give it more time with a larger --budget. "
+            "Let it train sooner, on less data, or give it more time with a larger budget. "
             "Steps are seen by an optimizer's, or by a backward pass.",
         )
     return MeasurementError(f"{name}: {failure.reason}", _how_to_train(target))

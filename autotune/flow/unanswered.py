@@ -36,7 +36,7 @@ def why_untried(context: Context, profiled: Profile, space: Space, found: Found)
     return (
         f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
         f"tried: starting and profiling the program took {context.spent_seconds:.0f} s. "
-        f"--budget {budget}s would do."
+        f"A budget of {budget} s would do."
     )
 
 

@@ -33,9 +33,7 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
 # Of how many steps an epoch then is, to see whether workers may live on: many must begin.
 STEPS_PER_EPOCH = 2
-_TOO_LATE = (
-    "could not be compared in the time that the budget has for it: a larger --budget has more"
-)
+_TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
 
 
 def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
@@ -175,6 +173,6 @@ def _not_trained(space: Space, needed_seconds: float) -> Space:
         name="training not compared",
         evidence="The first steps of the training were not compared with workers and without: that "
         f"takes {needed_seconds:.0f} s, for which the budget is too short.",
-        advice="Search with a larger --budget, or compare the loss curves of a longer run.",
+        advice="Search with a larger budget, or compare the loss curves of a longer run.",
     )
     return space if name in space.doubts else space.narrowed(name, space.choices[name], doubt=doubt)

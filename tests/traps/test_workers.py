@@ -87,10 +87,10 @@ class TestStreams:
         assert loader is not None
         vetted = vet_workers(made.start, made.target, loader, (0, 2), seconds=1.0, deadline=0.0)
         assert vetted.values == (0,)
-        assert "a larger --budget has more" in vetted.reason
+        assert "a larger budget has more" in vetted.reason
 
     @pytest.mark.parametrize(
-        ("startup_seconds", "said"), [(0.1, "no sign of its first"), (9.0, "a larger --budget")]
+        ("startup_seconds", "said"), [(0.1, "no sign of its first"), (9.0, "a larger budget")]
     )
     def test_a_hang_is_told_where_it_was_waited_for_long_enough(
         self, startup_seconds: float, said: str
@@ -160,7 +160,7 @@ class TestStreams:
             (
                 "hung",
                 0.0,
-                "(no sign of a batch within 5 s; a larger --budget has more time for it)",
+                "(no sign of a batch within 5 s; a larger budget has more time for it)",
             ),
             ("hung", math.inf, "(no sign of a batch within 5 s)"),
             ("crashed", 0.0, "(no sign of a batch within 5 s)"),

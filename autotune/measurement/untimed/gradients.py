@@ -46,7 +46,7 @@ def vet_freed_gradients(
     """
     steps = min(MOST_STEPS, int(most_seconds / step_seconds))
     if steps < FEWEST_STEPS:
-        reason = f"{_NOT_SEEN} in the time that the budget has for it: a larger --budget has more"
+        reason = f"{_NOT_SEEN} in the time that the budget has for it: a larger budget has more"
     else:
         found = (_refusal(start, config, why, steps, seconds) for config, why in _LOOKS)
         reason = next(filter(None, found), "")

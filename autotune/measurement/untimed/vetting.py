@@ -156,7 +156,7 @@ class _Workers:
             self._look_at_reading(run)
         except RunEnded as end:
             hurried = end.failure.kind == "hung" and self._patience() < PATIENCE_SECONDS
-            more = "; a larger --budget has more time for it" if hurried else ""
+            more = "; a larger budget has more time for it" if hurried else ""
             return f"{end.failure.reason}{more}"
         except NotPossible as why:
             return str(why)
@@ -196,7 +196,7 @@ class _Workers:
             return f"with {_workers(workers)}, reading counts `{self.counted}`, {depends}"
         too_late = (
             f"what comes with {_workers(workers)} could not be compared in the time that the "
-            "budget has for it: a larger --budget has more"
+            "budget has for it: a larger budget has more"
         )
         if time.monotonic() > self._deadline:
             return too_late
