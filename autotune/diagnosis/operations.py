@@ -1,5 +1,6 @@
 """Computing that is small operations, which take longer to start than to compute."""
 
+import math
 import os
 
 from autotune.profiling.profile import Profile
@@ -15,6 +16,8 @@ MOSTLY = 0.5
 # by itself among them, take no longer than this in the mean: chosen between attention scores filled
 # in one by one and convolutions with weight norm, which compute most of the time.
 SMALL_OPERATION_SECONDS = 5e-6
+# Those that take no longer than what starting the dearest of them does are told of.
+SHORT_OPERATION_SECONDS = 20e-6
 COMPUTING = ("forward", "backward", "optimizer")
 
 
@@ -33,11 +36,25 @@ def _is_tiny(profile: Profile) -> bool:
 
 def _has_small(profile: Profile) -> bool:
     """Whether what was counted takes little more than its start, in the mean."""
+    return _seconds_of_one(profile) < SMALL_OPERATION_SECONDS
+
+
+def _seconds_of_one(profile: Profile) -> float:
+    """What one operation takes in the mean; infinity where they were not counted."""
     if profile.operations is None:
-        return False
+        return math.inf
     computing = sum(profile.phases.get(phase, 0.0) for phase in COMPUTING)
-    seconds = computing * profile.step_seconds / max(1.0, profile.operations.per_step)
-    return seconds < SMALL_OPERATION_SECONDS
+    return computing * profile.step_seconds / max(1.0, profile.operations.per_step)
+
+
+def short_evidence(profile: Profile) -> str:
+    """How many operations there are and how short, where starting them may take much of that."""
+    seconds = _seconds_of_one(profile)
+    if not seconds < SHORT_OPERATION_SECONDS:
+        return ""
+    return (
+        f" It computes in {counted(profile)}operations, of {1e6 * seconds:.0f} µs each in the mean."
+    )
 
 
 def counted(profile: Profile) -> str:
