@@ -1,5 +1,7 @@
 """What must be known of a program, as it was observed and as it is written, beside its figures."""
 
+from collections.abc import Mapping
+
 from autotune.measurement.ablated import Ablation
 from autotune.measurement.filling import doubts_of_cache
 from autotune.measurement.first_epoch import doubts_of_memory
@@ -24,9 +26,10 @@ from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.thaws import replaced_later, thawed_later
+from autotune.source.options import without_left_out
 from autotune.source.program import Program, parsed
 from autotune.source.refusals.dataset_changes import changed_in_training
-from autotune.workload.program.imported import whole_program
+from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS
@@ -34,7 +37,7 @@ from autotune.workload.window import AS_IS
 
 def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     """What the figures of `target`, as it was observed, cannot be read without."""
-    whole = whole_program(target, ablation.seen) if target.path else None
+    whole = _whole(target, ablation.seen) if target.path else None
     return (
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *(doubts_of_stopping(ablation.stopped) or _doubts_of_validation(whole, ablation)),
@@ -50,6 +53,18 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     )
 
 
+def _whole(target: Target, seen: Seen) -> Program:
+    """All files that run, without what its options leave out of them."""
+    texts = {str(file): text for file, text in files_that_run(target, seen.modules)}
+    return parsed(_that_may_come(texts, seen), seen.places, target.path)
+
+
+def _that_may_come(texts: Mapping[str, str], seen: Seen) -> dict[str, str]:
+    places = seen.places
+    reached = (places.loader, places.optimizer, places.forward, places.step, *places.backwards)
+    return without_left_out(texts, dict(seen.options), reached)
+
+
 def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
     """Training loops in the program's files that were not reached."""
     if seen.passed_loops or not target.path or not seen.places.backwards:
@@ -62,10 +77,11 @@ def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple
     if whole is None:
         return ()
     program = parsed(_texts(target, seen), seen.places, target.path)
+    thaws = not seen.models or any(each.frozen_bytes for each in seen.models)
     return (
         *doubts_of_the_clock(by_the_clock(program)),
         *doubts_of_later_steps(
-            thawed=thawed_later(program),
+            thawed=thawed_later(program) if thaws else "",
             replaced=replaced_later(whole),
             stage=later_stage(whole),
             loader=later_loader(whole, seen.loaders_at),
@@ -81,7 +97,7 @@ def _doubts_of_validation(whole: Program | None, ablation: Ablation) -> tuple[Do
 
 
 def _texts(target: Target, seen: Seen) -> dict[str, str]:
-    """The program's files in which it was seen to train."""
+    """The program's files in which it was seen to train, without what its options leave out."""
     places = seen.places
     known = (places.loader, places.optimizer, places.forward, *places.backwards)
-    return target.texts(each.path for each in known if each)
+    return _that_may_come(target.texts(each.path for each in known if each), seen)

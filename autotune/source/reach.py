@@ -9,7 +9,8 @@ from autotune.source.script import Function, Script, covers, last_name
 
 # How methods begin that are given functions to call later.
 _LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
-_RUNNING = ("__init__", "forward", "__call__")  # where a class is called, or an object of it
+_CALLED = ("forward", "__call__")  # where an object of a class is called
+_RUNNING = ("__init__", *_CALLED)  # where a class is, or an object of it
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -64,23 +65,27 @@ def callers(program: Program, name: str) -> set[str]:
     return names
 
 
-def reached(program: Program, sources: Sequence[ast.AST]) -> list[ast.AST]:
+def reached(
+    program: Program, sources: Sequence[ast.AST], *, strictly: bool = False
+) -> list[ast.AST]:
     """`sources` and what stands behind the names that they call, and so on: functions and classes
-    of the program, and the values given to variables and attributes.
+    of the program, and the values given to variables and attributes. `strictly` without what these
+    values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
+    what `super().__init__()` may be of other classes.
     """
-    known, waiting = set[str](), _called(sources)
-    found = dict.fromkeys(sources)
-    while waiting:
+    known, waiting = {"__init__"} if strictly else set[str](), _called(sources)
+    found, behind_names = dict.fromkeys(sources), _behind_made if strictly else _behind
+    while waiting := waiting - known:
         known |= waiting
         behind = [
             node
             for script in program.scripts.values()
-            for name in waiting & _behind(script).keys()
-            for node in _behind(script)[name]
+            for name in waiting & behind_names(script).keys()
+            for node in behind_names(script)[name]
             if node not in found
         ]
         found |= dict.fromkeys(behind)
-        waiting = _called(behind) - known
+        waiting = _called(behind)
     return list(found)
 
 
@@ -163,3 +168,45 @@ def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
             for name in set(map(last_name, node.targets)):
                 found.setdefault(name, []).append(node.value)
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
+    """The same, with what a call of a value runs in the place of the value; under `build()` what a
+    call of that runs which `build` gives back.
+    """
+    found: dict[str, list[ast.AST]] = {}
+    for node in script.nodes:
+        if isinstance(node, Function):
+            found.setdefault(node.name, []).append(node)
+            found.setdefault(f"{node.name}()", []).extend(_given_back(node))
+        elif isinstance(node, ast.ClassDef):
+            found.setdefault(node.name, []).append(node)
+            called = (at for at in node.body if isinstance(at, Function) and at.name in _CALLED)
+            found.setdefault(f"{node.name}()", []).extend(called)
+        elif isinstance(node, ast.Assign):
+            for name in set(map(last_name, node.targets)):
+                found.setdefault(name, []).extend(_run_by(node.value))
+    return found
+
+
+def _given_back(function: Function) -> Iterator[ast.AST]:
+    """What a call of that runs which `function` gives back."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _run_by(node.value)
+
+
+def _run_by(value: ast.expr) -> Iterator[ast.AST]:
+    """What a call of `value` runs, as a call of its name, or of what another call makes."""
+    match value:
+        case ast.Lambda():
+            yield value
+        case ast.Name() | ast.Attribute():
+            yield ast.Call(func=value, args=[], keywords=[])
+        case ast.IfExp(body=one, orelse=other):
+            yield from (*_run_by(one), *_run_by(other))
+        case ast.Call(func=by, args=[first, *_]) if last_name(by) == "partial":
+            yield from _run_by(first)
+        case ast.Call(func=by) if name := last_name(by):
+            yield ast.Call(func=ast.Name(id=f"{name}()"), args=[], keywords=[])

@@ -23,6 +23,7 @@ from autotune.workload.seams import (
     memory_order,
     model,
     optimizer,
+    options,
     processes,
 )
 from autotune.workload.seen import LoaderKey, Seen
@@ -70,7 +71,7 @@ def intercepted(
         device=live.device,
         rate=lambda: leading.rate(live),
     )
-    seams = (loader, model, backward, optimizer, anomaly, processes)
+    seams = (loader, model, backward, optimizer, anomaly, processes, options)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
     for seam in _seams_of(setup):

@@ -21,6 +21,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.places import is_users
+from autotune.workload.seams.options import options
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.system.blas import blas_threads
 from autotune.workload.system.compiling import compiling_seconds
@@ -66,6 +67,7 @@ def observe(live: Live) -> Seen:
         process_beside=_process_beside(live),
         trackers=trackers(steps),
         modules=_modules(),
+        options=options(),
         places=_places(live),
     )
 

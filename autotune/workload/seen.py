@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
 
+OptionValue = bool | int | float | str | None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderKey:
@@ -189,6 +191,7 @@ class Seen:
     process_beside: Place | None = None  # where one was started in a step that did not wait for it
     beside: tuple[SeenOptimizer, ...] = ()
     modules: tuple[str, ...] = ()  # files of the program's own that it has imported so far
+    options: tuple[tuple[str, OptionValue], ...] = ()  # that it was run with, but for texts
     places: Places = field(default_factory=Places)
 
     @property

@@ -94,17 +94,18 @@ def _is_of_each_step(name: str) -> bool:
     return bool(_IN_EACH_STEP.search(name)) and not _IN_NO_STEP.search(name)
 
 
-def running(program: Program, sources: list[ast.AST]) -> set[ast.AST]:
-    """All that runs where `sources` do, as far as names tell."""
-    found = (part for node in reached(program, sources) for part in running_parts(node))
+def running(program: Program, sources: list[ast.AST], *, strictly: bool = False) -> set[ast.AST]:
+    """All that runs where `sources` do, as far as names tell; see `reached`."""
+    behind = reached(program, sources, strictly=strictly)
+    found = (part for node in behind for part in running_parts(node))
     return {node for part in found for node in ast.walk(part)}
 
 
 def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
-    """What runs in `loops`, as far as names tell, without the rest of the functions that they stand
-    in, unless others of them call these: that comes before the training and after.
+    """What runs in `loops`, strictly, without the rest of the functions that they stand in, unless
+    others of them call these: that comes before the training and after.
     """
-    ran = running(program, loops)
+    ran = running(program, loops, strictly=True)
     inside = {node for loop in loops for node in ast.walk(loop)}
     apart: set[ast.AST] = set()
     for script in program.scripts.values():

@@ -20,7 +20,7 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     nor those of a branch that leaves the function before it (`if overfit: ... return`).
     """
     trees = {path: tree for path, text in sources.items() if (tree := _parsed(text)) is not None}
-    named = {name for tree in trees.values() for name in _named(tree)}
+    named = _in_use(trees, backwards)
     instead = _named_instead(trees, backwards)
     found = [
         (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
@@ -60,6 +60,24 @@ def _parsed(text: str) -> ast.Module | None:
         return parse(text)
     except SyntaxError:
         return None
+
+
+def _in_use(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
+    """The names that are used by what runs when the files are imported or run, and by what trained;
+    and by the functions and classes that these name, and so on.
+    """
+    named = set[str]()
+    waiting: dict[str, list[ast.AST]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | Function) and not _holds(node, path, backwards):
+                waiting.setdefault(node.name, []).append(node)
+                named.update(name for each in node.decorator_list for name in _named(each))
+            else:
+                named.update(_named(node))
+    while found := named & waiting.keys():
+        named.update(name for at in found for node in waiting.pop(at) for name in _named(node))
+    return named
 
 
 def _named(tree: ast.AST) -> Iterator[str]:

@@ -144,12 +144,19 @@ def _asks_how_far(test: ast.expr, counters: Collection[str]) -> bool:
 def _is_far(compared: ast.Compare, counters: Collection[str]) -> bool:
     sides = (compared.left, *compared.comparators)
     constants = [side.value for side in sides if isinstance(side, ast.Constant)]
-    is_first = 0 in constants and isinstance(compared.ops[0], ast.Eq)
+    exactly = isinstance(compared.ops[0], ast.Eq)
+    # The first of all, or the last of an epoch, which comes again in the next.
+    at_an_end = exactly and (0 in constants or any(map(_counts, sides)))
     return (
         isinstance(compared.ops[0], _FURTHER)
-        and not (is_first or any(isinstance(each, str) for each in constants))
+        and not (at_an_end or any(isinstance(each, str) for each in constants))
         and any(_is_counter(side, counters) for side in sides)
     )
+
+
+def _counts(side: ast.expr) -> bool:
+    """Whether `side` is put together from how many there are of something."""
+    return any(last_name(call.func) == "len" for call in calls_in(side))
 
 
 def _goes_with(value: ast.expr, counters: Collection[str]) -> bool:
@@ -159,11 +166,12 @@ def _goes_with(value: ast.expr, counters: Collection[str]) -> bool:
         or (isinstance(at, ast.Call) and last_name(at.func) in ("min", "max"))
         for at in ast.walk(value)
     )
-    called = {at.func for at in ast.walk(value) if isinstance(at, ast.Call)}  # round(...)
+    called = {call.func for call in calls_in(value)}  # round(...)
+    counted = {at for call in calls_in(value) if _counts(call) for at in call.args}
     return bounded and any(
         _is_counter(at, counters)
         for at in ast.walk(value)
-        if isinstance(at, ast.expr) and at not in called
+        if isinstance(at, ast.expr) and at not in called | counted
     )
 
 
