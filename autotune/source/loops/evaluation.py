@@ -15,21 +15,23 @@ def evaluated(program: Program) -> str:
     """File and line of what puts a model into evaluation in the loops of the training of `program`,
     to go on training it or in a function without gradients; "" where nothing does. Layers that are
     kept in evaluation while the rest trains, and teachers, are not evaluated, nor is what warms up
-    in a step's own forward pass. Where several do, it is one of a file that was seen to train: a
-    method of that name may be another class's.
+    in a step's own forward pass. Where several do, it is one of a file that was seen to
+    train, for a method of that name may be another class's, and first one in its loop over epochs.
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
+    each_step = {node for loop in inner for node in ast.walk(loop)}
+    between = {node for loop in outer for node in ast.walk(loop)} - each_step
     trains = {place.path for place in program.places.backwards}
-    places = (
-        f"{script.path}:{call.lineno}"
-        for script in sorted(program.scripts.values(), key=lambda each: each.path not in trains)
+    found = [
+        (script.path not in trains, call not in between, f"{script.path}:{call.lineno}")
+        for script in program.scripts.values()
         for call in script.calls
         if call in ran and is_method(call, "eval") and not call.args
         if not _is_of_a_step(program, script, call)
         if _trains_again(script, call) or _is_without_gradients(script, call)
-    )
-    return next(places, "")
+    ]
+    return min(found, key=lambda each: each[:2])[2] if found else ""
 
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
