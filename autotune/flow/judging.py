@@ -124,11 +124,20 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
 
 def _left_open(verdict: Verdict) -> Verdict:
     """`verdict`, which without a gain says nothing of losses that chance may have parted."""
-    parity = verdict.parity
-    if parity is None or not may_be_chance(parity) or _gains(verdict):
+    if _gains(verdict):
         return verdict
-    reason = f"{parity.reason} {_UNTOLD}"
-    return replace(verdict, parity=replace(parity, same_training=None, reason=reason))
+    if (parity := verdict.parity) and may_be_chance(parity):
+        verdict = replace(verdict, parity=_untold(parity))
+    delivered = verdict.delivered
+    if delivered and delivered.parity and may_be_chance(delivered.parity):
+        untold = _untold(delivered.parity)
+        delivered = replace(delivered, parity=untold, reason=untold.reason)
+        verdict = replace(verdict, delivered=delivered)
+    return verdict
+
+
+def _untold(parity: Parity) -> Parity:
+    return replace(parity, same_training=None, reason=f"{parity.reason} {_UNTOLD}")
 
 
 def _with_seeds(

@@ -16,7 +16,8 @@ What it costs
     trains with a `Trainer` keeps its memory afterwards too.
 
 What it changes
-    Nothing: the same numbers lie at other addresses.
+    Nothing: the same numbers lie at other addresses. Refused where the program asks how much memory
+    its process has, and may do something else where that is more.
 """
 
 from autotune.diagnosis import Bottleneck
@@ -89,6 +90,7 @@ class KeepFreedMemory(Knob):
             ProcessStatement(
                 code=f'if platform.libc_ver()[0] == "glibc":  # keep memory that is freed\n{calls}',
                 imports=("import ctypes", "import platform"),
+                keeps_memory=True,
             ),
         )
 

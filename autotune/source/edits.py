@@ -30,13 +30,14 @@ class OptimizerArgument:
 class ProcessStatement:
     """One statement that runs once, after the program's imports (`torch.set_num_threads(1)`), with
     the imports that it needs besides torch's; `threads` says that it sets how many compute,
-    `flushes` that denormal numbers become zero.
+    `flushes` that denormal numbers become zero, `keeps_memory` that what is freed stays with it.
     """
 
     code: str
     imports: tuple[str, ...] = ()
     threads: bool = False
     flushes: bool = False
+    keeps_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,14 @@ def test_nothing_is_said_of_parted_losses_without_a_gain() -> None:
             untold = difference is Difference.COURSE and speedup is open_ended
             assert left.same_training is (None if untold else False)
             assert ("not looked at" in left.reason) == untold
+            partly = Delivered(
+                samples_per_second=1.0, speedup=speedup, settings_observed=False, parity=parted
+            )
+            handed = judging._left_open(replace(verdict, delivered=partly)).delivered
+            assert handed
+            assert handed.parity
+            assert handed.parity.same_training is (None if untold else False)
+            assert ("not looked at" in handed.reason) == untold
 
 
 @pytest.mark.parametrize("lost", [(), (TUNED,), (DELIVERED,)], ids=str)

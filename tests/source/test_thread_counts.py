@@ -47,6 +47,7 @@ def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
         'text = f"{torch.get_num_threads()} threads"',
         "log.info('%d threads', torch.get_num_threads())",
         "own = torch.get_num_threads()\ntorch.set_num_threads(own)",
+        'info = {"threads": torch.get_num_threads()}\nwith open(p) as f:\n    json.dump(info, f)',
         "torch.set_num_threads(max(1, torch.get_num_threads() // 2))",
     ],
 )

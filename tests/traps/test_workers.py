@@ -401,6 +401,18 @@ class TestTables:
         copied = item.replace("self.x, self.y", "self.x.clone(), self.y.clone()")
         assert workers(table(copied, prepare, options), (0, 1, 2)).values == (0, 1, 2)
 
+    @pytest.mark.parametrize("asks", ["torch.initial_seed()", "torch.random.initial_seed()"])
+    def test_samples_by_the_seed_that_a_run_began_with_are_refused(
+        self, workers: Vet, asks: str
+    ) -> None:
+        item = f"held_out = (index + {asks}) % 640\nreturn X[held_out], Y[held_out]"
+        vetted = workers(table(item), (0, 2))
+        assert vetted.values == (0,)
+        assert "they are made by `torch.initial_seed()` (train.py:" in vetted.reason
+        begun = "self.seed = torch.initial_seed()"  # once, in the program's own process
+        item = item.replace(asks, "self.seed")
+        assert workers(table(item, begun), (0, 2)).values == (0, 2)
+
     def test_threads_that_workers_do_not_have_hang_and_are_named(
         self, workers: Vet, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -4,6 +4,24 @@ from collections.abc import Sequence
 
 from autotune.workload.samples.delivery import CONNECTION, PIPES, THREADS, Delivery, Holding, say
 
+_TORN = (
+    "batches would be torn: the dataset fills the same memory anew for each batch (give out a copy "
+    "of it), and a worker fills it while the batch before is on its way, or trained on"
+)
+
+
+def not_for_workers(own: Delivery, again: Delivery) -> str:
+    """Why what the loader gave without workers, as the program has it, is not for workers to make,
+    though they seem to make the same. Where it gives the same `again`, its samples are no stream of
+    random numbers that each worker may have begin elsewhere.
+    """
+    if own.seeded and own.batches == again.batches:
+        return (
+            f"samples would be others: they are made by `torch.initial_seed()` ({own.seeded}), the "
+            "same number in all of a run without workers, and another in each worker and epoch"
+        )
+    return _TORN if own.overwritten else ""
+
 
 def unshareable(given: Delivery, workers: int) -> str:
     """Why processes would get in each other's way, even where they did not yet."""

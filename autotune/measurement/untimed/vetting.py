@@ -28,7 +28,7 @@ from autotune.measurement.untimed.delivered import (
     more_steps,
     same_from_each,
 )
-from autotune.measurement.untimed.shared import likely, unshareable
+from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
 from autotune.profiling.profile import Doubt
 from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw
@@ -48,11 +48,6 @@ LEAST_SECONDS = 5.0
 _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
     "is could not be drawn once more"
-)
-
-_TORN = (
-    "batches would be torn: the dataset fills the same memory anew for each batch (give out a copy "
-    "of it), and a worker fills it while the batch before is on its way, or trained on"
 )
 
 _FOR_EVER = "; one that draws at random for ever need not, and is not told apart"
@@ -189,8 +184,8 @@ class _Workers:
         """
         if workers and self._read_back:
             return self._read_back
-        if workers and self._own.overwritten:
-            return f"with {_workers(workers)}, {_TORN}"
+        if workers and (why := not_for_workers(self._own, self._again)):
+            return f"with {_workers(workers)}, {why}"
         if self.counted:
             depends = "and what is read depends on it: each worker counts for itself"
             return f"with {_workers(workers)}, reading counts `{self.counted}`, {depends}"

@@ -11,9 +11,12 @@ from autotune.source.script import Script, last_name
 _ASKS = ("get_num_threads", "get_num_interop_threads")
 _SAY_HOW = ("get_context", "set_start_method")
 _FORKS = ("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor")
-# What may be given it without being trained by.
+# What may be given it without being trained by: it is printed, logged, or written to a file.
 _HARMLESS = frozenset(
-    {"print", "debug", "info", "warning", "set_num_threads", "set_num_interop_threads"}
+    (
+        *("print", "debug", "info", "warning", "log", "dump", "dumps", "safe_dump", "write"),
+        *("set_num_threads", "set_num_interop_threads"),
+    )
 )
 
 
@@ -23,7 +26,7 @@ def counted_by_threads(program: Program) -> str:
     """
     for script in program.scripts.values():
         if any(name in script.text for name in _ASKS):
-            harmless = _harmless(script)
+            harmless = only_told(script)
             for call in script.calls:
                 if last_name(call.func) in _ASKS and call not in harmless:
                     return f"{os.path.basename(script.path)}:{call.lineno}"
@@ -57,17 +60,21 @@ def _spawns(call: ast.Call) -> bool:
     return last_name(call.func) in _SAY_HOW and given in (["spawn"], ["forkserver"])
 
 
-def _harmless(script: Script) -> set[ast.AST]:
-    """What is inside a text or a call that tells or sets it, and what is kept for those alone."""
+def only_told(script: Script) -> set[ast.AST]:
+    """What is inside a text or a call that tells it, or sets how many threads there are, and what
+    is kept for those alone.
+    """
     told: list[ast.AST] = [call for call in script.calls if _tells(call)]
     told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
     found = {part for at in told for part in ast.walk(at)}
     names = [at for at in script.nodes if isinstance(at, ast.Name)]
-    used = {at.id for at in names if isinstance(at.ctx, ast.Load) and at not in found}
+    loaded = [at for at in names if isinstance(at.ctx, ast.Load)]
+    used = {at.id for at in loaded if at not in found}
+    is_told = {at.id for at in loaded} - used
     for at in script.nodes:
         match at:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
-                found.add(value)
+                found.update(ast.walk(value) if name in is_told else [value])
     return found
 
 

@@ -17,6 +17,7 @@ from autotune.source.loops.before_training import (
     training_functions,
 )
 from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.own_memory import memory_asked
 from autotune.source.refusals.shrinking import asked_whether_zero
 from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
@@ -31,8 +32,8 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
 
     Raises:
         Refusal: the main script cannot be read.
-        Forbidden: it sets the number of threads, or makes denormal numbers zero, and the program
-            depends on that.
+        Forbidden: it sets the number of threads, makes denormal numbers zero, or keeps memory, and
+            the program depends on that.
     """
     if program.main not in program.scripts:
         fault = program.broken.get(program.main, "its text was not given")
@@ -80,6 +81,11 @@ def _why_not(program: Program, edit: ProcessStatement) -> str:
         return (
             f"the program asks at {at} whether numbers are zero that it makes smaller again and "
             "again, and would be told so too soon"
+        )
+    if edit.keeps_memory and (at := memory_asked(program)):
+        return (
+            f"the program asks at {at} how much memory there is, and may do something else where "
+            "what it frees stays with it"
         )
     return ""
 

@@ -1,6 +1,7 @@
 """Drawing from the training loader beside the training, to see what it delivers."""
 
 import gc
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -9,12 +10,14 @@ from itertools import repeat
 from types import CodeType
 from typing import Any
 
+import torch
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader, IterableDataset
 
 from autotune.workload.conversation import Draw, Unsupported
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.places import calling_place, is_users
 from autotune.workload.randomness.stillness import ordered, seed_order, still
 from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.samples.holdings import holdings, position
@@ -48,7 +51,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     makers: set[CodeType] = set()
     try:
         looking = noted(makers) if command.left else nullcontext()
-        with looking, reopened(loader, held) as anew:
+        with looking, asked_for_seed() as seeded, reopened(loader, held) as anew:
             drawn = _draw_all(loader, command) if command.batches else _Drawn()
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
@@ -59,6 +62,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         holdings=tuple(holding for holding, _ in held if holding.path not in anew),
         moved=tuple(moved) if loader.num_workers else (),
         overwritten=drawn.overwritten,
+        seeded="" if loader.num_workers else next(iter(seeded), ""),
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
         settings=settings_of(loader) if command.settings else (),
@@ -74,6 +78,26 @@ def _lasts() -> int | None:
     """The steps of the program's shortest scheduler that ends in an error."""
     found = (each for each in gc.get_objects() if issubclass(type(each), OneCycleLR))
     return min((each.total_steps for each in found), default=None)
+
+
+@contextmanager
+def asked_for_seed() -> Iterator[list[str]]:
+    """The lines of the program's that ask torch for the seed that its numbers began with, while
+    samples are made: the same number in all of a run, but for workers, which have their own.
+    """
+    found: list[str] = []
+    own = torch.initial_seed
+
+    def initial_seed() -> int:
+        if (at := calling_place()) is not None and is_users(at.path):
+            found.append(f"{os.path.basename(at.path)}:{at.line}")
+        return own()
+
+    torch.initial_seed = torch.random.initial_seed = initial_seed
+    try:
+        yield found
+    finally:
+        torch.initial_seed = torch.random.initial_seed = own
 
 
 @dataclass(slots=True)

@@ -1,0 +1,32 @@
+"""`keep_freed_memory` is refused where the program goes by how much memory it has."""
+
+import pytest
+
+from autotune.source.edits import ProcessStatement
+from tests.source.programs import PATH, rewritten
+
+HEAD = "import torch\nimport psutil\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("while psutil.Process().memory_info().rss > limit:\n    evict()\n", True),
+        ("rss = psutil.Process().memory_info().rss\nif rss > limit:\n    evict()\n", True),
+        ("with open('/proc/self/statm') as f:\n    pages = f.read()\n", True),
+        ("path = f'/proc/{pid}/statm'\n", True),
+        ("if resource.getrusage(0).ru_maxrss > 1e6:\n    evict()\n", True),
+        ("print(psutil.Process().memory_info().rss)\n", False),
+        ("rss = psutil.Process().memory_info().rss\nprint(f'{rss}')\n", False),
+        ("print('no memory')\n", False),
+    ],
+)
+def test_a_program_that_asks_for_its_memory_keeps_none(text: str, refused: bool) -> None:
+    keep = ProcessStatement(code="torch.keep()", keeps_memory=True)
+    outcome = rewritten(HEAD + text, keep)
+    assert outcome.statuses == (["refused"] if refused else ["done"])
+    assert (
+        f"the program asks at {PATH.rpartition('/')[2]}:3 how much" in outcome.reason
+    ) == refused
+    other = ProcessStatement(code="torch.keep()")
+    assert rewritten(HEAD + text, other).statuses == ["done"]
