@@ -83,7 +83,7 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
             "them back. How many differs from process to process, and its speed with it."
             f"{calm if left <= _MOST_LEFT else ''}",
-            advice="The setting `keep_freed_memory` ends most of that; a search tries it, unless the "
-            "program goes by how much memory it has.",
+            advice="The setting `keep_freed_memory` ends most of that; a search tries it, unless "
+            "the program goes by how much memory it has.",
         ),
     )
