@@ -15,7 +15,8 @@ from typing import Any
 
 from autotune.flow.context import Context
 from autotune.knobs import read_all
-from autotune.workload.program.imported import imported_files, tree_of
+from autotune.source.script import tree_of
+from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.source.edits import Place
 from autotune.source.program import BYTE_ORDER_MARK
-from autotune.source.script import parse
+from autotune.source.script import tree_of
 
 _UNKNOWN = object()
 _COMPARED: Mapping[type[ast.cmpop], Any] = {
@@ -33,7 +33,7 @@ def without_left_out(
     whatever object it is set of, and a branch stays that has one of `places`, which a run came to.
     """
     found = {path: text.removeprefix(BYTE_ORDER_MARK) for path, text in texts.items()}
-    trees = {path: tree for path, text in found.items() if (tree := _parsed(text)) is not None}
+    trees = {path: tree_of(text) for path, text in found.items()}
     changed = {name for tree in trees.values() for name in _set_anew(tree)}
     known = {name: value for name, value in options.items() if name not in changed}
     reached = {(place.path, place.line) for place in places if place is not None}
@@ -176,10 +176,3 @@ def _set_once(tree: ast.Module) -> Iterator[tuple[str, Any]]:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)):
                 if len(stored[name]) == 1:
                     yield name, value
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return parse(text)
-    except SyntaxError:
-        return None

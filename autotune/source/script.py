@@ -26,14 +26,18 @@ def parse(text: str) -> ast.Module:
             raise SyntaxError(str(error)) from error
 
 
+def tree_of(text: str) -> ast.Module:
+    """The tree of `text`; an empty one where it is not Python."""
+    try:
+        return parse(text)
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
 def missing_from_recipe(source: str) -> set[str]:
     """What `source` lacks of a recipe, which has `build_model` and `build_dataset` at top level."""
-    try:
-        statements = parse(source).body
-    except SyntaxError:
-        statements = []
     names: set[str] = set()
-    for statement in statements:
+    for statement in tree_of(source).body:
         if isinstance(statement, Function):
             names.add(statement.name)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -138,8 +142,7 @@ class Script:
 
     def first_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` begins, its decorators included."""
-        decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-        return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+        return min(each.lineno for each in (statement, *getattr(statement, "decorator_list", ())))
 
     def last_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` ends."""
@@ -169,9 +172,7 @@ class Script:
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that is `node` or holds it."""
-        if isinstance(node, ast.stmt):
-            return node
-        return next(parent for parent in self.ancestors(node) if isinstance(parent, ast.stmt))
+        return next(at for at in (node, *self.ancestors(node)) if isinstance(at, ast.stmt))
 
     def statements_to(self, node: ast.AST) -> list[ast.stmt]:
         """The statements that hold `node`, from the inside out, up to its function or module."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.script import Function, covers, is_method, last_name, parse
+from autotune.source.script import Function, covers, is_method, last_name, tree_of
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 
@@ -19,7 +19,7 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     and of functions that are named only instead of what was seen to train (`if gpu: ... else:`),
     nor those of a branch that leaves the function before it (`if overfit: ... return`).
     """
-    trees = {path: tree for path, text in sources.items() if (tree := _parsed(text)) is not None}
+    trees = {path: tree_of(text) for path, text in sources.items()}
     named = _in_use(trees, backwards)
     instead = _named_instead(trees, backwards)
     found = [
@@ -53,13 +53,6 @@ def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequenc
 
 def _holds(loop: ast.stmt, path: str, places: Sequence[Place]) -> bool:
     return any(each.path == path and covers(loop, each.line) for each in places)
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return parse(text)
-    except SyntaxError:
-        return None
 
 
 def _in_use(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:

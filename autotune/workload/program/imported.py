@@ -14,7 +14,7 @@ from autotune.errors import UsageError
 from autotune.source.loops.condition import code_in
 from autotune.source.program import Program, parsed
 from autotune.source.reach import run_with
-from autotune.source.script import parse
+from autotune.source.script import tree_of
 from autotune.workload.program.framework import is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
@@ -139,14 +139,6 @@ def _elsewhere(package: str) -> tuple[Path, ...]:
         if place and os.path.isabs(place) and not place.startswith(_STANDARD):
             return () if is_installed(place) else (Path(place).parent,)
     return ()
-
-
-def tree_of(text: str) -> ast.Module:
-    """The tree of `text`; an empty one where it is not Python."""
-    try:
-        return parse(text)
-    except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
 
 
 def _files(folder: Path, names: list[str]) -> Iterator[Path]:

@@ -51,7 +51,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     makers: set[CodeType] = set()
     try:
         looking = noted(makers) if command.left else nullcontext()
-        with looking, asked_for_seed() as seeded, reopened(loader, held) as anew:
+        with looking, _asked_for_seed() as seeded, reopened(loader, held) as anew:
             drawn = _draw_all(loader, command) if command.batches else _Drawn()
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
@@ -81,7 +81,7 @@ def _lasts() -> int | None:
 
 
 @contextmanager
-def asked_for_seed() -> Iterator[list[str]]:
+def _asked_for_seed() -> Iterator[list[str]]:
     """The lines of the program's that ask torch for the seed that its numbers began with, while
     samples are made: the same number in all of a run, but for workers, which have their own.
     """
