@@ -142,7 +142,7 @@ class Script:
 
     def first_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` begins, its decorators included."""
-        return min(each.lineno for each in (statement, *getattr(statement, "decorator_list", ())))
+        return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
 
     def last_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` ends."""
