@@ -54,3 +54,40 @@ def test_operations_of_all_passes_are_counted_with_the_function_that_starts_most
     line = SCORES.splitlines()[found.place.line - 1]
     assert line.strip().startswith(f"def {found.function}")
     assert isinstance(after, Window)
+
+
+POOL = """
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+for step in range(10_000):
+    optimizer.zero_grad()
+    {outputs}
+    sum(each.sum() for each in outputs).backward()
+    optimizer.step()
+"""
+PARTS = "[torch.randn(2, 4) for _ in range(4)]"
+IN_A_POOL = f"""if step == 0:
+        pool = ThreadPoolExecutor(2)
+    drawn = [pool.submit(torch.randn, 2, 4) for _ in range(10)]
+    outputs = list(pool.map(model, {PARTS}))"""
+
+
+def test_a_models_operations_are_counted_in_whichever_thread_they_are(tmp_path: Path) -> None:
+    by_hand = _counted(f"outputs = [model(part) for part in {PARTS}]", tmp_path)
+    # Two layers of a view and a product each, and what is between them, forward and backward.
+    assert by_hand > 4 * 2 * 5
+    assert _counted(IN_A_POOL, tmp_path) == by_hand
+
+
+def _counted(outputs: str, folder: Path) -> float:
+    command = RunWindow(seconds=0.0, steps=3, mode=OPERATIONS)
+    source, window = POOL.replace("{outputs}", outputs), RunWindow(seconds=0.0)
+    watched, after = run(source, window, command, window, folder=folder)[2:4]
+    assert isinstance(watched, Watched) and isinstance(watched.found, Operations)
+    assert isinstance(after, Window)
+    return watched.found.per_step
