@@ -1,0 +1,37 @@
+"""What was told is held against what the stopwatch had, by program."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.claims import claims, summary
+
+TOLD = """program\tsettings\thanded_back\tlow\thigh\tnot_in_the_patch
+quern\tthreads=1\t1.5\t1.4\t1.6\t
+seiche\tprecision=bf16\t1.2\t1.1\t1.3\t
+ullage\t\t1.0\t0.9\t1.1\t
+noctule\t\t\t\t\t
+"""
+TIMED = """program\tpair\tsource\tsteps\tsteps_per_second\twithout_long_gaps\tlong_gaps
+quern\t0\town\t100\t9\t10\t1
+quern\t0\tpatched\t100\t9\t10\t1
+quern\t1\town\t100\t9\t10\t1
+quern\t1\tpatched\t100\t39\t40\t1
+quern\t2\town\t100\t9\t10\t1
+seiche\t0\town\t100\t9\t10\t1
+seiche\t0\tpatched\t100\t11\t12\t1
+ullage\t0\town\t100\t9\t10\t1
+ullage\t0\tpatched\t100\t11\t12\t1
+"""
+
+
+def test_a_claim_is_held_against_the_mean_of_its_pairs(tmp_path: Path) -> None:
+    (tmp_path / "delivered_of_four.tsv").write_text(TOLD)
+    (tmp_path / "steps_by_stopwatch.tsv").write_text(TIMED)
+    found = claims(tmp_path)
+    assert [(each.program, each.pairs) for each in found] == [("quern", 2), ("seiche", 1)]
+    assert [each.timed for each in found] == pytest.approx([2.0, 1.2])
+    assert [each.ratio for each in found] == pytest.approx([4 / 3, 1.0])
+    said = summary(found, "all")
+    assert said.startswith("all: 2 programs") and "below the interval 0, above 1" in said
+    assert summary(found[:1], "with threads") == "with threads: 1"
