@@ -28,7 +28,7 @@ class Draw:
         seed: what the order of the samples starts from.
         still: every batch of a map-style dataset, and every worker of an iterable one, reads from
             the same random numbers, so that two runs can be compared.
-        repeat: a map-style dataset is asked for the same batch again and again.
+        reseed: workers begin with other seeds of their own; all else is as without.
         here: in the training's own process, whatever workers the loader has.
         left: names of what making a batch changes, of which it is told what others could read.
         settings: what samples are made by is told by name too.
@@ -39,7 +39,7 @@ class Draw:
     seconds: float
     seed: int = 0
     still: bool = False
-    repeat: bool = False
+    reseed: bool = False
     here: bool = False
     left: tuple[str, ...] = ()
     settings: bool = False

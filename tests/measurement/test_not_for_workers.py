@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.measurement.untimed.shared import not_for_workers
+from autotune.workload.samples.asking import INITIAL_SEED
 from autotune.workload.samples.delivery import Delivery
 
 ONE, TWO, THREE = (((1,),), ((2,),), ((3,),))
@@ -21,8 +22,9 @@ ONE, TWO, THREE = (((1,),), ((2,),), ((3,),))
 def test_samples_made_by_a_seed_are_others_in_workers(
     seeded: str, again: tuple[tuple[tuple[int, ...], ...], ...], refused: bool
 ) -> None:
-    own = Delivery(batches=(ONE, TWO), ended=False, seeded=seeded)
-    why = not_for_workers(own, Delivery(batches=again, ended=False, seeded=seeded))
+    asked = {INITIAL_SEED: seeded} if seeded else {}
+    own = Delivery(batches=(ONE, TWO), ended=False, asked=asked)
+    why = not_for_workers(own, Delivery(batches=again, ended=False, asked=asked))
     assert ("samples would be others" in why and "a.py:3" in why) == refused
 
 

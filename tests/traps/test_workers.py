@@ -559,6 +559,51 @@ class TestDatasetsThatChange:
         assert vetted.values == (0,)
         assert "`dataset.random`" in vetted.reason
 
+    @pytest.mark.parametrize(
+        ("prepare", "item"),
+        [
+            ("self.noise = 0.3", "self.noise *= 0.999"),
+            ("self.noise = 0.0", "self.noise = 0.99 * self.noise + 0.01 * float(X[index].mean())"),
+            ("global NOISE\nNOISE = 0.3", "global NOISE\nNOISE *= 0.999"),
+            ("self.last = X[0]", "last, self.last = self.last, X[index]"),
+            ("self.pool = []", "self.pool = [*self.pool[-9:], X[index]]"),
+        ],
+    )
+    def test_random_ones_that_depend_on_those_read_before_are_refused(
+        self, workers: Vet, prepare: str, item: str
+    ) -> None:
+        noise = next((each for each in ("NOISE", "self.noise") if each in item), "0.1")
+        others = "last" if "last" in item else "self.pool[0]" if "pool" in item else "X[0]"
+        given = f"return X[index] + {others} + {noise} * torch.randn(4), Y[index]"
+        vetted = workers(table(f"{item}\n{given}", prepare), (0, 2))
+        assert vetted.values == (0,)
+        assert "each reading changes" in vetted.reason
+
+    def test_random_ones_that_are_counted_or_kept_may_have_workers(self, workers: Vet) -> None:
+        item = (
+            "self.read += 1\nif index not in self.known:\n    self.known[index] = X[index] * 2\n"
+            "return self.known[index] + torch.randn(4), Y[index]"
+        )
+        vetted = workers(table(item, "self.read, self.known = 0, {}"), (0, 2))
+        assert vetted.values == (0, 2)
+
+    def test_noise_by_the_number_of_threads_is_refused(self, workers: Vet) -> None:
+        item = "return X[index] + torch.randn(4) / torch.get_num_threads(), Y[index]"
+        vetted = workers(table(item), (0, 2))
+        assert vetted.values == (0,)
+        assert "`torch.get_num_threads()` (train.py:" in vetted.reason
+
+    def test_one_seeded_by_each_worker_may_have_workers(self, workers: Vet) -> None:
+        item = (
+            "if self.random is None or self.here != os.getpid():\n"
+            "    info = torch.utils.data.get_worker_info()\n"
+            "    self.here = os.getpid()\n"
+            "    self.random = np.random.default_rng(0 if info is None else info.seed)\n"
+            "return X[index] + self.random.normal(size=4).astype('float32'), Y[index]"
+        )
+        text = "import os\n" + table(item, "self.random = self.here = None")
+        assert workers(text, (0, 2)).values == (0, 2)
+
     def test_one_that_seeds_its_random_numbers_in_each_worker_may_have_workers(
         self, workers: Vet
     ) -> None:

@@ -171,18 +171,23 @@ def same_from_each(other: Delivery, workers: int) -> bool:
 
 
 def begin_alike(own: Delivery, again: Delivery, first: Delivery, second: Delivery) -> bool:
-    """Whether something that differs when the program reads it again is the same in two epochs with
-    other random numbers, each read from copies of the dataset as it was.
+    """Whether something that differs when the program reads it again is the same in two epochs of
+    workers, each of which reads from copies of the dataset as it was.
 
     Args:
         own: from the program as it is.
-        again: from the same run once more.
-        first: one batch, from workers.
-        second: the same batch, from workers started again.
+        again: from the same run once more, of an iterable dataset with other random numbers.
+        first: from workers.
+        second: the same from workers started again, with other seeds of their own; one batch of
+            each, with other random numbers, of an iterable dataset.
     """
-    changing = _random_leaves(own.batches, again.batches)
-    pairs = zip(first.batches[:1], second.batches[:1], strict=False)
-    return any(a[leaf] == b[leaf] for a, b in pairs for leaf in changing)
+    same: dict[int, bool] = {}
+    batches = (each.batches for each in (own, again, first, second))
+    for leaves in zip(*batches, strict=False):
+        for leaf, (mine, later, one, other) in enumerate(zip(*leaves, strict=False)):
+            if mine != later:
+                same[leaf] = same.get(leaf, True) and one == other
+    return any(same.values())
 
 
 def _random_leaves(own: Sequence[Digests], again: Sequence[Digests]) -> set[int]:

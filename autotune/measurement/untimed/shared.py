@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from autotune.workload.samples.asking import INITIAL_SEED, NUM_THREADS
 from autotune.workload.samples.delivery import CONNECTION, PIPES, THREADS, Delivery, Holding, say
 
 _TORN = (
@@ -17,10 +18,16 @@ def not_for_workers(own: Delivery, again: Delivery) -> str:
     """
     # As many as there was time for, each time.
     alike = all(one == other for one, other in zip(own.batches, again.batches, strict=False))
-    if own.seeded and alike:
+    if INITIAL_SEED in own.asked and alike:
         return (
-            f"samples would be others: they are made by `torch.initial_seed()` ({own.seeded}), the "
-            "same number in all of a run without workers, and another in each worker and epoch"
+            f"samples would be others: they are made by `torch.{INITIAL_SEED}()` "
+            f"({own.asked[INITIAL_SEED]}), the same number in all of a run without workers, and "
+            "another in each worker and epoch"
+        )
+    if NUM_THREADS in own.asked:
+        return (
+            f"samples would be others: they are made by `torch.{NUM_THREADS}()` "
+            f"({own.asked[NUM_THREADS]}), which is 1 in each worker"
         )
     return _TORN if own.overwritten else ""
 

@@ -33,6 +33,7 @@ from autotune.profiling.profile import Doubt
 from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
+from autotune.workload.samples.asking import INITIAL_SEED
 from autotune.workload.samples.delivery import Delivery
 from autotune.workload.seen import SeenLoader
 
@@ -221,7 +222,7 @@ class _Workers:
         left = max(LEAST_SECONDS, self._deadline - time.monotonic())
         return min(max(PATIENCE_SECONDS, PATIENCE * self._startup_seconds), left)
 
-    def _draw(self, run: ProcessRun, *, seed: int = 0) -> Delivery:
+    def _draw(self, run: ProcessRun, *, seed: int = 0, reseed: bool = False) -> Delivery:
         run.limit(self._patience())
         streamed = self._loader.iterable
         return run.draw(
@@ -230,6 +231,7 @@ class _Workers:
                 seconds=self._seconds,
                 seed=seed,
                 still=not streamed,
+                reseed=reseed,
             )
         )
 
@@ -238,22 +240,22 @@ class _Workers:
             found = self._difference_of_streams(run, given, workers)
         else:
             found = compare_in_order(self._own, self._again, given)
-        if workers and not found.difference and self._begins_anew(run):
+        if workers and not found.difference and self._begins_anew(run, given):
             found = Comparison(difference=self._copied())
         self.compared = self.compared and found.compared
         if found.longer:
             self.longer = more_steps(f"With {_workers(workers)}, {found.longer}.")
         return found.difference and f"{OTHER_DATA}: {found.difference}"
 
-    def _begins_anew(self, run: ProcessRun) -> bool:
+    def _begins_anew(self, run: ProcessRun, given: Delivery) -> bool:
         """Whether samples that depend on those read before depend on a worker's copy of that."""
-        if self._own.batches == self._again.batches:
+        if self._own.batches == self._again.batches or INITIAL_SEED in self._own.asked:
             return False
-        repeat = not self._loader.iterable
-        first, second = (
-            run.draw(Draw(batches=1, seconds=self._seconds, seed=seed, repeat=repeat))
-            for seed in (1, 2)
-        )
+        if self._loader.iterable:
+            draws = (Draw(batches=1, seconds=self._seconds, seed=seed) for seed in (1, 2))
+            first, second = map(run.draw, draws)
+        else:
+            first, second = given, self._draw(run, reseed=True)
         return begin_alike(self._own, self._again, first, second)
 
     def _copied(self) -> str:

@@ -97,8 +97,8 @@ class Delivery:
         moved: open files of the dataset whose position the loader's workers moved.
         overwritten: a batch of a loader without workers was another once the next one was given:
             both are in the same memory.
-        seeded: file and line where making a sample asks torch for its first seed, of a loader
-            without workers: each of these would have its own.
+        asked: file and line where making a sample asks torch for a number that is another in each
+            worker, by the function that gives it, of a loader without workers.
         kept: digests of what the samples are made from in the training process, before the draw;
             comparable within one run.
         numbers: those that are numbers, by name.
@@ -118,7 +118,7 @@ class Delivery:
     holdings: tuple[Holding, ...] = ()
     moved: tuple[str, ...] = ()
     overwritten: bool = False
-    seeded: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()

@@ -1,12 +1,10 @@
 """Drawing from the training loader beside the training, to see what it delivers."""
 
 import gc
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import repeat
 from types import CodeType
 from typing import Any
 
@@ -17,8 +15,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from autotune.workload.conversation import Draw, Unsupported
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.places import calling_place, is_users
 from autotune.workload.randomness.stillness import ordered, seed_order, still
+from autotune.workload.samples.asking import asked_of_torch
 from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
 from autotune.workload.samples.holdings import holdings, position
 from autotune.workload.samples.leaving import left_behind, noted
@@ -51,7 +49,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     makers: set[CodeType] = set()
     try:
         looking = noted(makers) if command.left else nullcontext()
-        with looking, _asked_for_seed() as seeded, reopened(loader, held) as anew:
+        with looking, asked_of_torch() as asked, reopened(loader, held) as anew:
             drawn = _draw_all(loader, command) if command.batches else _Drawn()
     except Exception as error:  # noqa: BLE001 - the program's own; its loop must not catch it
         return Unsupported(reason=(str(error).strip() or type(error).__name__).splitlines()[-1])
@@ -62,7 +60,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         holdings=tuple(holding for holding, _ in held if holding.path not in anew),
         moved=tuple(moved) if loader.num_workers else (),
         overwritten=drawn.overwritten,
-        seeded="" if loader.num_workers else next(iter(seeded), ""),
+        asked={} if loader.num_workers else asked,
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
         settings=settings_of(loader) if command.settings else (),
@@ -80,26 +78,6 @@ def _lasts() -> int | None:
     return min((each.total_steps for each in found), default=None)
 
 
-@contextmanager
-def _asked_for_seed() -> Iterator[list[str]]:
-    """The lines of the program's that ask torch for the seed that its numbers began with, while
-    samples are made: the same number in all of a run, but for workers, which have their own.
-    """
-    found: list[str] = []
-    own = torch.initial_seed
-
-    def initial_seed() -> int:
-        if (at := calling_place()) is not None and is_users(at.path):
-            found.append(f"{os.path.basename(at.path)}:{at.line}")
-        return own()
-
-    torch.initial_seed = torch.random.initial_seed = initial_seed
-    try:
-        yield found
-    finally:
-        torch.initial_seed = torch.random.initial_seed = own
-
-
 @dataclass(slots=True)
 class _Drawn:
     """What drawing gave: digests of batches, whether the epoch was over then, and whether one was
@@ -113,9 +91,10 @@ class _Drawn:
 
 def _draw_all(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
     with ExitStack() as stack:
-        chosen = _repeated(loader) if command.repeat else ordered(loader, command.seed)
-        stack.enter_context(chosen)
+        stack.enter_context(ordered(loader, command.seed))
         seed_order(loader, command.seed)
+        if command.reseed:  # torch draws its workers' from there, and `ordered` from elsewhere
+            (loader.generator or torch.default_generator).manual_seed(command.seed + 1)
         if command.here:
             stack.enter_context(_without_workers(loader))
         if command.still:
@@ -133,20 +112,6 @@ def _without_workers(loader: Any) -> Iterator[None]:
         yield
     finally:
         vars(loader).update(own)
-
-
-@contextmanager
-def _repeated(loader: Any) -> Iterator[None]:
-    """Ask the dataset of `loader` for one batch for ever, the same in every run."""
-    seed_order(loader, 0)
-    first = next(iter(loader._index_sampler))
-    name = "batch_sampler" if loader._auto_collation else "sampler"
-    own = vars(loader)[name]
-    vars(loader)[name] = repeat(first)  # setattr() is refused
-    try:
-        yield
-    finally:
-        vars(loader)[name] = own
 
 
 def _draw_some(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
