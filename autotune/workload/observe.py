@@ -67,7 +67,7 @@ def observe(live: Live) -> Seen:
         process_beside=_process_beside(live),
         trackers=trackers(steps),
         modules=_modules(),
-        options=options(),
+        options=options(_modules()),
         places=_places(live),
     )
 

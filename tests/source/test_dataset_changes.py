@@ -19,6 +19,9 @@ class Hides(Dataset):
     def harder(self, by):
         self.strength += by
 
+    def set_mode(self, mode="plain"):
+        self.mode = mode
+
     def report(self):
         return f"{self.strength:.2f}"
 
@@ -38,19 +41,36 @@ def main(args):
 
 def found(*, epoch: str = "pass", step: str = "pass") -> str:
     text = PROGRAM.replace("EPOCH", epoch).replace("STEP", step)
-    places = Places(loader=Place(path="run.py", line=18), backward=Place(path="run.py", line=23))
+    places = Places(loader=Place(path="run.py", line=21), backward=Place(path="run.py", line=26))
     return changed_in_training(parsed({"run.py": text}, places, "run.py"))
 
 
 @pytest.mark.parametrize("change", ["hides.strength = min(0.8, accuracy)", "hides.harder(0.1)"])
 def test_a_change_of_the_dataset_while_it_trains_is_found(change: str) -> None:
-    assert found(step=change) == "run.py:25"
-    assert found(epoch=change) == "run.py:21"
+    assert found(step=change) == "run.py:28"
+    assert found(epoch=change) == "run.py:24"
 
 
 @pytest.mark.parametrize("change", ["hides.set_epoch(epoch)", "print(hides.report())", "pass"])
 def test_another_order_is_no_other_kind_of_sample_and_reading_changes_nothing(change: str) -> None:
     assert found(epoch=change) == ""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "line"),
+    [
+        ("hides.strength = 0.0; score(hides); hides.strength = 1.0", ""),
+        ("hides.strength = 0.0; score(hides)", "run.py:24"),
+        ("hides.strength = late; score(hides); hides.strength = 1.0", "run.py:24"),
+        ("hides.set_mode('train')", ""),
+        ("hides.set_mode('train'); hides.set_mode('hard')", "run.py:24"),
+        ("hides.set_mode(mode)", "run.py:24"),
+        ("hides.set_mode()", "run.py:24"),
+        ("hides.harder(0.1); hides.set_mode('train')", "run.py:24"),
+    ],
+)
+def test_what_is_put_back_or_set_alike_in_each_epoch_changes_none(epoch: str, line: str) -> None:
+    assert found(epoch=epoch) == line
 
 
 MADE_ANEW = """\

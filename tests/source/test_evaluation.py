@@ -104,3 +104,41 @@ def test_of_methods_with_one_name_that_in_the_file_that_trains_is_named() -> Non
     place = Place(path="run.py", line=6)
     places = Places(backward=place, backwards=(place,))
     assert evaluated(parsed(sources, places, "run.py")).startswith("run.py:")
+
+
+STEP = """\
+def draw(net, judge, x):
+    judge.eval()
+    BETWEEN
+    criterion(judge(net(x))).backward()
+    optimizer.step()
+
+for x in batches:
+    draw(net, judge, x)
+    judge.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (STEP, ""),
+        (STEP.replace("    judge.eval()\n", "    if late:\n        judge.eval()\n"), "run.py:3"),
+        (STEP.replace("BETWEEN", "judge.train()"), "run.py:2"),
+        (STEP.replace("    BETWEEN\n    crit", "    for x in x:\n        crit"), "run.py:2"),
+    ],
+)
+def test_a_step_that_has_another_model_in_evaluation_evaluates_none(text: str, line: str) -> None:
+    text = text.replace("BETWEEN", "pass")
+    backward = next(i for i, each in enumerate(text.splitlines(), 1) if "backward" in each)
+    assert found_in(text, backward=backward) == line
+
+
+@pytest.mark.parametrize(("of", "line"), [("self", ""), ("self.model", "run.py:4")])
+def test_a_modules_own_forward_pass_evaluates_nothing(of: str, line: str) -> None:
+    text = (
+        "class Frozen(nn.Module):\n    def forward(self, x):\n        with torch.no_grad():\n"
+        f"            {of}.eval()\n            return self.model(x)\n"
+        "for x in batches:\n    frozen.forward(x)\n    net(x).backward()\n    optimizer.step()\n"
+    )
+    assert found_in(text, backward=8) == line

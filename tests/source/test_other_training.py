@@ -67,6 +67,31 @@ def test_trainers_for_other_models_that_nothing_names_are_none_of_the_programs()
     assert lines(4, text=text + "Other().fit()\n") == [9]
 
 
+METHODS = """\
+class Solver:
+    def train(self):
+        for x in feed:
+            loss_of(net(x)).backward()
+            optimizer.step()
+
+    def train_once(self):
+        for x in feed:
+            loss_of(net(x)).backward()
+            optimizer.step()
+
+solver = Solver()
+solver.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "left"),
+    [("", []), ("solver.train_once()", [9]), ("getattr(solver, 'train_once')()", [9])],
+)
+def test_a_method_that_nothing_names_does_not_come_later(more: str, left: list[int]) -> None:
+    assert lines(4, text=METHODS + more) == left
+
+
 def test_what_is_no_python_says_nothing() -> None:
     assert lines(1, text="%matplotlib inline") == []
 

@@ -6,8 +6,9 @@ from autotune.source.loops.around_training import loops_of_training, running_wit
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, covers, is_method, last_name
+from autotune.source.script import Function, Script, covers, is_method, last_name
 
+_LOOPS = ast.For | ast.AsyncFor | ast.While
 _WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
@@ -35,14 +36,36 @@ def evaluated(program: Program) -> str:
 
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
-    """Whether its function computes what a step trains on, and trains nothing itself: its model
-    warms up so.
+    """Whether its function is a step's own: a module's forward pass; what computes what a step
+    trains on, and trains nothing itself, whose model warms up so; or what trains once, with a model
+    in evaluation from there on.
     """
     function, forward = script.function(evaluation), program.places.forward
-    if function is None or forward is None or forward.path != script.path:
+    if function is None:
+        return False
+    of_itself = function.name == "forward" and _receiver(evaluation) == "self"
+    if of_itself or _trains_after(script, function, evaluation):
+        return True
+    if forward is None or forward.path != script.path:
         return False
     trained = (each.line for each in program.places.backwards if each.path == script.path)
     return covers(function, forward.line) and not any(covers(function, line) for line in trained)
+
+
+def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> bool:
+    """Whether `function` goes on from `evaluation`, a statement of its own, to the one backward
+    pass that it has, in no loop, with the model as it is then.
+    """
+    backward = [call for call in calls_in(function) if last_name(call.func) in BACKWARDS]
+    between = [at for call in backward for at in script.ancestors(call) if at is not function]
+    alone = any(isinstance(at, ast.Expr) and at.value is evaluation for at in function.body)
+    if not (alone and backward and evaluation.lineno < backward[0].lineno):
+        return False
+    looped = any(isinstance(at, _LOOPS) and covers(function, at.lineno) for at in between)
+    lines = range(evaluation.lineno, backward[0].lineno)
+    of = _receiver(evaluation)
+    back = (at for at in calls_in(function) if is_method(at, "train") and at.lineno in lines)
+    return not looped and all(_receiver(call) != of for call in back)
 
 
 def _trains_again(script: Script, evaluation: ast.Call) -> bool:

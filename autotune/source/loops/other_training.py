@@ -15,17 +15,17 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     """Where in `sources` (texts by path) there are loops that train, by a backward pass and a step,
     and have none of the `backwards` that were seen; the line is the backward pass's. None where no
     loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
-    those of classes and functions that nothing names, as a library has trainers for other models,
-    and of functions that are named only instead of what was seen to train (`if gpu: ... else:`),
-    nor those of a branch that leaves the function before it (`if overfit: ... return`).
+    those of classes, functions and methods that nothing names, as a library has trainers for other
+    models, of functions that are named only instead of what was seen to train (`if gpu: ... else:`)
+    and of a branch that leaves the function before it (`if overfit: ... return`).
     """
     trees = {path: tree_of(text) for path, text in sources.items()}
     named = _in_use(trees, backwards)
-    instead = _named_instead(trees, backwards)
+    left_out = _named_instead(trees, backwards) | _unnamed_methods(trees)
     found = [
         (Place(path=path, line=backward.lineno), _holds(loop, path, backwards))
         for path, tree in trees.items()
-        for loop, backward in _training_loops(_used(tree, named, path, backwards), instead)
+        for loop, backward in _training_loops(_used(tree, named, path, backwards), left_out)
         if not _is_left_out(tree, loop, path, backwards)
     ]
     reached = any(is_reached for _, is_reached in found)
@@ -71,6 +71,20 @@ def _in_use(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[
     while found := named & waiting.keys():
         named.update(name for at in found for node in waiting.pop(at) for name in _named(node))
     return named
+
+
+def _unnamed_methods(trees: Mapping[str, ast.Module]) -> set[str]:
+    """The methods that nothing names, not even in a text, by which one may be asked for."""
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    texts = {at.value for at in nodes if isinstance(at, ast.Constant)}
+    methods = {
+        at.name
+        for kind in nodes
+        if isinstance(kind, ast.ClassDef)
+        for at in kind.body
+        if isinstance(at, Function) and not at.decorator_list
+    }
+    return methods - texts.union(*map(_named, trees.values()))
 
 
 def _named(tree: ast.AST) -> Iterator[str]:

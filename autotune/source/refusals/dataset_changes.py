@@ -3,6 +3,7 @@ where they live on, from the start.
 """
 
 import ast
+import re
 from collections.abc import Collection
 
 from autotune.source.calls.building import Building, building
@@ -19,6 +20,8 @@ from autotune.source.program import Program, Refusal
 from autotune.source.script import Script, last_name
 
 _DATASET = "dataset"
+# How methods are named that have what they are told from then on, however often they are called.
+_SETTING = re.compile("^(set|switch|use)_|_mode$")
 # Methods that have samples drawn in another order, or with other random numbers, and no others.
 _DRAWN_ANEW = frozenset(("set_epoch", "set_seed", "seed", "shuffle", "resample", "reset"))
 # Functions that change nothing of what they are given.
@@ -80,9 +83,52 @@ def _changed_in(
         for node in script.nodes:
             if not isinstance(node, ast.stmt) or node not in ran:
                 continue
+            if _is_put_back(script, node) or _is_set_alike(program, ran, node):
+                continue
             found = (each for each in _changed(node, changers, readers) if each not in made)
             if any(_is_dataset(script, each, name) for each in found):
                 return f"{script.path}:{node.lineno}"
+    return ""
+
+
+def _is_put_back(script: Script, node: ast.stmt) -> bool:
+    """Whether what `node` sets to a constant is set to one for a while only: its block does so
+    twice, before and after it evaluates.
+    """
+    around = next(script.ancestors(node), None)
+    blocks = (getattr(around, field, []) for field in ("body", "orelse", "finalbody"))
+    block = next((each for each in blocks if isinstance(each, list) and node in each), [])
+    alike = [at for at in block if _constant_set(at) and _constant_set(at) == _constant_set(node)]
+    return len(alike) > 1
+
+
+def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
+    """Whether `node` calls a method that sets something, by its name, to what `ran` sets it to
+    wherever else it does: `dataset.set_mode("train")` as each epoch begins.
+    """
+    told = _told(node)
+    if not told or not _SETTING.search(told[0]):
+        return False
+    others = (_told(at) for each in program.scripts.values() for at in each.nodes if at in ran)
+    return all(at == told for at in others if at and at[0] == told[0])
+
+
+def _told(node: ast.AST) -> tuple[str, str] | None:
+    """The method that `node` calls, and what it tells it: no variable; None where it does not."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method), args=args, keywords=named)):
+            given = [*args, *(each.value for each in named)]
+            names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
+            if given and all(name[:1].isupper() for name in names):
+                return method, ", ".join(map(ast.unparse, given))
+    return None
+
+
+def _constant_set(node: ast.AST) -> str:
+    """The code of what `node` sets to a constant; "" where it does not."""
+    match node:
+        case ast.Assign(targets=[target], value=ast.Constant()):
+            return ast.unparse(target)
     return ""
 
 

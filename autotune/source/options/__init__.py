@@ -1,0 +1,116 @@
+"""What a program's options leave out of its text: branches that a run with these never comes to."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from typing import Any
+
+from autotune.source.edits import Place
+from autotune.source.options.parameters import given_always
+from autotune.source.options.values import UNKNOWN, Values, parsing, set_later
+from autotune.source.program import BYTE_ORDER_MARK
+from autotune.source.script import Function, tree_of
+
+
+def without_left_out(
+    texts: Mapping[str, str], options: Mapping[str, Any], places: Iterable[Place | None]
+) -> dict[str, str]:
+    """`texts` by path, each branch emptied that the values of `options` exclude (`if args.mixup:`
+    without `--mixup`), or what all calls of a function give it, and its condition put as what it
+    comes out as; lines stay where they are. An option that the text may set once it trains
+    excludes none, whatever object it is set of, and a branch stays that has one of `places`, which
+    a run came to.
+    """
+    found = {path: text.removeprefix(BYTE_ORDER_MARK) for path, text in texts.items()}
+    trees = {path: tree_of(text) for path, text in found.items()}
+    parses = parsing(trees.values())
+    changed = {name for tree in trees.values() for name in set_later(tree, parses)}
+    known = {name: value for name, value in options.items() if name not in changed}
+    values = {path: Values(tree, known, changed) for path, tree in trees.items()}
+    always = given_always([(tree, values[path]) for path, tree in trees.items()])
+    reached = {(place.path, place.line) for place in places if place is not None}
+    for path, tree in trees.items():
+        lines = list(StringIO(found[path], newline=""))
+        for test, holds, block in _settled(tree, values[path], always):
+            span = (
+                range(_first_line(block[0]), (block[-1].end_lineno or 0) + 1) if block else range(0)
+            )
+            if any((path, line) in reached for line in span):
+                continue
+            if test is not None:
+                _put(lines, test, str(holds))
+            if block:
+                _empty(lines, span)
+        changed_text = "".join(lines)
+        if tree_of(changed_text).body:  # else it is not Python any more
+            found[path] = changed_text
+    return found
+
+
+_Settled = tuple[ast.expr | None, bool, list[ast.stmt]]
+
+
+def _settled(
+    node: ast.AST, values: Values, always: Mapping[ast.AST, Mapping[str, Any]]
+) -> Iterator[_Settled]:
+    """The conditions in `node` that come out as one and the same in all of a run: what is to be put
+    in the place of one that asks what a loop counts by, what it comes out as, and the block that no
+    run comes to, where that stands on lines of its own.
+    """
+    for inner in ast.iter_child_nodes(node):
+        there = values
+        if isinstance(inner, Function):
+            there = values.inside(inner, always.get(inner, {}))
+        holds = there.of(inner.test) if isinstance(inner, ast.If) else UNKNOWN
+        if not isinstance(inner, ast.If) or holds is UNKNOWN:
+            yield from _settled(inner, there, always)
+            continue
+        test = inner.test if values.counts(inner.test) else None
+        stays, goes = (inner.body, inner.orelse) if holds else (inner.orelse, inner.body)
+        yield from _of_own_lines(inner, test, bool(holds), goes)
+        yield from _settled(ast.Module(body=stays, type_ignores=[]), values, always)
+
+
+def _of_own_lines(
+    holder: ast.If, test: ast.expr | None, holds: bool, block: list[ast.stmt]
+) -> Iterator[_Settled]:
+    """`block` of `holder`; the blocks of an `elif`, which is no statement to be emptied."""
+    match block:
+        case [ast.If(body=body, orelse=other) as only] if only.col_offset == holder.col_offset:
+            yield from _of_own_lines(only, None, holds, body)
+            yield from _of_own_lines(only, None, holds, other)
+            if test is not None:
+                yield test, holds, []
+        case [first, *_] if first.lineno > (holder.test.end_lineno or 0):
+            yield test, holds, block
+        case [] if test is not None:
+            yield test, holds, []
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def _put(lines: list[str], test: ast.expr, what: str) -> None:
+    """Put `what` where the code of `test` stands, and nothing on what is left of its lines."""
+    first, last = test.lineno - 1, (test.end_lineno or test.lineno) - 1
+    end = lines[last].encode()[test.end_col_offset :].decode()
+    begin = lines[first].encode()[: test.col_offset].decode()
+    for number in range(first, last + 1):
+        line = lines[number]
+        lines[number] = line[len(line.rstrip("\r\n")) :]
+    if first == last:
+        lines[first] = begin + what + end
+    else:
+        lines[first], lines[last] = begin + what + lines[first], end
+
+
+def _empty(lines: list[str], span: range) -> None:
+    """Leave `pass` of what stands on the lines of `span`."""
+    first = lines[span.start - 1]
+    indent = first[: len(first) - len(first.lstrip())]
+    for number in span:
+        line = lines[number - 1]
+        lines[number - 1] = line[len(line.rstrip("\r\n")) :]
+    lines[span.start - 1] = f"{indent}pass{lines[span.start - 1]}"

@@ -1,0 +1,212 @@
+"""What expressions of a program's text come out as, by the options that it is run with."""
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, last_name
+
+UNKNOWN = object()
+_COMPARED: Mapping[type[ast.cmpop], Any] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, others: one in others,
+    ast.NotIn: lambda one, others: one not in others,
+}
+_MIRRORED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+}
+_OPTIONS = re.compile("arg|opt|conf|cfg|param|flag|setting")
+_LOOPS = ast.For | ast.AsyncFor | ast.While
+_PARSING = frozenset(("parse_args", "parse_known_args"))
+
+
+class Values:
+    """What expressions of one file come out as, where `options` and its constants tell, but for
+    those that other names of the program have `changed`.
+    """
+
+    def __init__(self, tree: ast.Module, options: Mapping[str, Any], changed: set[str]) -> None:
+        self._options = options
+        constants = _set_once(tree)
+        self._constants = {name: value for name, value in constants if name not in changed}
+        self._counters = frozenset(_counting(tree))
+
+    def inside(self, function: Function, given: Mapping[str, Any]) -> "Values":
+        """The same in `function`, which is always `given` these for its parameters."""
+        there = object.__new__(Values)
+        there._options, there._constants = self._options, {**self._constants, **given}
+        there._counters = self._counters.union(_counting(function))
+        return there
+
+    def counts(self, value: ast.expr) -> bool:
+        """Whether `value` asks for a number that a loop counts by."""
+        return any(self._is_counter(at) for at in ast.walk(value))
+
+    def of(self, value: ast.expr) -> Any:
+        """What `value` is; `UNKNOWN` where that is not known."""
+        found = UNKNOWN
+        match value:
+            case ast.Constant(value=constant):
+                found = constant
+            case ast.UnaryOp(
+                op=ast.USub(), operand=ast.Constant(value=int(number) | float(number))
+            ):
+                found = -number
+            case ast.Name(id=name):
+                found = self._constants.get(name, UNKNOWN)
+            case ast.Attribute(value=ast.Name() | ast.Attribute(), attr=name):
+                found = self._options.get(name, UNKNOWN)
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                known = self.of(inner)
+                found = known if known is UNKNOWN else not known
+            case ast.BoolOp(op=operation, values=values):
+                found = self._joined(isinstance(operation, ast.Or), values)
+            case ast.Compare(left=left, ops=[operation], comparators=[right]):
+                found = self._compared(type(operation), left, right)
+        return found
+
+    def _joined(self, any_of_them: bool, values: list[ast.expr]) -> Any:
+        found = [self.of(each) for each in values]
+        known = [bool(each) for each in found if each is not UNKNOWN]
+        if any_of_them in known:
+            return any_of_them
+        return not any_of_them if len(known) == len(found) else UNKNOWN
+
+    def _listed(self, value: ast.expr) -> Any:
+        if not isinstance(value, ast.List | ast.Tuple | ast.Set):
+            return self.of(value)
+        found = [self.of(each) for each in value.elts]
+        return UNKNOWN if UNKNOWN in found else found
+
+    def _compared(self, operation: type[ast.cmpop], left: ast.expr, right: ast.expr) -> Any:
+        one, other = self.of(left), self._listed(right)
+        if self._is_counter(left) and isinstance(other, int | float):
+            return _counted_against(operation, other)
+        if self._is_counter(right) and isinstance(one, int | float):
+            return _counted_against(_MIRRORED.get(operation, operation), one)
+        if one is UNKNOWN or other is UNKNOWN:
+            return UNKNOWN
+        try:
+            return _COMPARED[operation](one, other)
+        except TypeError:  # the program does not come there either
+            return UNKNOWN
+
+    def _is_counter(self, value: ast.AST) -> bool:
+        return isinstance(value, ast.Name) and value.id in self._counters
+
+
+def _counted_against(operation: type[ast.cmpop], bound: float) -> Any:
+    """What each number from 0 on comes out as against `bound`; `UNKNOWN` where they differ."""
+    compared = _COMPARED[operation]
+    if operation not in _MIRRORED:
+        return UNKNOWN
+    first, last = compared(0, bound), compared(math.inf, bound)
+    return first if first == last else UNKNOWN
+
+
+def _counting(tree: ast.Module | Function) -> Iterator[str]:
+    """The names that loops count by, from 0 or a later number on, and nothing else sets."""
+    stored = _stored(tree)
+    counted: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.For(
+                target=ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name), *_]), iter=source
+            ) if isinstance(node.target, ast.Name) == ("range" in ast.unparse(source)):
+                called = {last_name(call.func) for call in calls_in(source)}
+                if called & {"range", "trange", "enumerate"} and "-" not in ast.unparse(source):
+                    counted[name] = counted.get(name, 0) + 1
+    yield from (name for name, count in counted.items() if stored[name] == count)
+
+
+def _stored(tree: ast.Module | Function) -> dict[str, int]:
+    """How often a file or a function gives each name a value."""
+    stored: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name))
+            ):
+                stored[name] = stored.get(name, 0) + 1
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                for name in names:
+                    stored[name] = stored.get(name, 0) + 2
+    return stored
+
+
+def _set_once(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    """The names that a file gives a constant, and nothing else anywhere in it."""
+    stored = _stored(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)):
+                if stored[name] == 1:
+                    yield name, value
+
+
+def parsing(trees: Iterable[ast.Module]) -> frozenset[str]:
+    """The names of what parses options: argparse's methods, and the functions that call them."""
+    functions = (at for tree in trees for at in ast.walk(tree) if isinstance(at, Function))
+    return _PARSING.union(
+        at.name for at in functions if any(last_name(by.func) in _PARSING for by in calls_in(at))
+    )
+
+
+def set_later(tree: ast.Module, parsing: frozenset[str]) -> Iterator[str]:
+    """The attributes, or items by such a name, that a file may set once the program trains, but for
+    those that are given what another of the same name has; by what is `parsing` it does not yet.
+    """
+    for node in _done_later(tree, parsing):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                same = getattr(value, "attr", getattr(value, "id", ""))
+            case ast.AugAssign(target=target) | ast.For(target=target):
+                targets, same = [target], ""
+            case _:
+                continue
+        for each in (at for target in targets for at in ast.walk(target)):
+            match each:
+                case ast.Attribute(attr=name, ctx=ast.Store()) if name != same:
+                    yield name
+                case ast.Subscript(value=of, slice=ast.Constant(value=str(name)), ctx=ast.Store()):
+                    if _OPTIONS.search(last_name(of).lower()):
+                        yield name
+
+
+def _done_later(scope: ast.Module | Function, parsing: frozenset[str]) -> Iterator[ast.AST]:
+    """What of a file, or of a function, may be done after the options are there: all of a function,
+    and of what parses them, or runs as its file is imported, what comes from its first loop on.
+    """
+    own: list[ast.AST] = []
+    inner: list[Function] = []
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Function):
+            inner.append(node)
+        else:
+            own.append(node)
+            waiting += ast.iter_child_nodes(node)
+    calls = (node for node in own if isinstance(node, ast.Call))
+    parses = any(last_name(call.func) in parsing for call in calls)
+    first = 0.0
+    if parses or isinstance(scope, ast.Module):
+        loops = (node.lineno for node in own if isinstance(node, _LOOPS))
+        first = min(loops, default=math.inf)
+    yield from (node for node in own if getattr(node, "lineno", 0) >= first)
+    for function in inner:
+        yield from _done_later(function, parsing)
