@@ -62,7 +62,7 @@ def _whole(target: Target, seen: Seen) -> Program:
 def _that_may_come(texts: Mapping[str, str], seen: Seen) -> dict[str, str]:
     places = seen.places
     reached = (places.loader, places.optimizer, places.forward, places.step, *places.backwards)
-    return without_left_out(texts, dict(seen.options), reached)
+    return without_left_out(texts, dict(seen.options), reached, seen.standing)
 
 
 def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:

@@ -23,12 +23,14 @@ from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
 from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.standing import standing
 from autotune.workload.system.blas import blas_threads
 from autotune.workload.system.compiling import compiling_seconds
 from autotune.workload.system.denormals import flushes_denormals
 from autotune.workload.system.heap import keeps_freed_memory
 from autotune.workload.system.quiet import quietly
 from autotune.workload.trackers import trackers
+from autotune.workload.written import Written
 
 
 @quietly()  # of switches that torch is about to rename
@@ -66,8 +68,9 @@ def observe(live: Live) -> Seen:
         **_switches(),
         process_beside=_process_beside(live),
         trackers=trackers(steps),
-        modules=_modules(),
-        options=options(_modules()),
+        modules=(modules := _modules()),
+        options=options(written := Written(modules)),
+        standing=standing(written),
         places=_places(live),
     )
 

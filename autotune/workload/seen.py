@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
-
-OptionValue = bool | int | float | str | None
+from autotune.source.standing import OptionValue, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +191,7 @@ class Seen:
     beside: tuple[SeenOptimizer, ...] = ()
     modules: tuple[str, ...] = ()  # files of the program's own that it has imported so far
     options: tuple[tuple[str, OptionValue], ...] = ()  # that it was run with, but for texts
+    standing: tuple[Standing, ...] = ()
     places: Places = field(default_factory=Places)
 
     @property

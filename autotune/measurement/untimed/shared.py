@@ -6,8 +6,8 @@ from autotune.workload.samples.asking import INITIAL_SEED, NUM_THREADS
 from autotune.workload.samples.delivery import CONNECTION, PIPES, THREADS, Delivery, Holding, say
 
 _TORN = (
-    "batches would be torn: the dataset fills the same memory anew for each batch (give out a copy "
-    "of it), and a worker fills it while the batch before is on its way, or trained on"
+    "batches would be torn: the same memory is filled anew for each (give out a copy of it), and a "
+    "worker fills it while the batch before is on its way, or trained on"
 )
 
 

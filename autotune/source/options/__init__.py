@@ -7,26 +7,37 @@ from typing import Any
 
 from autotune.source.edits import Place
 from autotune.source.options.parameters import given_always
-from autotune.source.options.values import UNKNOWN, Values, parsing, set_later
+from autotune.source.options.values import UNKNOWN, Values, looked_at, parsing, set_later
 from autotune.source.program import BYTE_ORDER_MARK
 from autotune.source.script import Function, tree_of
+from autotune.source.standing import Standing
 
 
 def without_left_out(
-    texts: Mapping[str, str], options: Mapping[str, Any], places: Iterable[Place | None]
+    texts: Mapping[str, str],
+    options: Mapping[str, Any],
+    places: Iterable[Place | None],
+    standing: Iterable[Standing] = (),
 ) -> dict[str, str]:
     """`texts` by path, each branch emptied that the values of `options` exclude (`if args.mixup:`
-    without `--mixup`), or what all calls of a function give it, and its condition put as what it
-    comes out as; lines stay where they are. An option that the text may set once it trains
-    excludes none, whatever object it is set of, and a branch stays that has one of `places`, which
-    a run came to.
+    without `--mixup`), or what all calls of a function give it, or what was read in one that was
+    being run (`standing`), and its condition put as what it comes out as; lines stay where they
+    are. An option that the text may set once it trains excludes none, whatever object it is set of,
+    and a branch stays that has one of `places`, which a run came to.
     """
     found = {path: text.removeprefix(BYTE_ORDER_MARK) for path, text in texts.items()}
     trees = {path: tree_of(text) for path, text in found.items()}
     parses = parsing(trees.values())
-    changed = {name for tree in trees.values() for name in set_later(tree, parses)}
+    changed, of_old = (
+        {name for tree in trees.values() for name in set_later(tree, parses, made=made)}
+        for made in (True, False)
+    )
     known = {name: value for name, value in options.items() if name not in changed}
-    values = {path: Values(tree, known, changed) for path, tree in trees.items()}
+    read: dict[str, dict[int, dict[str, Any]]] = {path: {} for path in trees}
+    for each in standing:
+        if each.path in read:
+            read[each.path][each.line] = looked_at(each.values, each.there, of_old)
+    values = {path: Values(tree, known, changed, read[path]) for path, tree in trees.items()}
     always = given_always([(tree, values[path]) for path, tree in trees.items()])
     reached = {(place.path, place.line) for place in places if place is not None}
     for path, tree in trees.items():

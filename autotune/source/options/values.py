@@ -5,12 +5,14 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, last_name
 
 UNKNOWN = object()
+_THERE = object()  # something, and not None
 _COMPARED: Mapping[type[ast.cmpop], Any] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -30,6 +32,7 @@ _MIRRORED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.GtE: ast.LtE,
 }
 _OPTIONS = re.compile("arg|opt|conf|cfg|param|flag|setting")
+_WORD = re.compile(r"\w+")
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _PARSING = frozenset(("parse_args", "parse_known_args"))
 
@@ -39,17 +42,26 @@ class Values:
     those that other names of the program have `changed`.
     """
 
-    def __init__(self, tree: ast.Module, options: Mapping[str, Any], changed: set[str]) -> None:
+    def __init__(
+        self,
+        tree: ast.Module,
+        options: Mapping[str, Any],
+        changed: set[str],
+        standing: Mapping[int, Mapping[str, Any]],
+    ) -> None:
         self._options = options
         constants = _set_once(tree)
         self._constants = {name: value for name, value in constants if name not in changed}
         self._counters = frozenset(_counting(tree))
+        self._standing = standing
+        self._there = standing.get(0, {})
 
     def inside(self, function: Function, given: Mapping[str, Any]) -> "Values":
         """The same in `function`, which is always `given` these for its parameters."""
-        there = object.__new__(Values)
-        there._options, there._constants = self._options, {**self._constants, **given}
+        there = copy(self)
+        there._constants = {**self._constants, **given}
         there._counters = self._counters.union(_counting(function))
+        there._there = self._standing.get(function.lineno, {})
         return there
 
     def counts(self, value: ast.expr) -> bool:
@@ -58,7 +70,9 @@ class Values:
 
     def of(self, value: ast.expr) -> Any:
         """What `value` is; `UNKNOWN` where that is not known."""
-        found = UNKNOWN
+        found = self._read(value)
+        if found is not UNKNOWN:
+            return UNKNOWN if found is _THERE else found
         match value:
             case ast.Constant(value=constant):
                 found = constant
@@ -79,6 +93,12 @@ class Values:
                 found = self._compared(type(operation), left, right)
         return found
 
+    def _read(self, value: ast.expr) -> Any:
+        """What `value` was where it was looked at, or `_THERE`; `UNKNOWN` where it was not."""
+        if not (self._there and isinstance(value, ast.Name | ast.Attribute | ast.Subscript)):
+            return UNKNOWN
+        return self._there.get(ast.unparse(value), UNKNOWN)
+
     def _joined(self, any_of_them: bool, values: list[ast.expr]) -> Any:
         found = [self.of(each) for each in values]
         known = [bool(each) for each in found if each is not UNKNOWN]
@@ -94,6 +114,8 @@ class Values:
 
     def _compared(self, operation: type[ast.cmpop], left: ast.expr, right: ast.expr) -> Any:
         one, other = self.of(left), self._listed(right)
+        if other is None and self._read(left) is _THERE:
+            return {ast.Is: False, ast.IsNot: True}.get(operation, UNKNOWN)
         if self._is_counter(left) and isinstance(other, int | float):
             return _counted_against(operation, other)
         if self._is_counter(right) and isinstance(one, int | float):
@@ -158,6 +180,18 @@ def _set_once(tree: ast.Module) -> Iterator[tuple[str, Any]]:
                     yield name, value
 
 
+def looked_at(
+    values: Iterable[tuple[str, Any]], there: Iterable[str], changed: set[str]
+) -> dict[str, Any]:
+    """What was read in a function, by its code, as `Values` take it: but for attributes and items
+    that are `changed` later.
+    """
+    found = dict(values) | dict.fromkeys(there, _THERE)
+    return {
+        code: value for code, value in found.items() if changed.isdisjoint(_WORD.findall(code)[1:])
+    }
+
+
 def parsing(trees: Iterable[ast.Module]) -> frozenset[str]:
     """The names of what parses options: argparse's methods, and the functions that call them."""
     functions = (at for tree in trees for at in ast.walk(tree) if isinstance(at, Function))
@@ -166,11 +200,12 @@ def parsing(trees: Iterable[ast.Module]) -> frozenset[str]:
     )
 
 
-def set_later(tree: ast.Module, parsing: frozenset[str]) -> Iterator[str]:
+def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Iterator[str]:
     """The attributes, or items by such a name, that a file may set once the program trains, but for
     those that are given what another of the same name has; by what is `parsing` it does not yet.
+    And those of objects that are `made` then, or only of such as are there.
     """
-    for node in _done_later(tree, parsing):
+    for node in _done_later(tree, parsing, made):
         match node:
             case ast.Assign(targets=targets, value=value):
                 same = getattr(value, "attr", getattr(value, "id", ""))
@@ -187,9 +222,12 @@ def set_later(tree: ast.Module, parsing: frozenset[str]) -> Iterator[str]:
                         yield name
 
 
-def _done_later(scope: ast.Module | Function, parsing: frozenset[str]) -> Iterator[ast.AST]:
+def _done_later(
+    scope: ast.Module | Function, parsing: frozenset[str], made: bool
+) -> Iterator[ast.AST]:
     """What of a file, or of a function, may be done after the options are there: all of a function,
-    and of what parses them, or runs as its file is imported, what comes from its first loop on.
+    and of what parses them, or runs as its file is imported, what comes from its first loop on;
+    what sets up an object only where one is `made`.
     """
     own: list[ast.AST] = []
     inner: list[Function] = []
@@ -209,4 +247,5 @@ def _done_later(scope: ast.Module | Function, parsing: frozenset[str]) -> Iterat
         first = min(loops, default=math.inf)
     yield from (node for node in own if getattr(node, "lineno", 0) >= first)
     for function in inner:
-        yield from _done_later(function, parsing)
+        if made or function.name != "__init__":
+            yield from _done_later(function, parsing, made)

@@ -1,12 +1,11 @@
 """The options that a program is run with, as its parser of arguments gives them."""
 
 import argparse
-import functools
-from collections.abc import Collection
 from typing import Any
 
+from autotune.source.standing import OptionValue
 from autotune.workload.live import Live
-from autotune.workload.seen import OptionValue
+from autotune.workload.written import Written
 
 _PLAIN = (bool, int, float, type(None))
 # What was parsed, and of which options only some values may be chosen: of another text it is asked
@@ -28,14 +27,14 @@ def install(live: Live) -> None:
     live.patch(argparse.ArgumentParser, "parse_known_args", parse_known_args)
 
 
-def options(files: Collection[str]) -> tuple[tuple[str, OptionValue], ...]:
+def options(written: Written) -> tuple[tuple[str, OptionValue], ...]:
     """Each option with the value that it has by now, but for those that have several, or a text
-    that is none of its choices and stands in none of `files`, which are the program's own.
+    that is none of its choices and is not `written` in the program's source.
 
     A program may change what was parsed, once it knows its device, and does so before it trains.
     """
     found: dict[str, OptionValue] = {}
-    left_out, written = set[str](), _Written(files)
+    left_out = set[str]()
     for namespace, chosen in _parsed:
         for name, value in vars(namespace).items():
             text = isinstance(value, str) and (name in chosen or written.has(value))
@@ -43,26 +42,3 @@ def options(files: Collection[str]) -> tuple[tuple[str, OptionValue], ...]:
             if not plain or found.setdefault(name, value) != value:
                 left_out.add(name)
     return tuple(sorted((name, found[name]) for name in found.keys() - left_out))
-
-
-class _Written:
-    """What stands in files, which are read where that is asked."""
-
-    def __init__(self, files: Collection[str]) -> None:
-        self._files = files
-
-    def has(self, value: str) -> bool:
-        """Whether one of them has `value`, in quotes."""
-        return any(f"{mark}{value}{mark}" in text for text in self._texts for mark in "'\"")
-
-    @functools.cached_property
-    def _texts(self) -> list[str]:
-        return [_text(file) for file in self._files if file.endswith(".py")]
-
-
-def _text(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return opened.read()
-    except OSError:
-        return ""

@@ -1,0 +1,227 @@
+"""What the conditions of a program read in the functions that a step is made in, as it is there."""
+
+import ast
+import inspect
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from autotune.source.script import Function, last_name, tree_of
+from autotune.source.standing import OptionValue, Standing
+from autotune.workload.places import is_users
+from autotune.workload.program.framework import OURS
+from autotune.workload.program.script import run_script
+from autotune.workload.written import Written
+
+_LOOPS = ast.For | ast.AsyncFor | ast.While
+_PLAIN = (bool, int, float, type(None))
+# Who asks for all of a function's variables may keep what it is given.
+_ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
+# Libraries that call a program's main function, and once.
+_ONCE = frozenset(("hydra", "click", "fire", "typer", "absl", "jsonargparse", "<frozen runpy>"))
+_NOTHING: Any = object()
+
+
+def standing(written: Written) -> tuple[Standing, ...]:
+    """Of each of the program's functions that this thread is in, from the outermost to where it is
+    now, what its conditions read, if nothing that it comes to from here on sets it, and it is
+    called with the same again; texts only if they are `written` in its source.
+    """
+    found: list[Standing] = []
+    outer: _Scope | None = None
+    again = False
+    for frame in reversed(list(_frames())):
+        path = frame.f_code.co_filename
+        if is_users(path):
+            outer = _Scope.of(frame, outer, again)
+            if outer is not None:
+                found.append(outer.told(written))
+            again = again or outer is None or outer.repeats
+        elif not path.startswith(OURS) and _ONCE.isdisjoint(path.split(os.sep)):
+            again, outer = True, None
+    return tuple(each for each in found if each.values or each.there)
+
+
+def _frames() -> Iterator[FrameType]:
+    """From here out to where the program begins."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not run_script.__code__:
+        yield frame
+        frame = frame.f_back
+
+
+class _Scope:
+    """A function of the program's that is being run, or the code of one of its files.
+
+    Attributes:
+        node: in its source.
+        repeats: what it is in at this moment, or what calls it, is a loop.
+    """
+
+    def __init__(
+        self, node: ast.Module | Function, frame: FrameType, outer: "_Scope | None", again: bool
+    ) -> None:
+        self.node = node
+        self._frame, self._line = frame, frame.f_lineno
+        self._own = list(_own(node))
+        loops = [at.lineno for at in self._own if isinstance(at, _LOOPS) and _has(at, self._line)]
+        self._from = min(loops, default=self._line)
+        self._variables = _variables(frame)
+        self._is_again = again
+        self._given = outer.gives(node) if outer and isinstance(node, Function) else frozenset()
+        self.repeats = again or bool(loops)
+
+    @classmethod
+    def of(cls, frame: FrameType, outer: "_Scope | None", again: bool) -> "_Scope | None":
+        """That of `frame`, which `outer` calls, once or `again`; None where its source does not
+        show it.
+        """
+        code = frame.f_code
+        if not _ASKING.isdisjoint(code.co_names) and code.co_name != "<module>":
+            return None
+        try:
+            with open(code.co_filename, encoding="utf-8", errors="replace") as file:
+                tree = tree_of(file.read())
+        except OSError:
+            return None
+        if code.co_name == "<module>":
+            return cls(tree, frame, outer, again)
+        for node in ast.walk(tree):
+            if isinstance(node, Function) and node.name == code.co_name:
+                lines = (node.lineno, *(each.lineno for each in node.decorator_list))
+                if min(lines) == code.co_firstlineno:
+                    return cls(node, frame, outer, again)
+        return None
+
+    def told(self, written: Written) -> Standing:
+        """What its conditions read."""
+        values: dict[str, OptionValue] = {}
+        there = set[str]()
+        for part in self._read():
+            value = self._value(part) if self.stays(part) else _NOTHING
+            if value is _NOTHING:
+                continue
+            kind = type(value)  # `isinstance` may ask the object itself
+            if issubclass(kind, _PLAIN) or (issubclass(kind, str) and written.has(value)):
+                values[ast.unparse(part)] = value
+            else:
+                there.add(ast.unparse(part))
+        line = self.node.lineno if isinstance(self.node, Function) else 0
+        return Standing(
+            path=os.path.abspath(self._frame.f_code.co_filename),
+            line=line,
+            values=tuple(sorted(values.items())),
+            there=tuple(sorted(there)),
+        )
+
+    def _read(self) -> Iterator[ast.expr]:
+        """The names, attributes and items that its conditions ask for."""
+        for at in self._own:
+            if isinstance(at, ast.If | ast.IfExp):
+                for part in ast.walk(at.test):
+                    if isinstance(part, ast.Name | ast.Attribute | ast.Subscript):
+                        yield part
+
+    def stays(self, value: ast.expr) -> bool:
+        """Whether `value` is a constant, or read of a variable that this function sets no more, and
+        sets to the same if it is called again.
+        """
+        if isinstance(value, ast.Constant):
+            return True
+        root = value
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if not isinstance(root, ast.Name):
+            return False
+        stored = [_line(at) for at in self._own if _stores(at, root.id)]
+        is_global = root.id not in self._variables
+        if any(line >= self._from for line in stored) or is_global:
+            return is_global and not stored
+        return root.id in self._given or not self._is_again
+
+    def gives(self, function: Function) -> frozenset[str]:
+        """The parameters for which the call that is under way gives what stays."""
+        calls = [
+            at
+            for at in self._own
+            if isinstance(at, ast.Call) and _has(at, self._line)
+            if last_name(at.func) == function.name
+        ]
+        if len(calls) != 1 or any(isinstance(at, ast.Starred) for at in calls[0].args):
+            return frozenset()
+        places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
+        owner = places[:1] in (["self"], ["cls"])
+        of = calls[0].func
+        told = {places[0]: of.value} if owner and isinstance(of, ast.Attribute) else {}
+        told |= zip(places[owner:], calls[0].args, strict=False)
+        told |= {at.arg: at.value for at in calls[0].keywords if at.arg}
+        known = {*places, *(at.arg for at in function.args.kwonlyargs)}
+        if any(at.arg is None for at in calls[0].keywords):
+            known = set(told)
+        return frozenset(name for name in known if name not in told or self.stays(told[name]))
+
+    def _value(self, part: ast.expr) -> Any:
+        """What `part` is, by looking alone; `_NOTHING` where it has to be asked for."""
+        match part:
+            case ast.Name(id=name):
+                return self._variables.get(name, self._frame.f_globals.get(name, _NOTHING))
+            case (
+                ast.Attribute(value=of, attr=name)
+                | ast.Subscript(value=of, slice=ast.Constant(value=str(name)))
+            ):
+                owner = self._value(of)
+                if issubclass(type(owner), dict):
+                    return dict.get(owner, name, _NOTHING)
+                return _attribute(owner, name) if isinstance(part, ast.Attribute) else _NOTHING
+        return _NOTHING
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in a function or a file, but for what is in functions and classes in that."""
+    for inner in ast.iter_child_nodes(node):
+        yield inner
+        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
+            yield from _own(inner)
+
+
+def _has(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Name(id=stored, ctx=ast.Store() | ast.Del()):
+            return stored == name
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return name in names
+        case ast.FunctionDef(name=stored) | ast.ClassDef(name=stored):
+            return stored == name
+    return False
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """What `owner` has itself by that name: no property is asked, which may do anything."""
+    if type(owner).__module__.partition(".")[0] == "omegaconf":  # what Hydra reads its files into
+        with suppress(Exception):
+            return owner.get(name, _NOTHING)
+        return _NOTHING
+    found = inspect.getattr_static(owner, name, _NOTHING)
+    return _NOTHING if hasattr(type(found), "__get__") else found
+
+
+def _variables(frame: FrameType) -> Mapping[str, Any]:
+    """The variables of a function, which is kept from holding on to them: before Python 3.13 it
+    does, once it was asked.
+    """
+    asked = frame.f_locals
+    found = dict(asked)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        asked.clear()
+    return found
