@@ -106,6 +106,13 @@ def test_what_was_read_leaves_branches_out(tmp_path: Path) -> None:
     left = without_left_out({path: text}, {}, (), _moved(found, text))[path]
     # `best` is set later, `warm` and what is asked of a property may be another at some time.
     assert [left.count(f"{name}(())") for name in "abcde"] == [0, 1, 1, 1, 2]
+    # Called at another place, a function may be given something else there.
+    assert (
+        without_left_out({path: f"{text}epoch_of()\n"}, {}, (), _moved(found, text))[path].count(
+            "a(())"
+        )
+        == 1
+    )
 
 
 def _moved(found: Iterable[Standing], text: str) -> list[Standing]:

@@ -1,6 +1,7 @@
 """What a program's options leave out of its text: branches that a run with these never comes to."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from typing import Any
@@ -33,10 +34,7 @@ def without_left_out(
         for made in (True, False)
     )
     known = {name: value for name, value in options.items() if name not in changed}
-    read: dict[str, dict[int, dict[str, Any]]] = {path: {} for path in trees}
-    for each in standing:
-        if each.path in read:
-            read[each.path][each.line] = looked_at(each.values, each.there, of_old)
+    read = _read(trees, standing, of_old)
     values = {path: Values(tree, known, changed, read[path]) for path, tree in trees.items()}
     always = given_always([(tree, values[path]) for path, tree in trees.items()])
     reached = {(place.path, place.line) for place in places if place is not None}
@@ -55,6 +53,34 @@ def without_left_out(
         changed_text = "".join(lines)
         if tree_of(changed_text).body:  # else it is not Python any more
             found[path] = changed_text
+    return found
+
+
+def _read(
+    trees: Mapping[str, ast.Module], standing: Iterable[Standing], changed: set[str]
+) -> dict[str, dict[int, dict[str, Any]]]:
+    """By file and the line of a function what was read in it: of one that is called at several
+    places, or runs in itself, as it may be given something else there, nothing.
+    """
+    calls = Counter(
+        at.func.id
+        for tree in trees.values()
+        for at in ast.walk(tree)
+        if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
+    )
+    names = {
+        (path, at.lineno): at.name
+        for path, tree in trees.items()
+        for at in ast.walk(tree)
+        if isinstance(at, Function)
+    }
+    found: dict[str, dict[int, dict[str, Any]]] = {path: {} for path in trees}
+    for each in standing:
+        once = calls[names.get((each.path, each.line), "")] < 2
+        if each.path in found and once and each.line not in found[each.path]:
+            found[each.path][each.line] = looked_at(each.values, each.there, changed)
+        elif each.path in found:
+            found[each.path][each.line] = {}
     return found
 
 
