@@ -1,12 +1,13 @@
 """What the conditions of a program read in the functions that a step is made in, as it is there."""
 
+import argparse
 import ast
 import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from types import FrameType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.script import Function, last_name, tree_of
@@ -14,6 +15,7 @@ from autotune.source.standing import OptionValue, Standing
 from autotune.workload.places import is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
+from autotune.workload.samples.asked import is_users_class
 from autotune.workload.written import Written
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
@@ -22,6 +24,8 @@ _PLAIN = (bool, int, float, type(None))
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
 # Libraries that call a program's main function, and once.
 _ONCE = frozenset(("hydra", "click", "fire", "typer", "absl", "jsonargparse", "<frozen runpy>"))
+_HOLDING = (argparse.Namespace, SimpleNamespace)
+_OF_TORCH = ("training",)  # what it sets of a module that is the program's own
 _NOTHING: Any = object()
 
 
@@ -207,13 +211,20 @@ def _stores(node: ast.AST, name: str) -> bool:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """What `owner` has itself by that name: no property is asked, which may do anything."""
-    if type(owner).__module__.partition(".")[0] == "omegaconf":  # what Hydra reads its files into
+    """What `owner` has itself by that name, if it is of the program's own, or holds options: what a
+    library has it may set at any time. No property is asked, which may do anything.
+    """
+    kind = type(owner)
+    if kind.__module__.partition(".")[0] == "omegaconf":  # what Hydra reads its files into
         with suppress(Exception):
             return owner.get(name, _NOTHING)
         return _NOTHING
+    file = vars(owner).get("__file__") if kind is ModuleType else None
+    known = kind in _HOLDING or is_users_class(kind) or (file and is_users(file))
     found = inspect.getattr_static(owner, name, _NOTHING)
-    return _NOTHING if hasattr(type(found), "__get__") else found
+    if not known or name in _OF_TORCH or hasattr(type(found), "__get__"):
+        return _NOTHING
+    return found
 
 
 def _variables(frame: FrameType) -> Mapping[str, Any]:

@@ -218,7 +218,7 @@ def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Itera
                 case ast.Attribute(attr=name, ctx=ast.Store()) if name != same:
                     yield name
                 case ast.Subscript(value=of, slice=ast.Constant(value=str(name)), ctx=ast.Store()):
-                    if _OPTIONS.search(last_name(of).lower()):
+                    if not made or _OPTIONS.search(last_name(of).lower()):
                         yield name
 
 
