@@ -84,8 +84,6 @@ class _Scope:
         show it.
         """
         code = frame.f_code
-        if not _ASKING.isdisjoint(code.co_names) and code.co_name != "<module>":
-            return None
         try:
             with open(code.co_filename, encoding="utf-8", errors="replace") as file:
                 tree = tree_of(file.read())
@@ -96,7 +94,7 @@ class _Scope:
         for node in ast.walk(tree):
             if isinstance(node, Function) and node.name == code.co_name:
                 lines = (node.lineno, *(each.lineno for each in node.decorator_list))
-                if min(lines) == code.co_firstlineno:
+                if min(lines) == code.co_firstlineno and not any(map(_asks, ast.walk(node))):
                     return cls(node, frame, outer, again)
         return None
 
@@ -189,6 +187,13 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
         yield inner
         if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
             yield from _own(inner)
+
+
+def _asks(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _ASKING
+    return False
 
 
 def _has(node: ast.stmt | ast.expr, line: int) -> bool:

@@ -52,6 +52,7 @@ class Trainer:
         optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         settings = Settings()
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 9)
+        self.model.eval()
         for epoch in range(10 ** 6):
             if self.validate: e(())
             if config["name"] == "tiny" or config["token"] or config["absent"]: pass
