@@ -3,8 +3,7 @@
 import pytest
 
 from autotune.measurement.untimed.shared import not_for_workers
-from autotune.workload.samples.asking import INITIAL_SEED
-from autotune.workload.samples.delivery import Delivery
+from autotune.workload.samples.delivery import INITIAL_SEED, Delivery
 
 ONE, TWO, THREE = (((1,),), ((2,),), ((3,),))
 

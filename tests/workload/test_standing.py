@@ -66,7 +66,7 @@ if TWICE: a(())
 net = torch.nn.Linear(2, 1)
 trainer = Trainer(net)
 data = [(torch.randn(4, 2), torch.randn(4, 1)) for _ in range(5)]
-trainer.fit(data, {"rate": 0.5, "name": "tiny", "token": "".join(["se", "cret"])})
+trainer.fit(data, {"rate": 0.5, "name": "tiny", "token": "".join(["q7x", "k9z"])})
 if net is None: a(())
 """
 

@@ -2,8 +2,16 @@
 
 from collections.abc import Sequence
 
-from autotune.workload.samples.asking import INITIAL_SEED, NUM_THREADS
-from autotune.workload.samples.delivery import CONNECTION, PIPES, THREADS, Delivery, Holding, say
+from autotune.workload.samples.delivery import (
+    CONNECTION,
+    INITIAL_SEED,
+    NUM_THREADS,
+    PIPES,
+    THREADS,
+    Delivery,
+    Holding,
+    say,
+)
 
 _TORN = (
     "batches would be torn: the same memory is filled anew for each (give out a copy of it), and a "

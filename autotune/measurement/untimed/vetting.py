@@ -33,8 +33,7 @@ from autotune.profiling.profile import Doubt
 from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.asking import INITIAL_SEED
-from autotune.workload.samples.delivery import Delivery
+from autotune.workload.samples.delivery import INITIAL_SEED, Delivery
 from autotune.workload.seen import SeenLoader
 
 # Workers that read over each other, or do not share their samples out, show it at four.

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from autotune.workload.places import calling_place, is_users
-
-INITIAL_SEED, NUM_THREADS = "initial_seed", "get_num_threads"
+from autotune.workload.samples.delivery import INITIAL_SEED, NUM_THREADS
 
 
 @contextmanager

@@ -21,6 +21,9 @@ _SAID = {
     GPU: "a tensor on the GPU",
 }
 
+# What making a sample may ask torch for, by the function's name.
+INITIAL_SEED, NUM_THREADS = "initial_seed", "get_num_threads"
+
 SAMPLER = "sampler"  # how the paths of what chooses samples begin
 
 
