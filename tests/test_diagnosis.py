@@ -596,6 +596,10 @@ def test_computing_comes_before_a_wait_and_that_before_what_gains_less() -> None
     one = profile(phases=phases, ceilings=ceilings(), probes={"bf16_speedup": 2.0})
     found = [each.bottleneck.value for each in diagnose(one)]
     assert found == ["compute", "data", "optimizer"]
+    assert diagnose(one)[0].headline == (
+        "Computes 70 % of each step; it also waits for data 30 %; loading faster can gain up to "
+        "1.43×."
+    )
 
 
 @pytest.mark.parametrize(

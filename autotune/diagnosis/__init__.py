@@ -1,6 +1,7 @@
 """What holds the program back: bottlenecks, with their evidence and the most that fixing gains."""
 
 import math
+from dataclasses import replace
 
 from autotune.diagnosis.checks import anomaly_detection, checking_share
 from autotune.diagnosis.data import WAITING_SHARE, beside_the_wait, data
@@ -97,12 +98,18 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
 
 
 def _with_computing(profile: Profile, found: list[Finding]) -> list[Finding]:
-    """`found` on a CPU, computing before the first of what holds it back less than that does."""
+    """`found` on a CPU, computing before the first of what holds it back less than that does, and
+    telling of that.
+    """
     kinds = [each.bottleneck for each in found]
-    computing = Bottleneck.OVERHEAD if Bottleneck.OVERHEAD in kinds else Bottleneck.COMPUTE
-    at = kinds.index(computing)
-    first = next((place for place in range(at) if _holds_less(profile, found[place])), at)
-    return [*found[:first], found[at], *found[first:at], *found[at + 1 :]]
+    at = kinds.index(Bottleneck.OVERHEAD if Bottleneck.OVERHEAD in kinds else Bottleneck.COMPUTE)
+    first = next((place for place in range(at) if _holds_less(profile, found[place])), None)
+    if first is None:
+        return found
+    also = found[first].headline.replace(" of each step", "", 1)
+    headline = f"{found[at].headline.rstrip('.')}; it also {also[0].lower()}{also[1:]}"
+    computing = replace(found[at], headline=headline)
+    return [*found[:first], computing, *found[first:at], *found[at + 1 :]]
 
 
 def _holds_less(profile: Profile, finding: Finding) -> bool:

@@ -32,6 +32,10 @@ from autotune.workload.window import Window
 # is 37 % of the little that it used).
 STARVED_SHARE = 1 / 4
 STARVED_SHARE_WITH_WORKERS = 1 / 3
+# Threads as many as cores, which wait for one another after each operation, lose far more than what
+# is taken from them (an eighth of two processors took four tenths of the speed); fewer threads lose
+# nothing. So where these are timed beside those, less is too much (a quiet machine: 1 %).
+STARVED_SHARE_OF_ALL_CORES = 1 / 20
 
 # Of one processor: what others and the host took of a quiet machine (0.01 to 0.05).
 ALONE_SHARE = 0.1
@@ -73,17 +77,24 @@ def processors(window: Window, *, cores: int) -> tuple[float, float]:
     return used, waited + stolen
 
 
-def starved(window: Window, *, cores: int) -> bool:
+def starved(window: Window, *, cores: int, beside_fewer: bool = False) -> bool:
     """Whether something else had the processors that the run needed: another program, or the host
     of the virtual machine that this is.
 
     Threads of the run that wait while the run itself keeps all `cores` busy are its own doing.
     Where the system does not say how long threads were delayed (no schedstat), nor what was stolen,
     no window is called starved.
+
+    Args:
+        window: of the run.
+        cores: that it may use.
+        beside_fewer: it is held against a run with another number of threads.
     """
     used, missed = processors(window, cores=cores)
     wanted = min(float(cores), used + missed)
     share = STARVED_SHARE_WITH_WORKERS if window.worker_cpu_seconds else STARVED_SHARE
+    if beside_fewer and window.threads >= cores > 1:
+        share = STARVED_SHARE_OF_ALL_CORES
     return wanted - used > share * max(wanted, 1.0)
 
 

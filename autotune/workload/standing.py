@@ -37,11 +37,13 @@ def standing(written: Written) -> tuple[Standing, ...]:
     found: list[Standing] = []
     outer: _Scope | None = None
     again = False
+    files: dict[str, _Scope] = {}
     for frame in reversed(list(_frames())):
         path = frame.f_code.co_filename
         if is_users(path):
             outer = _Scope.of(frame, outer, again)
             if outer is not None:
+                outer.file = files.setdefault(path, outer)
                 found.append(outer.told(written))
             again = again or outer is None or outer.repeats
         elif not path.startswith(OURS) and _ONCE.isdisjoint(path.split(os.sep)):
@@ -62,13 +64,20 @@ class _Scope:
 
     Attributes:
         node: in its source.
+        file: the outermost that is run of the file that it stands in.
         repeats: what it is in at this moment, or what calls it, is a loop.
     """
 
     def __init__(
-        self, node: ast.Module | Function, frame: FrameType, outer: "_Scope | None", again: bool
+        self,
+        node: ast.Module | Function,
+        tree: ast.Module,
+        frame: FrameType,
+        outer: "_Scope | None",
+        again: bool,
     ) -> None:
-        self.node = node
+        self.node, self._tree = node, tree
+        self.file = self
         self._frame, self._line = frame, frame.f_lineno
         self._own = list(_own(node))
         loops = [at.lineno for at in self._own if isinstance(at, _LOOPS) and _has(at, self._line)]
@@ -90,12 +99,12 @@ class _Scope:
         except OSError:
             return None
         if code.co_name == "<module>":
-            return cls(tree, frame, outer, again)
+            return cls(tree, tree, frame, outer, again)
         for node in ast.walk(tree):
             if isinstance(node, Function) and node.name == code.co_name:
                 lines = (node.lineno, *(each.lineno for each in node.decorator_list))
                 if min(lines) == code.co_firstlineno and not any(map(_asks, ast.walk(node))):
-                    return cls(node, frame, outer, again)
+                    return cls(node, tree, frame, outer, again)
         return None
 
     def told(self, written: Written) -> Standing:
@@ -139,10 +148,23 @@ class _Scope:
         if not isinstance(root, ast.Name):
             return False
         stored = [_line(at) for at in self._own if _stores(at, root.id)]
-        is_global = root.id not in self._variables
-        if any(line >= self._from for line in stored) or is_global:
-            return is_global and not stored
+        if isinstance(self.node, Function) and root.id not in self._variables:
+            return not stored and self._is_kept(root)
+        if any(line >= self._from for line in stored):
+            return False
+        if isinstance(self.node, ast.Module):
+            return self._is_kept(root)
         return root.id in self._given or not self._is_again
+
+    def _is_kept(self, name: ast.Name) -> bool:
+        """Whether no function of the file sets the global `name`, nor the file's own code, where it
+        is what is being run.
+        """
+        tree = self._tree
+        if any(isinstance(at, ast.Global) and name.id in at.names for at in ast.walk(tree)):
+            return False
+        whole = self.file
+        return whole is self or not isinstance(whole.node, ast.Module) or whole.stays(name)
 
     def gives(self, function: Function) -> frozenset[str]:
         """The parameters for which the call that is under way gives what stays."""

@@ -117,6 +117,23 @@ def test_more_threads_than_cores_wait_for_one_another(threads, others, expected)
     assert starved(beside, cores=2)
 
 
+@pytest.mark.parametrize(
+    ("threads", "delayed", "beside_fewer", "expected"),
+    [
+        (2, 0.24, True, True),  # a neighbour with the lowest claim: 471 for 850 samples/s
+        (2, 0.24, False, False),
+        (2, 0.02, True, False),  # a quiet machine
+        (1, 0.24, True, False),
+    ],
+)
+def test_threads_on_all_cores_are_starved_by_less_where_fewer_are_beside(
+    threads, delayed, beside_fewer, expected
+):
+    own = 1.76 if threads == 2 else 1.0
+    taken = window(own=own, delayed=delayed, others_seconds=0.4 * delayed, threads=threads)
+    assert starved(taken, cores=2, beside_fewer=beside_fewer) == expected
+
+
 def test_an_empty_window_is_not_starved():
     assert not starved(Window(mode="as_is", steps=0, samples=0, seconds=0.0), cores=2)
 

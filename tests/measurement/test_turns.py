@@ -577,3 +577,16 @@ def test_where_one_of_two_hangs_while_it_enters_there_is_no_turn() -> None:
     turns = taken(FakeRun(), FakeRun(ends_after=1, ending=hung))
     assert turns.failures == {"tuned": hung}
     assert turns.windows == {"baseline": [[]], "tuned": [[]]}
+
+
+@pytest.mark.parametrize(("tuned", "fair"), [(1, 1), (2, 2)])
+def test_a_turn_of_which_others_had_an_eighth_counts_only_among_as_many_threads(
+    tuned: int, fair: int
+) -> None:
+    quiet = replace(FakeRun().window(TURN_SECONDS), cpu_seconds=0.8, others_seconds=0.0, threads=2)
+    shared = replace(quiet, cpu_seconds=0.7, delayed_seconds=0.1, others_seconds=0.1)
+    own = [quiet, shared]
+    beside = [replace(each, threads=tuned, delayed_seconds=0.0) for each in own]
+    turns = Turns(windows={"baseline": [own], "tuned": [beside]})
+    taken, left_out = turns.fair(0, cores=2)
+    assert (len(taken["tuned"]), left_out) == (fair, 2 - fair)

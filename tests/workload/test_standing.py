@@ -135,3 +135,30 @@ def test_a_function_that_asks_for_its_variables_is_left_alone(asks: str, tmp_pat
     )
     found = told(text, tmp_path)
     assert list(found) == [0]
+
+
+GLOBALS = """\
+import torch
+
+net, turn, late, off = torch.nn.Linear(2, 1), 0, 0, None
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+def step():
+    global late
+    late += 1
+    net(torch.randn(4, 2)).sum().backward()
+    optimizer.step()
+    if turn > 5 or late > 5 or off: print()
+
+for turn in range(10 ** 6):
+    step()
+    if late or off: print()
+"""
+
+
+def test_what_another_function_or_the_file_sets_does_not_stay(tmp_path: Path) -> None:
+    found = told(GLOBALS, tmp_path)
+    assert {line: dict(each.values) for line, each in found.items()} == {
+        0: {"off": None},
+        6: {"off": None},
+    }

@@ -85,11 +85,15 @@ class Turns:
         """
         taken = {name: rounds[number] for name, rounds in self.windows.items() if rounds[number]}
         count = min(map(len, taken.values()), default=0)
+        unlike = len({each.threads for windows in taken.values() for each in windows}) > 1
         kept = [
             turn
             for turn in range(count)
             if (number, turn) not in self.disturbed
-            and not any(starved(windows[turn], cores=cores) for windows in taken.values())
+            and not any(
+                starved(windows[turn], cores=cores, beside_fewer=unlike)
+                for windows in taken.values()
+            )
         ]
         fair = {name: [timed(windows[turn]) for turn in kept] for name, windows in taken.items()}
         trained = {name: each for name, each in fair.items() if rate(each) > 0 or not each}
