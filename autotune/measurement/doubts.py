@@ -33,8 +33,8 @@ from autotune.workload.window import Window
 STARVED_SHARE = 1 / 4
 STARVED_SHARE_WITH_WORKERS = 1 / 3
 # Threads as many as cores, which wait for one another after each operation, lose far more than what
-# is taken from them (an eighth of two processors took four tenths of the speed); fewer threads lose
-# nothing. So where these are timed beside those, less is too much (a quiet machine: 1 %).
+# is taken from them (a fifth of two processors took four tenths of the speed); fewer threads lose
+# nothing. So where these are timed beside those, less is too much (a quiet machine: 2 % at most).
 STARVED_SHARE_OF_ALL_CORES = 1 / 20
 
 # Of one processor: what others and the host took of a quiet machine (0.01 to 0.05).

@@ -120,7 +120,7 @@ def test_more_threads_than_cores_wait_for_one_another(threads, others, expected)
 @pytest.mark.parametrize(
     ("threads", "delayed", "beside_fewer", "expected"),
     [
-        (2, 0.24, True, True),  # a neighbour with the lowest claim: 471 for 850 samples/s
+        (2, 0.24, True, True),  # a neighbour with the lowest claim
         (2, 0.24, False, False),
         (2, 0.02, True, False),  # a quiet machine
         (1, 0.24, True, False),
