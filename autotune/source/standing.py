@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 OptionValue = bool | int | float | str | None
+PLAIN = (bool, int, float, type(None))  # those that are no texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.script import Function, last_name, tree_of
-from autotune.source.standing import OptionValue, Standing
+from autotune.source.standing import PLAIN, OptionValue, Standing
 from autotune.workload.places import is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
@@ -19,7 +19,6 @@ from autotune.workload.samples.asked import is_users_class
 from autotune.workload.written import Written
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
-_PLAIN = (bool, int, float, type(None))
 # Who asks for all of a function's variables may keep what it is given.
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
 # Libraries that call a program's main function, and once.
@@ -116,7 +115,7 @@ class _Scope:
             if value is _NOTHING:
                 continue
             kind = type(value)  # `isinstance` may ask the object itself
-            if issubclass(kind, _PLAIN) or (issubclass(kind, str) and written.has(value)):
+            if issubclass(kind, PLAIN) or (issubclass(kind, str) and written.has(value)):
                 values[ast.unparse(part)] = value
             else:
                 there.add(ast.unparse(part))

@@ -145,6 +145,12 @@ def test_one_that_the_function_sets_itself_is_not() -> None:
     assert left(text) == text
 
 
+def test_a_function_in_it_may_have_one_of_that_name() -> None:
+    inner = "    def step(late):\n        if late:\n            mix(x)\n    step(x > 3)\n"
+    text = f"def train(x, late=False):\n{inner}train(x)\n"
+    assert left(text) == text
+
+
 def test_a_condition_on_what_a_loop_counts_by_is_put_as_what_it_is() -> None:
     text = (
         "for epoch in range(9):\n    if (args.mixup or\n        epoch >= args.warmup):\n"

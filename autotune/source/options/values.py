@@ -59,7 +59,9 @@ class Values:
     def inside(self, function: Function, given: Mapping[str, Any]) -> "Values":
         """The same in `function`, which is always `given` these for its parameters."""
         there = copy(self)
-        there._constants = {**self._constants, **given}
+        own = _stored(function)  # of another kind, though it may have the name
+        outer = {name: value for name, value in self._constants.items() if name not in own}
+        there._constants = {**outer, **given}
         there._counters = self._counters.union(_counting(function))
         there._there = self._standing.get(function.lineno, {})
         return there

@@ -10,10 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from autotune.workload.loading.batches import tensors
 
 
-class EachOperation(TorchDispatchMode):
-    """Shows each operation, and what it is given (in order, and by name), to `note` before it is
-    carried out: those of the thread that enters it, and of a model's those that it has threads of a
-    pool carry out meanwhile.
+class _Showing(TorchDispatchMode):
+    """Shows each operation of the thread that enters it, and what it is given (in order, and by
+    name), to `note` before it is carried out.
     """
 
     def __init__(self) -> None:
@@ -24,6 +23,22 @@ class EachOperation(TorchDispatchMode):
 
     def note_result(self, result: Any) -> None:
         """Look at what one has given; overridden."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.note(func, args, kwargs or {})
+        result = func(*args, **(kwargs or {}))
+        self.note_result(result)
+        return result
+
+
+class EachOperation(_Showing):
+    """Those of a model's too that its thread has threads of a pool carry out meanwhile."""
 
     def __enter__(self) -> Any:
         item: Any = pools._WorkItem
@@ -41,40 +56,24 @@ class EachOperation(TorchDispatchMode):
         item.run = self._run
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        self.note(func, args, kwargs or {})
-        result = func(*args, **(kwargs or {}))
-        self.note_result(result)
-        return result
 
-
-class _Elsewhere(TorchDispatchMode):
-    """Shows what the thread that enters it does for `mode`, of another thread, one at a time: what
-    is computed of weights, and no batches that are made ready.
+class _Elsewhere(_Showing):
+    """Hands on what its thread does to `mode`, of another thread, one at a time: what is computed
+    of weights, and no batches that are made ready.
     """
 
     def __init__(self, mode: EachOperation, lock: threading.Lock) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._mode, self._lock = mode, lock
+        self._is_of_weights = False
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if not any(each.requires_grad for each in tensors(args)):
-            return func(*args, **(kwargs or {}))
-        with self._lock:
-            self._mode.note(func, args, kwargs or {})
-        result = func(*args, **(kwargs or {}))
-        with self._lock:
-            self._mode.note_result(result)
-        return result
+    def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+        self._is_of_weights = any(each.requires_grad for each in tensors(given))
+        if self._is_of_weights:
+            with self._lock:
+                self._mode.note(operation, given, named)
+
+    def note_result(self, result: Any) -> None:
+        if self._is_of_weights:
+            with self._lock:
+                self._mode.note_result(result)

@@ -3,11 +3,10 @@
 import argparse
 from typing import Any
 
-from autotune.source.standing import OptionValue
+from autotune.source.standing import PLAIN, OptionValue
 from autotune.workload.live import Live
 from autotune.workload.written import Written
 
-_PLAIN = (bool, int, float, type(None))
 # What was parsed, and of which options only some values may be chosen: of another text it is asked
 # whether the program has it itself, for it may be a password.
 _parsed: list[tuple[argparse.Namespace, frozenset[str]]] = []
@@ -38,7 +37,7 @@ def options(written: Written) -> tuple[tuple[str, OptionValue], ...]:
     for namespace, chosen in _parsed:
         for name, value in vars(namespace).items():
             text = isinstance(value, str) and (name in chosen or written.has(value))
-            plain = text or isinstance(value, _PLAIN)
+            plain = text or isinstance(value, PLAIN)
             if not plain or found.setdefault(name, value) != value:
                 left_out.add(name)
     return tuple(sorted((name, found[name]) for name in found.keys() - left_out))
