@@ -11,7 +11,7 @@ from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import patch_alone
-from autotune.outputs.untried import no_gain, why_untried
+from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import Parity, Ratio, Verdict
@@ -167,7 +167,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Least energy": least_in_words(result),
         "Timed": wording.timed(verdict, result.profile),
         "Left out": wording.outside(result.profile),
-        "Ended": result.search.ending.reason if result.search and result.search.ending else "",
+        "Ended": ended(result),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),
         "Your files": result.protection,

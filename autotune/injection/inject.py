@@ -16,6 +16,7 @@ from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.observe import observe
 from autotune.workload.program.framework import OURS
 from autotune.workload.seams import backward, copies, loader, model, optimizer
+from autotune.workload.seams.construction import is_meant
 from autotune.workload.steps.beat import Steps
 from autotune.workload.steps.clock import Untimed
 from autotune.workload.system.attributes import owner_of
@@ -61,13 +62,21 @@ def _look(live: Live, order: Order, *, first: bool) -> None:
     """
     if first and os.environ.get("RANK", "0") == "0":
         for missing in unobserved(order.settings, observe(live)):
-            _warn(f"not in effect: {missing}")
+            _warn(f"not in effect: {missing}{_elsewhere(live)}")
     live.batch = None
     live.fed.let_go()
     live.batches.clear()
     setup = live.setup
     if not (setup.precision or setup.prefetch_to_device or setup.micro_batches > 1):
         _shed(live)
+
+
+def _elsewhere(live: Live) -> str:
+    """That no DataLoader is built where it was when the settings were found; "" where one is."""
+    meant = live.training_loader
+    if meant is None or any(is_meant(live, built) for built in live.loaders):
+        return ""
+    return f"; no DataLoader is built at {meant.path}:{meant.line}, where the search found it"
 
 
 def _shed(live: Live) -> None:

@@ -81,7 +81,8 @@ def _take_back(root: Path, out: Path) -> Applied:
     try:
         changed = _changed(root, [each.reversed() for each in patches])
     except PatchError as error:
-        if _fits(root, patches):
+        never_put_in = patch is not applied and not any(_stands(root, each) for each in patches)
+        if never_put_in or _fits(root, patches):
             return Applied(files=())
         if error.advice != _SEARCH_AGAIN:
             raise
@@ -125,6 +126,18 @@ def _fits(root: Path, patches: Sequence[FilePatch]) -> bool:
     except PatchError:
         return False
     return True
+
+
+def _stands(root: Path, patch: FilePatch) -> bool:
+    """Whether any line that `patch` puts in is in its file, wherever; or whether that is gone."""
+    path = root / (patch.after or patch.before)
+    if not path.is_file():
+        return True
+    lines = {line.strip() for line in read_source(path).splitlines()}
+    hunks = patch.hunks
+    old = {line.strip() for hunk in hunks for line in hunk.old}
+    new = {line.strip() for hunk in hunks for line in hunk.new}
+    return bool(lines & (new - old - {""}))
 
 
 def _refuse_another_source(target: TargetFacts) -> None:

@@ -24,7 +24,9 @@ Curve = tuple[Place, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Both smoothed losses after a step; `difference` is relative, None where it means nothing."""
+    """Both smoothed losses after a step; `difference` is relative to what the verdict's distances
+    are relative to, None where it means nothing.
+    """
 
     step: int
     baseline: float
@@ -113,13 +115,17 @@ def smoothed(losses: Sequence[float], width: int) -> Curve:
 
 def _band(baseline: Curve, band: float) -> tuple[Curve, Curve]:
     """The lower and the upper edge of what lies within `band` of `baseline`."""
-    first = next(loss for _, loss in filter(_is_known, baseline))
+    least = _least(baseline)
     edges = [
-        (step, loss, band * max(abs(loss), FLOOR * abs(first)))
-        for step, loss in filter(_is_known, baseline)
+        (step, loss, band * max(abs(loss), least)) for step, loss in filter(_is_known, baseline)
     ]
     low = tuple((step, loss - reach) for step, loss, reach in edges)
     return low, tuple((step, loss + reach) for step, loss, reach in edges)
+
+
+def _least(baseline: Curve) -> float:
+    """What differences are relative to where losses are smaller."""
+    return FLOOR * abs(next(loss for _, loss in filter(_is_known, baseline)))
 
 
 def _frame(raw: Sequence[Sequence[float]], curves: Sequence[Curve]) -> _Frame:
@@ -177,11 +183,12 @@ def _is_known(place: Place) -> bool:
 
 
 def _table(baseline: Curve, tuned: Curve) -> tuple[Row, ...]:
-    last = len(baseline) - 1
+    last, least = len(baseline) - 1, _least(baseline)
     rows: list[Row] = []
     for index in sorted({round(last * row / _TABLE_ROWS) for row in range(_TABLE_ROWS + 1)}):
         (step, before), (_, after) = baseline[index], tuned[index]
-        difference = (after - before) / abs(before) if before else None
+        scale = max(abs(before), least)
+        difference = (after - before) / scale if scale else None
         rows.append(Row(step=round(step) + 1, baseline=before, tuned=after, difference=difference))
     return tuple(rows)
 

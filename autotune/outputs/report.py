@@ -19,7 +19,7 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import patch_alone, turns_interval
-from autotune.outputs.untried import no_gain, why_untried
+from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
 from autotune.result import Result
@@ -234,6 +234,7 @@ def _environment() -> Environment:
         timed=wording.timed,
         value=wording.value,
         with_validations=wording.with_validations,
+        ended=ended,
         why_untried=why_untried,
     )
     environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)

@@ -1,4 +1,4 @@
-"""What a search that found no gain says of what it did not try."""
+"""What a search says of what it did not try."""
 
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.result import Result
@@ -37,6 +37,18 @@ def why_untried(result: Result) -> str:
     them = "it" if len(names) == 1 else "them"
     why = _WHY.get(ending.why, "").format(them) if ending else ""
     return f"Not tried: {', '.join(names)}{why}."
+
+
+def ended(result: Result) -> str:
+    """Why no more was tried, and what was not, where the answer itself does not tell that; "" where
+    nothing was searched.
+    """
+    ending = result.search.ending if result.search else None
+    if ending is None:
+        return ""
+    gained = result.verdict is not None and result.verdict.outcome == "faster"
+    names = [name for name in untried(result) if f"{name} was not tried" not in ending.reason]
+    return f"{ending.reason} Not tried: {', '.join(names)}." if gained and names else ending.reason
 
 
 def _is_cut_short(result: Result) -> bool:

@@ -100,13 +100,16 @@ def test_processes_that_train_together_get_the_settings(tmp_path: Path) -> None:
 def test_a_setting_that_does_not_take_effect_is_named(tmp_path: Path) -> None:
     out = searched(tmp_path / "train.py", PLAIN, TUNED)
     (tmp_path / "train.py").write_text("# the loader is on another line now\n" + PLAIN)
+    line = 1 + next(at for at, text in enumerate(PLAIN.splitlines()) if "DataLoader(" in text)
 
     ran = autotune_run(out)
 
+    where = f"no DataLoader is built at {tmp_path / 'train.py'}:{line}, where the search found it"
+    asked = "num_workers = 1 was asked for, and the run had 0"
     assert ran.stderr.splitlines() == [
         f"autotune: {launch.CHANGED.format('train.py')}",
         "autotune: train.py with threads 1, num_workers 1, optimizer fused",
-        "autotune: not in effect: num_workers = 1 was asked for, and the run had 0",
+        f"autotune: not in effect: {asked}; {where}",
     ]
     assert ran.stdout == WITH_TUNED.replace("workers 1", "workers 0")
 

@@ -115,6 +115,20 @@ def test_what_is_not_there_cannot_be_taken_back(tmp_path: Path) -> None:
     assert (tmp_path / "project" / "train.py").read_text() == BEFORE
 
 
+def test_what_was_never_put_in_is_not_to_be_taken_out_of_a_changed_file(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    script.write_text("# another loader\n" + BEFORE.replace("photos", "pictures"))
+
+    assert apply_patch(out, reverse=True).files == ()
+
+    apart = script.read_text() + "\nif slow:\n    torch.set_num_threads(1)\n"  # by hand, or git
+    script.write_text(apart)
+    with pytest.raises(PatchError, match="has changed since"):
+        apply_patch(out, reverse=True)
+    assert script.read_text() == apart
+
+
 def test_later_work_elsewhere_in_the_file_survives_taking_back(tmp_path: Path) -> None:
     out = searched(tmp_path / "project", {"train.py": (BEFORE + "\n" * 9, AFTER + "\n" * 9)})
     script = tmp_path / "project" / "train.py"

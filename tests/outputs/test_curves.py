@@ -3,9 +3,11 @@ import re
 
 import pytest
 
+from autotune.knobs.knob import Semantics
 from autotune.outputs.charts import PLOT_HEIGHT
 from autotune.outputs.curves import BOX_WIDTH, loss_chart, smoothed
 from autotune.verdict.courses import smooth
+from autotune.verdict.parity import parity
 from tests import builders
 
 
@@ -89,3 +91,16 @@ def test_a_flat_curve_is_drawn():
 
     assert len(places(chart.tuned_raw)) == 5
     assert chart.table[0].difference is None
+
+
+def test_the_table_shows_no_more_than_the_verdict_tells():
+    baseline = [2.0 * 0.97**step for step in range(200)]  # far below a tenth of the first
+    tuned = [loss + 0.004 for loss in baseline]
+    found = parity(baseline, tuned, Semantics.EQUIVALENT)
+    chart = loss_chart(found)
+
+    told = found.max_relative_loss_difference
+    assert told is not None and chart is not None
+    shown = max(abs(row.difference) for row in chart.table)
+    assert shown == pytest.approx(told, rel=0.05)
+    assert chart.table[-1].difference < (chart.table[-1].tuned / chart.table[-1].baseline - 1) / 5

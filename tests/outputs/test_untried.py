@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.measurement.measurement import Failure
-from autotune.outputs.untried import no_gain, untried, why_untried
+from autotune.outputs.untried import ended, no_gain, untried, why_untried
 from autotune.result import Result, SearchFacts
 from autotune.trials.trial import BUDGET, DIVERGES, EXHAUSTED, PATIENCE, TRIALS, Ending, Trial
 from tests import builders
@@ -74,3 +74,15 @@ def test_a_trial_that_told_nothing_was_none(failed: str, left: tuple[str, ...]) 
 def test_a_search_without_a_trial_found_nothing_out() -> None:
     result = searched(why=DIVERGES)
     assert (no_gain(result), why_untried(result)) == ("Nothing was tried", "")
+
+
+def test_a_search_that_gained_says_which_knobs_it_never_turned() -> None:
+    found = searched("threads")
+    assert ended(found) == "It is over."  # its answer names them
+    gained = replace(found, verdict=builders.verdict())
+    assert gained.verdict is not None and gained.verdict.outcome == "faster"
+    assert ended(gained) == "It is over. Not tried: compile."
+    assert found.search is not None
+    told = Ending(why=PATIENCE, reason="It is over. compile was not tried: it takes long.")
+    assert ended(replace(gained, search=replace(found.search, ending=told))) == told.reason
+    assert ended(replace(gained, search=None)) == ""

@@ -89,6 +89,17 @@ def test_one_thread_is_tried_where_the_profile_found_it_faster(
     assert proposal.config.get("threads", 2) == threads
 
 
+def test_a_worker_that_gains_less_than_it_should_has_threads_waiting_for_each_other() -> None:
+    # Of a real program: alone, two threads computed 1.6 times as fast as one; beside a worker one
+    # was 1.4 times as fast.
+    profile = replace(program(data=0.39, waiting=False), probes={"one_thread": 0.62})
+    profile = replace(profile, seen=replace(profile.seen, threads=2))
+    planner = planner_for(space(threads=(2, 1), num_workers=(0, 1, 2)), profile)
+    proposal = planner.propose([trial(0, {}, 100), trial(1, {"num_workers": 1}, 105)])
+    assert proposal is not None
+    assert proposal.config.get("threads") == 1
+
+
 @pytest.mark.parametrize(
     ("one_thread", "threads", "power"),
     [(0.5, 2, 1.0), (2.0, 4, -0.5), (0.5, 8, 1.0), (2.0, 8, 0.0), (0.5, 1, None), (None, 2, None)],
