@@ -377,8 +377,8 @@ def test_many_small_operations_are_told_however_long_the_step():
         for counted, per_step in ((counted, 9_000), (counted, 900), (None, 0))
     )
     assert [each.bottleneck for each in (short, long, unknown)] == ["compute"] * 3
-    assert "It computes in 9,000 operations, of 13 µs each in the mean." in short.evidence
-    assert not any("operations" in each.evidence for each in (long, unknown))
+    assert ", in 9,000 operations of some 13 µs" in short.headline
+    assert not any("operations" in each.headline for each in (long, unknown))
 
 
 @pytest.mark.parametrize(("faster", "said"), [(1.36, True), (1.1, False), (0.7, False)])

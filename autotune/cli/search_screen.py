@@ -10,11 +10,11 @@ from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
-from autotune.outputs.speeds import patch_alone
+from autotune.outputs.speeds import in_turns, patch_alone
 from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
-from autotune.verdict import Parity, Ratio, Verdict
+from autotune.verdict import BASELINE, DELIVERED, TUNED, Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
 _SLOW_START_SECONDS = 1.0
@@ -105,20 +105,20 @@ def _kept_since(result: Result) -> str:
 
 
 def _show_speeds(console: Console, verdict: Verdict, *, patched: bool) -> None:
-    delivered = verdict.delivered.samples_per_second if verdict.delivered else None
-    speeds = {
-        "before": (verdict.baseline_samples_per_second, "quiet"),
-        "tuned": (verdict.tuned_samples_per_second, "good"),
-        "handed back" if patched else "patch tried": (delivered, "good" if patched else "quiet"),
+    said = {
+        BASELINE: ("before", "quiet"),
+        TUNED: ("tuned", "good"),
+        DELIVERED: ("handed back", "good") if patched else ("patch tried", "quiet"),
     }
-    known = {name: (speed, tone) for name, (speed, tone) in speeds.items() if speed is not None}
-    most = max((speed for speed, _ in known.values()), default=0.0)
+    speeds = in_turns(verdict)
+    most = max(speeds.values(), default=0.0)
     if most:
         console.gap()
         console.bars(
             [
-                (name, speed / most, tone, wording.rate(speed))
-                for name, (speed, tone) in known.items()
+                (label, speed / most, tone, wording.rate(speed))
+                for name, speed in speeds.items()
+                for label, tone in [said[name]]
             ]
         )
 
@@ -161,7 +161,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
-        "Run on": verdict.through,
+        "Run further": verdict.through,
         "Validation": wording.with_validations(verdict),
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),

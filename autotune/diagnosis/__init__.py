@@ -37,7 +37,7 @@ from autotune.diagnosis.operations import (
     counted,
     of_small_operations,
     parameters,
-    short_evidence,
+    short_ones,
     started,
 )
 from autotune.diagnosis.threads import spinning_share, threads_in_the_way
@@ -270,11 +270,11 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{short_evidence(profile)}{_one_thread(profile)}{peak_evidence(profile)}"
-        f"{launching_evidence(profile)}{feeds}{beside_the_wait(profile)}",
+        f"{_one_thread(profile)}{peak_evidence(profile)}{launching_evidence(profile)}"
+        f"{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
-        f"{_crowd(profile)}{in_time}{idle}.",
+        f"{short_ones(profile)}{_crowd(profile)}{in_time}{idle}.",
     )
 
 

@@ -47,14 +47,13 @@ def _seconds_of_one(profile: Profile) -> float:
     return computing * profile.step_seconds / max(1.0, profile.operations.per_step)
 
 
-def short_evidence(profile: Profile) -> str:
-    """How many operations there are and how short, where starting them may take much of that."""
+def short_ones(profile: Profile) -> str:
+    """How many operations there are and how short, in the mean, where starting them may take much
+    of that; else "".
+    """
     seconds = _seconds_of_one(profile)
-    if not seconds < SHORT_OPERATION_SECONDS:
-        return ""
-    return (
-        f" It computes in {counted(profile)}operations, of {1e6 * seconds:.0f} µs each in the mean."
-    )
+    short = seconds < SHORT_OPERATION_SECONDS
+    return f", in {counted(profile)}operations of some {1e6 * seconds:.0f} µs" if short else ""
 
 
 def counted(profile: Profile) -> str:

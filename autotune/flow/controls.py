@@ -18,7 +18,8 @@ from autotune.verdict.parity import Parity
 # as long in all, those that the settings are held against and those that the patch is.
 CONTROL_SECONDS = 0.25, (20.0, 600.0)
 STREAMS = 3
-READ_OTHERWISE = frozenset(("num_workers", "persistent_workers"))
+LIVING_ON = "persistent_workers"
+READ_OTHERWISE = frozenset(("num_workers", LIVING_ON))
 
 Start = Callable[..., ProcessRun]
 
@@ -55,7 +56,8 @@ def controls(
 ) -> list[list[float]]:
     """As many losses as its `own` of the program as it is, its weights moved by `NUDGE`, and its
     samples read with other random numbers where `config` has other workers read them, or the same
-    ones go on. Several runs there, where the program has other losses in each, and where one fails.
+    ones go on; these are seeded once, so that the order of later epochs is another too. Several
+    runs there, where the program has other losses in each, and where one fails.
 
     Where the same numbers are promised, `exact`ly, it is only run again: it may have others in each
     run.
@@ -66,7 +68,9 @@ def controls(
     otherwise = bool(READ_OTHERWISE & config.keys())
     found: list[list[float]] = []
     while len(found) < STREAMS and left.seconds > 0:
-        other = {"nudge": 0.0 if exact else NUDGE, "stream": len(found) + 1 if otherwise else 0}
+        other: dict[str, Any] = {"nudge": 0.0 if exact else NUDGE}
+        if otherwise:
+            other |= {"stream": len(found) + 1, "reorder": LIVING_ON in config}
         losses, failed = left.losses(context.bench.start, len(own), other)
         found.append(losses)
         if not (otherwise or failed) and first_difference(own, losses) is None:

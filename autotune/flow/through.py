@@ -175,7 +175,7 @@ class _Through:
 
     def said(self, tuned: Through) -> str:
         """What was seen of what does not fail."""
-        sooner_so = f"with epochs of {STEPS_PER_EPOCH} steps"
+        sooner_so = f"with its epochs cut to {STEPS_PER_EPOCH} steps"
         if tuned.ended:
-            return f"{sooner_so}, the tuned program came to its own end"
-        return f"{sooner_so}, the tuned program went on for {tuned.seconds:.0f} s and did not fail"
+            return f"{sooner_so}, the tuned program ran to its end"
+        return f"{sooner_so}, the tuned program ran for {tuned.seconds:.0f} s and did not fail"

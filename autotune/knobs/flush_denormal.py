@@ -84,7 +84,7 @@ class FlushDenormal(Knob):
         if _longer(profile) < _LITTLE and not self.goes_along(profile):
             return Skip(
                 reason="denormal numbers take next to none of its time: they are "
-                f"{percent(found.results)} of what operations give, and a quotient that is one "
+                f"{percent(found.results)} of what operations give, and a division that gives one "
                 f"takes {times(_times_as_long(profile))} as long"
             )
         return Choices(own=False, values=(False, True))

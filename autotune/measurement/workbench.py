@@ -123,6 +123,7 @@ class Workbench:
         injected: bool = False,
         nudge: float = 0.0,
         stream: int = 0,
+        reorder: bool = False,
         reseed: int = 0,
         alike: bool = False,
         epoch_batches: int = 0,
@@ -135,11 +136,11 @@ class Workbench:
 
         With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
         `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
-        other random numbers; with `reseed`, all that training draws are others; with `alike`,
-        loaders read alike whoever reads; with `epoch_batches`, none gives more of them. With
-        `compiles`, `sources` use torch.compile, as `config` may; beyond `compiles_until`, of
-        `time.monotonic()`, compiling gets no time of its own. With `phases`, windows say what their
-        time was spent on.
+        other random numbers; with `reorder`, in another order from the second epoch on; with
+        `reseed`, all that training draws are others; with `alike`, loaders read alike whoever
+        reads; with `epoch_batches`, none gives more of them. With `compiles`, `sources` use
+        torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`, compiling
+        gets no time of its own. With `phases`, windows say what their time was spent on.
         """
         job = Job(
             program=self._target.program(dict(sources or {})),
@@ -152,6 +153,7 @@ class Workbench:
             injected=injected,
             nudge=nudge,
             stream=stream,
+            reorder=reorder,
             reseed=reseed,
             alike=alike,
             epoch_batches=epoch_batches,

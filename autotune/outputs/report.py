@@ -18,7 +18,7 @@ from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
-from autotune.outputs.speeds import patch_alone, turns_interval
+from autotune.outputs.speeds import in_turns, patch_alone, turns_interval
 from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Memory
@@ -52,6 +52,7 @@ _CONTESTANTS = {
     "tuned": "Tuned",
     "delivered": "Emitted program",
 }
+_NO_FASTER = _CONTESTANTS | {"tuned": "Best found", "delivered": "Best found, as emitted"}
 _OUTPUT_CHARACTERS = 1500  # of a failed trial's output; all of it is in result.json
 # What colours a terminal (ECMA-48, control sequences), and characters that a page cannot show.
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -94,21 +95,15 @@ def write_report(result: Result, path: Path) -> None:
 
 def _speeds(verdict: Verdict) -> BarChart:
     faster = verdict.outcome == "faster"
-    known = {
-        "baseline": verdict.baseline_samples_per_second,
-        "tuned": verdict.tuned_samples_per_second,
-        "delivered": verdict.delivered.samples_per_second if verdict.delivered else None,
-    }
     return bar_chart(
         Bar(
-            label=_CONTESTANTS[name] if faster or name != "tuned" else "Best found",
+            label=_CONTESTANTS[name] if faster else _NO_FASTER[name],
             amount=amount,
             text=wording.rate(amount),
             interval=turns_interval(verdict.turns.get(name, ())),
             marked=faster and name != "baseline",
         )
-        for name, amount in known.items()
-        if amount is not None
+        for name, amount in in_turns(verdict).items()
     )
 
 
@@ -199,6 +194,38 @@ def _patch_kind(line: str) -> str:
     return {"+": "added", "-": "removed", "@": "place"}.get(line[:1], "kept")
 
 
+_FILTERS = {
+    "as_far": wording.as_far,
+    "cautions": wording.cautions,
+    "ceiling": wording.ceiling,
+    "command": shlex.join,
+    "counted": wording.counted,
+    "duration": wording.duration,
+    "ended": ended,
+    "finding": wording.finding,
+    "in_turns": in_turns,
+    "interval_text": wording.interval_text,
+    "moment": wording.moment,
+    "no_gain": no_gain,
+    "outside": wording.outside,
+    "patch_alone": patch_alone,
+    "patch_kind": _patch_kind,
+    "rate": wording.rate,
+    "ratio": wording.ratio,
+    "settings": wording.settings,
+    "share": wording.percent,
+    "significant": wording.significant,
+    "size": wording.size,
+    "skipped": wording.skipped,
+    "start": wording.start,
+    "timed": wording.timed,
+    "unbroken": _unbroken,
+    "value": wording.value,
+    "why_untried": why_untried,
+    "with_validations": wording.with_validations,
+}
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("autotune.outputs"),
@@ -208,35 +235,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        cautions=wording.cautions,
-        ceiling=wording.ceiling,
-        command=shlex.join,
-        counted=wording.counted,
-        duration=wording.duration,
-        interval_text=wording.interval_text,
-        moment=wording.moment,
-        no_gain=no_gain,
-        finding=wording.finding,
-        outside=wording.outside,
-        patch_alone=patch_alone,
-        patch_kind=_patch_kind,
-        rate=wording.rate,
-        ratio=wording.ratio,
-        settings=wording.settings,
-        as_far=wording.as_far,
-        skipped=wording.skipped,
-        share=wording.percent,
-        significant=wording.significant,
-        size=wording.size,
-        unbroken=_unbroken,
-        start=wording.start,
-        timed=wording.timed,
-        value=wording.value,
-        with_validations=wording.with_validations,
-        ended=ended,
-        why_untried=why_untried,
-    )
+    environment.filters.update(_FILTERS)
     environment.tests["measured"] = lambda trial: isinstance(trial.outcome, Measurement)
     return environment
 

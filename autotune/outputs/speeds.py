@@ -1,9 +1,9 @@
-"""How fast the program is that a search hands back, by the turns that it took."""
+"""How fast the programs of a search are, by the turns that they took."""
 
 from autotune.measurement.statistics import throughput
 from autotune.outputs import wording
 from autotune.result import Result
-from autotune.verdict import DELIVERED, TUNED
+from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict
 from autotune.workload.window import AS_IS, Window
 
 Interval = tuple[float, float]
@@ -19,6 +19,22 @@ def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
         Window(mode=AS_IS, steps=1, samples=samples, seconds=seconds) for samples, seconds in turns
     ]
     return throughput(windows)[1]
+
+
+def in_turns(verdict: Verdict) -> dict[str, float]:
+    """Samples per second of what took turns, by name. Where the emitted program took them for the
+    settings, it is the one that is named: they are the same turns.
+    """
+    delivered = verdict.delivered.samples_per_second if verdict.delivered else None
+    speeds = {
+        BASELINE: verdict.baseline_samples_per_second,
+        TUNED: verdict.tuned_samples_per_second,
+        DELIVERED: delivered,
+    }
+    turns = verdict.turns
+    if delivered is not None and turns.get(DELIVERED) == turns.get(TUNED):
+        del speeds[TUNED]
+    return {name: speed for name, speed in speeds.items() if speed is not None}
 
 
 def handed_back(result: Result) -> tuple[float, Interval] | None:

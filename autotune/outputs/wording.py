@@ -192,7 +192,7 @@ def timed(verdict: Verdict, profile: Profile) -> str:
     if not taken or not sets or not profile.seen.samples_per_step:
         return ""
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
-    by = "one set" if sets == 1 else f"each of {sets} sets"
+    by = "one pair" if sets == 1 else f"each of {sets} pairs"
     return (
         f"in {counted(len(taken), 'turn')} each, some {counted(max(1, round(steps)), 'step')} soon "
         f"after the start by {by} of processes; what later steps do otherwise is in no figure"

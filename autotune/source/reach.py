@@ -23,18 +23,24 @@ def argument_code(call: ast.Call, script: Script, function: Function, name: str)
     call that does not tell, "" of one that gives nothing for it, as `model.train()` beside a
     function `train`.
     """
+    told = argument(call, function, name, bound=is_bound(script, function))
+    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
+
+
+def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> ast.expr | None:
+    """What `call` of `function`, which is given its object or class first if it is `bound`, gives
+    for its parameter `name`: `call` itself where that is not told, None where it gives nothing.
+    """
     if any(isinstance(at, ast.Starred) for at in call.args):
-        return ast.unparse(call)
+        return call
     for keyword in call.keywords:
         if keyword.arg in (name, None):
-            return ast.unparse(keyword.value if keyword.arg else call)
+            return keyword.value if keyword.arg else call
     places = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
-    bound = is_bound(script, function)
     index = places.index(name) - bound if name in places else len(call.args)
     if bound and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
-    told = call.args[index] if 0 <= index < len(call.args) else None
-    return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
+    return call.args[index] if 0 <= index < len(call.args) else None
 
 
 def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Function]]:

@@ -33,7 +33,7 @@ TRANSPORT_LOG_SECONDS = (math.log(8e-4), 0.8)
 CROWDING = (0.15, 0.15)
 # Threads that compute together wait for the slowest of them: one that shares its core with a worker
 # delays all. Fitted, with its scatter, to trials beside workers of 185 searches of other programs.
-TOGETHER = (0.3, 0.3)
+TOGETHER = (0.25, 0.25)
 # Each worker takes some 20 ms to start, in each epoch, within a factor of two: chosen. Where the
 # profile has seen it, it is known better.
 START_LOG_SECONDS = (math.log(0.02), 0.7)

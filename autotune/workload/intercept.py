@@ -12,7 +12,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading.largest import survey
 from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
-from autotune.workload.randomness import alike, reseeding, restreaming
+from autotune.workload.randomness import alike, reordering, reseeding, restreaming
 from autotune.workload.samples.drawing import deliver
 from autotune.workload.seams import (
     anomaly,
@@ -86,6 +86,7 @@ def _seams_of(setup: Setup) -> Iterator[ModuleType]:
     """Those that only some runs have."""
     for wanted, seams in (
         (setup.stream, (restreaming,)),
+        (setup.reorder, (reordering,)),
         (setup.reseed, (reseeding,)),
         (setup.alike, (alike,)),
         (setup.epoch_batches, (epochs, memory_order)),

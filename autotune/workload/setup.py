@@ -37,6 +37,8 @@ class Setup:
             knob's doing, but how far rounding alone would take the training is seen by it.
         stream: if not 0, samples are read with other random numbers than the program's, others for
             each number; to see how far those alone would take the training.
+        reorder: every epoch of a loader but its first draws its order from other random numbers, as
+            with workers that live on, which are seeded once; others for each `stream`.
         reseed: if not 0, weights begin with, and training goes on from, other random numbers than
             the program's, others for each number; to see how far another seed would take it.
         alike: loaders read alike whoever reads, here or in workers; to see whether the training is
@@ -56,6 +58,7 @@ class Setup:
     set_to_none: bool | None = None
     nudge: float = 0.0
     stream: int = 0
+    reorder: bool = False
     reseed: int = 0
     alike: bool = False
     epoch_batches: int = 0

@@ -1,10 +1,11 @@
 """What was told is held against what the stopwatch had, by program."""
 
+import math
 from pathlib import Path
 
 import pytest
 
-from tests.bench.claims import claims, summary
+from tests.bench.claims import Claim, claims, denied, scatter, summary
 
 TOLD = """program\tsettings\thanded_back\tlow\thigh\tnot_in_the_patch
 quern\tthreads=1\t1.5\t1.4\t1.6\t
@@ -35,3 +36,16 @@ def test_a_claim_is_held_against_the_mean_of_its_pairs(tmp_path: Path) -> None:
     said = summary(found, "all")
     assert said.startswith("all: 2 programs") and "below the interval 0, above 1" in said
     assert summary(found[:1], "with threads") == "with threads: 1"
+
+
+def test_a_claim_is_denied_where_both_errors_do_not_explain_it() -> None:
+    def told(name: str, *gains: float) -> Claim:
+        return Claim(name, "", 1.5, 1.45, 1.55, gains)
+
+    up, down = 1.5 * math.exp(0.1), 1.5 * math.exp(-0.1)
+    several = told("several", 9.0, up, down, up, down)  # the first decided that there were more
+    of_a_pair = scatter([several, told("once", 3.0)])
+    assert of_a_pair == pytest.approx(0.2 / math.sqrt(3))
+    # One pair may be off by 0.27, four by 0.14.
+    once, far, often = told("once", 1.2), told("far", 1.1), told("often", 1.2, 1.2, 1.2, 1.2)
+    assert denied([once, far, often], of_a_pair) == [far, often]

@@ -261,7 +261,7 @@ def test_how_far_it_was_run_on_is_said(run: Run, made_up: MadeUpFlow) -> None:
     verdict = builders.verdict(through="with 2 batches in each epoch it came to its end")
     made_up.result = builders.search_result(verdict=verdict)
 
-    assert "Run on       with 2 batches in each epoch it" in run("search", "photos.py").stdout
+    assert "Run further  with 2 batches in each epoch it" in run("search", "photos.py").stdout
 
 
 def test_what_a_gain_comes_to_with_validations_is_said(run: Run, made_up: MadeUpFlow) -> None:

@@ -52,12 +52,14 @@ def controlled(
     own: Sequence[float] = (3.0, 2.0, 1.0),
 ) -> tuple[list[list[float]], list[int]]:
     """Losses of controls that each run for these windows and then end, held against the `own` of
-    the program; and the streams that they read from.
+    the program; and the streams that they read from, in another order after the first epoch where
+    the config has workers that live on.
     """
     streams: list[int] = []
 
-    def start(*, nudge: float, stream: int) -> Any:
+    def start(*, nudge: float, stream: int = 0, reorder: bool = False) -> Any:
         assert nudge == NUDGE
+        assert reorder is ("persistent_workers" in (config or {}))
         streams.append(stream)
         return run_of(*windows, end=end)
 

@@ -86,7 +86,7 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
     verdict, emission, runs = judged(monkeypatch, lambda which: False)
     assert verdict.outcome == "faster" and emission is EMISSION
     assert runs == [(PATCHED, 5, 12.0)], "the patch has all settings"
-    assert "went on for 4 s and did not fail" in verdict.through
+    assert "ran for 4 s and did not fail" in verdict.through
 
 
 def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyP
     assert verdict.outcome == "faster" and len(runs) == 2, "neither ends in time"
     verdict, runs = answer([PATCHED])
     assert verdict.outcome == "faster" and len(runs) == 1
-    assert "came to its own end" in verdict.through
+    assert "ran to its end" in verdict.through
 
 
 def test_where_the_program_as_it_is_does_not_come_as_far_that_is_said(

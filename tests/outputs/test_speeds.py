@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from autotune.outputs.report import render
-from autotune.outputs.speeds import handed_back, patch_alone
+from autotune.outputs.speeds import handed_back, in_turns, patch_alone
 from tests import builders
 
 
@@ -26,3 +26,16 @@ def test_a_patch_that_lacks_settings_is_told_beside_the_gain_of_all() -> None:
     assert patch_alone(replace(result, edits=in_it)) == ""
     assert patch_alone(builders.no_gain_result(edits=result.edits)) == ""
     assert said.split(";")[0] in render(result)
+
+
+def test_the_emitted_program_that_took_the_turns_is_shown_once() -> None:
+    both = builders.verdict()
+    assert list(in_turns(both)) == ["baseline", "tuned", "delivered"]
+    same = {**both.turns, "tuned": both.turns["delivered"]}
+    once = replace(both, turns=same)
+    assert list(in_turns(once)) == ["baseline", "delivered"]
+    assert list(in_turns(replace(once, delivered=None))) == ["baseline", "tuned"]
+
+    page = render(builders.search_result(verdict=once))
+    assert page.count("Emitted program</th>") == 1 + len(same["delivered"])
+    assert "Tuned</th>" not in page.partition("Before and after")[2].partition("The curves")[0]

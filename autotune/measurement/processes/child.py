@@ -88,6 +88,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
         setup.nudge, setup.stream, setup.reseed = job.nudge, job.stream, job.reseed
+        setup.reorder = job.reorder
         setup.alike, setup.epoch_batches = job.alike, job.epoch_batches
         with intercepted(
             setup,

@@ -15,9 +15,9 @@ class Job:
 
     `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
     a script; with `injected` it trains as it is, and the config is had at torch's seams, as a
-    script's is. `nudge`, `stream`, `reseed`, `alike` and `epoch_batches` are the Setup's. One that
-    `compiles` may take long to its first step. With `phases` its windows say what their time was
-    spent on.
+    script's is. `nudge`, `stream`, `reorder`, `reseed`, `alike` and `epoch_batches` are the
+    Setup's. One that `compiles` may take long to its first step. With `phases` its windows say what
+    their time was spent on.
     """
 
     program: Program
@@ -31,6 +31,7 @@ class Job:
     injected: bool = False
     nudge: float = 0.0
     stream: int = 0
+    reorder: bool = False
     reseed: int = 0
     alike: bool = False
     epoch_batches: int = 0

@@ -79,7 +79,7 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     )
     return (
         Doubt(
-            name="memory taken anew",
+            name="memory given back and taken again",
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
             "them back. How many differs from process to process, and its speed with it."
             f"{calm if left <= _MOST_LEFT else ''}",

@@ -1,10 +1,11 @@
 """What all calls of a function give it for a parameter, where that is one and the same."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from autotune.source.options.values import UNKNOWN, Values
+from autotune.source.reach import argument
 from autotune.source.script import Function, last_name
 
 
@@ -48,32 +49,17 @@ def _given(
         for at in ast.walk(function)
         if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
     }
-    for index, name in enumerate(each.arg for each in (*places, *arguments.kwonlyargs)):
-        place = index if index < len(places) else None
-        told = [_told(call, place, name, defaults) for call, _ in calls]
-        of = [
-            (where if told_here else values).of(value) if value is not None else UNKNOWN
-            for (value, told_here), (_, where) in zip(told, calls, strict=True)
-        ]
+    for name in (each.arg for each in (*places, *arguments.kwonlyargs)):
+        of = []
+        for call, where in calls:
+            told = argument(call, function, name, bound=bound)
+            if told is None:
+                of.append(values.of(defaults[name]) if name in defaults else UNKNOWN)
+            else:
+                of.append(UNKNOWN if told is call else where.of(told))
         known = of[0] is not UNKNOWN and all(type(each) is type(of[0]) for each in of)
         if name not in stored and known and all(each == of[0] for each in of):
             yield name, of[0]
-
-
-def _told(
-    call: ast.Call, place: int | None, name: str, defaults: Mapping[str, ast.expr]
-) -> tuple[ast.expr | None, bool]:
-    """What `call` gives for the parameter `name`, which may stand at `place`, or else the default;
-    None where that is not told; and whether it is the call that gives it.
-    """
-    if any(isinstance(each, ast.Starred) for each in call.args):
-        return None, True
-    for keyword in call.keywords:
-        if keyword.arg in (name, None):
-            return (keyword.value if keyword.arg else None), True
-    if place is not None and place < len(call.args):
-        return call.args[place], True
-    return defaults.get(name), False
 
 
 def _defaults(function: Function) -> dict[str, ast.expr]:
