@@ -1,6 +1,5 @@
 """Later epochs in another order than the program's own, as with workers that live on."""
 
-import weakref
 from typing import Any
 
 import torch
@@ -8,19 +7,21 @@ from torch.utils.data import DataLoader
 
 from autotune.workload.live import Live
 
+_BEGUN = "_autotune_reordered"
+
 
 def install(live: Live) -> None:
     """Draw some more of what each loader draws its order from, before each epoch but its first.
 
     Workers that live on are seeded once, where others are in each epoch, with a number from there.
     """
-    iterate, begun = DataLoader.__iter__, weakref.WeakSet[Any]()
+    iterate = DataLoader.__iter__
 
     def iterated(self: Any) -> Any:
-        if self in begun:
+        if getattr(self, _BEGUN, False):
             for _ in range(max(1, live.setup.stream)):
                 torch.empty((), dtype=torch.int64).random_(generator=self.generator)
-        begun.add(self)
+        setattr(self, _BEGUN, True)
         return iterate(self)
 
     live.patch(DataLoader, "__iter__", iterated)
