@@ -32,7 +32,7 @@ PARALLEL = (0.95, 0.08)
 TRANSPORT_LOG_SECONDS = (math.log(8e-4), 0.8)
 CROWDING = (0.15, 0.15)
 # Threads that compute together wait for the slowest of them: one that shares its core with a worker
-# delays all. Fitted, with its scatter, to trials beside workers of 185 searches of other programs.
+# delays all. Chosen, between what trials beside workers and simulated programs come to.
 TOGETHER = (0.25, 0.25)
 # Each worker takes some 20 ms to start, in each epoch, within a factor of two: chosen. Where the
 # profile has seen it, it is known better.

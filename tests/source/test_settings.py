@@ -104,6 +104,43 @@ def test_an_attribute(epoch: str, step: str, places: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "seen"),
+    [
+        ("if step % 300 == 0: AUG.p = 0.5", True),
+        ('setattr(transforms[0], "p", 0.5)', True),
+        ("self.p = 0.5", False),  # of another class
+        ("meter.p = 0.5", False),
+        ("optimizer.p = 0.5", False),
+        ("AUG.inplace = True", False),
+    ],
+)
+def test_an_attribute_of_a_librarys_object(step: str, seen: bool) -> None:
+    text = TEXT.replace("meter = Meter()", "meter = Meter()\noptimizer = torch.optim.SGD(weights)")
+    kinds = ("Dropout", "Module")
+    meanwhile, _ = _found(
+        text.replace("EPOCH", "pass").replace("STEP", step), named("p", kinds=kinds)
+    )
+    assert bool(meanwhile) is seen
+
+
+@pytest.mark.parametrize(
+    ("step", "seen"),
+    [
+        ('if step % 300 == 0: os.environ["NOISE"] = str(step)', True),
+        ('environ.update(NOISE="1")', True),
+        ("os.environ[name] = value", True),  # perhaps
+        ('os.environ["OTHER"] = "1"', False),
+        ('print(os.environ["NOISE"])', False),
+    ],
+)
+def test_the_environment(step: str, seen: bool) -> None:
+    text = f"import os\nfrom os import environ\n{TEXT}"
+    setting = named("environ", scope=MODULE, inside=True, keys=frozenset(("NOISE", "0")))
+    meanwhile, _ = _found(text.replace("EPOCH", "pass").replace("STEP", step), setting)
+    assert bool(meanwhile) is seen
+
+
+@pytest.mark.parametrize(
     ("step", "places"),
     [
         ("renamed.level[step] = loss", ("train.py:37", "train.py:37")),

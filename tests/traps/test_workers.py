@@ -815,7 +815,22 @@ def test_settings_that_samples_are_made_by_are_told_by_name(workers: Vet) -> Non
         *(("scale", (), ""), ("level", ("Schedule",), ""), ("width", ("Table",), "")),
         *(("config", ("Table",), ""), ("schedule", (), MODULE)),
         *(("X", (), MODULE), ("Y", (), MODULE)),
+        *(
+            (name, ("BatchSampler", "Sampler", "Generic"), "")
+            for name in ("batch_size", "drop_last")
+        ),
     }
+
+
+def test_attributes_of_a_librarys_object_and_the_environment_are_told_too(workers: Vet) -> None:
+    item = 'return augment(X[index]) * float(os.environ.get("NOISE", "1")), Y[index]'
+    text = table(item).replace(
+        "class Table", "import os\naugment = torch.nn.Dropout(0.0)\n\n\nclass Table", 1
+    )
+    found = workers(text, (0, 1)).settings
+    assert "Dropout" in next(at.kinds for at in found if at.path == "augment.p")
+    (of_environment,) = (at for at in found if at.path == "os.environ")
+    assert of_environment.scope == MODULE and "NOISE" in of_environment.keys
 
 
 def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_there(

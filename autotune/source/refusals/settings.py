@@ -173,17 +173,21 @@ def _is_attribute(
 
 def _is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> bool:
     """Whether all that the program gives to variables and attributes of that name are objects of
-    other classes of its own.
+    other classes: of its own, or, of an object of a library's, of any by their names.
     """
     nodes = [node for script in program.scripts.values() for node in script.nodes]
-    own = {node.name for node in nodes if isinstance(node, ast.ClassDef)} - set(kinds)
+    classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    of_library = classes.isdisjoint(kinds)
     given = [
         node.value
         for node in nodes
         if isinstance(node, ast.Assign) and last_name(owner) in map(last_name, node.targets)
     ]
     return bool(given) and all(
-        isinstance(value, ast.Call) and last_name(value.func) in own for value in given
+        isinstance(value, ast.Call)
+        and (name := last_name(value.func)) not in kinds
+        and (name in classes or (of_library and name[:1].isupper()))
+        for value in given
     )
 
 

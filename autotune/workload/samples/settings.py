@@ -19,6 +19,7 @@ from autotune.workload.samples.kept import SETTINGS, Piece, functions_of
 from autotune.workload.samples.of_loader import all_pieces
 
 _MOST_ARRAYS = 20
+_ENVIRONMENT = frozenset(("environ", "getenv"))
 
 Memory = tuple[int, int]  # the address of its first byte, and that behind its last
 
@@ -28,7 +29,8 @@ def settings_of(loader: Any) -> tuple[Setting, ...]:
     pieces = list(all_pieces(loader).values())
     keys = _constants(pieces)
     replaced = (each for piece in pieces for each in _replaced(piece, keys))
-    return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys))))
+    of_environment = _of_environment(pieces)
+    return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys), *of_environment)))
 
 
 def set_by_makers(loader: Any) -> tuple[str, ...]:
@@ -58,8 +60,31 @@ def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
             yield Setting(path=piece.path, name=key)
     elif isinstance(piece.owner, ModuleType) or (piece.owner is None and name == piece.part):
         yield Setting(path=piece.path, name=name, scope=MODULE)
-    elif kinds := _kinds(piece.owner):
+    elif piece.owner is not None:
+        kinds = _kinds(piece.owner) or tuple(kind.__name__ for kind in _classes(piece.owner))
         yield Setting(path=piece.path, name=name, kinds=kinds)
+
+
+def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
+    """The process's environment, where functions that make samples read it, by the texts in them:
+    a worker has what it was when it began.
+    """
+    codes = {code for piece in pieces for code, _ in functions_of(piece.value)}
+    texts = {
+        text
+        for code in codes
+        if _ENVIRONMENT.intersection(code.co_names)
+        for text in code.co_consts
+        if isinstance(text, str)
+    }
+    if texts:
+        keys = frozenset(texts)
+        yield Setting(path="os.environ", name="environ", scope=MODULE, inside=True, keys=keys)
+
+
+def _classes(owner: object) -> tuple[type, ...]:
+    """Those of `owner`, an object or a class, without the one that all have."""
+    return (owner if isinstance(owner, type) else type(owner)).__mro__[:-1]
 
 
 def _kinds(owner: object) -> tuple[str, ...]:
@@ -68,8 +93,7 @@ def _kinds(owner: object) -> tuple[str, ...]:
     """
     if isinstance(owner, SETTINGS):
         return (type(owner).__name__,)
-    kinds = (owner if isinstance(owner, type) else type(owner)).__mro__
-    return tuple(kind.__name__ for kind in kinds if is_users_class(kind))
+    return tuple(kind.__name__ for kind in _classes(owner) if is_users_class(kind))
 
 
 def _constants(pieces: Iterable[Piece]) -> set[str]:
