@@ -126,6 +126,26 @@ def test_an_attribute_of_a_librarys_object(step: str, seen: bool) -> None:
 @pytest.mark.parametrize(
     ("step", "seen"),
     [
+        ("if step % 300 == 0: AUG.set_p(0.5)", True),
+        ("transforms[0].strength = 0.5", True),  # a property
+        ("meter.set_p(0.5)", False),
+        ("optimizer.set_p(0.5)", False),
+        ("self.set_p(0.5)", False),
+        ("torch.set_p(0.5)", False),
+        ("AUG.set_q(0.5)", False),
+    ],
+)
+def test_a_method_or_property_of_a_librarys_object_that_sets_it(step: str, seen: bool) -> None:
+    text = TEXT.replace("meter = Meter()", "meter = Meter()\noptimizer = torch.optim.SGD(weights)")
+    text = f"import torch\n{text}"
+    setting = named("p", kinds=("Noise",), setters=frozenset(("set_p", "strength")))
+    meanwhile, _ = _found(text.replace("EPOCH", "pass").replace("STEP", step), setting)
+    assert bool(meanwhile) is seen
+
+
+@pytest.mark.parametrize(
+    ("step", "seen"),
+    [
         ('if step % 300 == 0: os.environ["NOISE"] = str(step)', True),
         ('environ.update(NOISE="1")', True),
         ("os.environ[name] = value", True),  # perhaps

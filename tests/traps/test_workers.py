@@ -833,6 +833,14 @@ def test_attributes_of_a_librarys_object_and_the_environment_are_told_too(worker
     assert of_environment.scope == MODULE and "NOISE" in of_environment.keys
 
 
+def test_methods_that_set_an_attribute_of_a_librarys_object_are_told_with_it(workers: Vet) -> None:
+    made = "shifts = torch.utils.data.DistributedSampler([0], num_replicas=1, rank=0)"
+    text = table("return X[index] + shifts.epoch, Y[index]")
+    text = text.replace("class Table", f"{made}\n\n\nclass Table", 1)
+    (found,) = (at for at in workers(text, (0, 1)).settings if at.path == "shifts.epoch")
+    assert "DistributedSampler" in found.kinds and found.setters == {"set_epoch"}
+
+
 def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_there(
     workers: Vet,
 ) -> None:

@@ -36,6 +36,7 @@ class Setting:
         inside: who changes what is in it changes samples: an array or a container. Otherwise who
             puts something else in its place.
         keys: of a dict, by which items alone samples are made; none where any may be.
+        setters: of a library's class, its methods and properties that set the attribute.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Setting:
     scope: str = ""
     inside: bool = False
     keys: frozenset[str] = frozenset()
+    setters: frozenset[str] = frozenset()
 
 
 class Training:
@@ -69,7 +71,7 @@ class Training:
 
 def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
     for script in program.scripts.values():
-        if not any(each in script.text for each in (setting.name, *_UNNAMED)):
+        if not any(each in script.text for each in (setting.name, *setting.setters, *_UNNAMED)):
             continue
         for node in script.nodes:
             if node in ran and (
@@ -81,13 +83,19 @@ def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
 
 
 def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:
-    if not setting.inside:
-        return any(_is_it(program, script, at, setting) for at in assigned(node)) or (
-            isinstance(node, ast.Call) and _sets_by_name(program, script, node, setting)
-        )
-    if setting.keys and (keys := keys_set(node)) is not None and not keys & setting.keys:
-        return False
-    return any(_is_it(program, script, at, setting) for at in written_into(node))
+    if setting.inside:
+        keys = keys_set(node) if setting.keys else None
+        if keys is not None and not keys & setting.keys:
+            return False
+        return any(_is_it(program, script, at, setting) for at in written_into(node))
+    targets = [*assigned(node)]
+    if any(_is_it(program, script, at, setting) for at in targets):
+        return True
+    if isinstance(node, ast.Call):
+        if _sets_by_name(program, script, node, setting):
+            return True
+        targets = [node.func]
+    return any(_is_setter(program, script, at, setting) for at in targets)
 
 
 def _sets_by_name(program: Program, script: Script, call: ast.Call, setting: Setting) -> bool:
@@ -115,6 +123,17 @@ def _sets_by_name(program: Program, script: Script, call: ast.Call, setting: Set
         return isinstance(owner, ast.Name) and owner.id in script.imports
     some = ast.copy_location(ast.Attribute(value=owner, attr=setting.name, ctx=ast.Store()), call)
     return _is_attribute(program, list(script.ancestors(call)), some, setting.kinds)
+
+
+def _is_setter(program: Program, script: Script, target: ast.expr, setting: Setting) -> bool:
+    """Whether `target` is a method or a property of a library's object that sets `setting`."""
+    match target:
+        case ast.Attribute(attr=name, value=owner) if name in setting.setters:
+            outside = isinstance(owner, ast.Name) and (
+                owner.id == "self" or owner.id in script.imports
+            )
+            return not outside and not _is_of_another(program, owner, setting.kinds)
+    return False
 
 
 def _hands_on(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from autotune.workload.program.framework import OURS, is_installed
 
 # By which a dataset or a transform is asked for samples.
-_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
+ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
 CACHED = (type(functools.cache(len)),)  # functions whose results are kept
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _MOST_CODES = 200
@@ -50,13 +50,13 @@ def asked(kind: type) -> list[Function]:
     names tell.
     """
     return called_by(
-        [function_of(inspect.getattr_static(kind, name, None)) for name in _ENTRIES], kind
+        [function_of(inspect.getattr_static(kind, name, None)) for name in ENTRIES], kind
     )
 
 
 def is_asked(kind: type) -> bool:
     """Whether an object of `kind` can be asked for samples, by whosever functions."""
-    return any(name in vars(base) for base in kind.__mro__ for name in _ENTRIES)
+    return any(name in vars(base) for base in kind.__mro__ for name in ENTRIES)
 
 
 def called_by(waiting: list[FunctionType | None], kind: type) -> list[Function]:
@@ -140,6 +140,19 @@ def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
 def attributes(code: CodeType) -> set[str]:
     """Of any object, that `code` reads or sets."""
     return {name for kind, name in _loaded(code) if kind in ("ATTR", "METHOD")}
+
+
+@functools.cache
+def set_of_its_own(code: CodeType) -> frozenset[str]:
+    """The attributes that a method sets of the object that it is a method of."""
+    own = code.co_varnames[:1]
+    return frozenset(
+        str(following.argval)
+        for each, following in pairwise(dis.get_instructions(code))
+        if each.opname.startswith("LOAD_FAST")
+        and following.opname == "STORE_ATTR"
+        and (each.argval if isinstance(each.argval, tuple) else (each.argval,))[-1:] == own
+    )
 
 
 def variables(code: CodeType) -> set[str]:

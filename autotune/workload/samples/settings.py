@@ -8,13 +8,20 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 
 from autotune.source.refusals.settings import MODULE, Setting
-from autotune.workload.samples.asked import is_users, is_users_class, of_the_users
+from autotune.workload.samples.asked import (
+    ENTRIES,
+    is_users,
+    is_users_class,
+    of_the_users,
+    set_of_its_own,
+)
 from autotune.workload.samples.kept import SETTINGS, Piece, functions_of
 from autotune.workload.samples.of_loader import all_pieces
 
@@ -62,7 +69,8 @@ def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
         yield Setting(path=piece.path, name=name, scope=MODULE)
     elif piece.owner is not None:
         kinds = _kinds(piece.owner) or tuple(kind.__name__ for kind in _classes(piece.owner))
-        yield Setting(path=piece.path, name=name, kinds=kinds)
+        setters = _setters(piece.owner, name)
+        yield Setting(path=piece.path, name=name, kinds=kinds, setters=setters)
 
 
 def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
@@ -80,6 +88,26 @@ def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
     if texts:
         keys = frozenset(texts)
         yield Setting(path="os.environ", name="environ", scope=MODULE, inside=True, keys=keys)
+
+
+def _setters(owner: object, name: str) -> frozenset[str]:
+    """The public methods and properties of libraries' classes that set the attribute `name` of
+    `owner` by what they are given. What all modules of torch have is left out: every program calls
+    `train()` and `eval()`.
+    """
+    methods = {
+        each: getattr(method, "fset", method)
+        for kind in reversed(_classes(owner))
+        if kind is not nn.Module and not is_users_class(kind)
+        for each, method in vars(kind).items()
+    }
+    return frozenset(
+        each
+        for each, method in methods.items()
+        if not each.startswith("_") and each not in ENTRIES
+        if isinstance(method, FunctionType) and method.__code__.co_argcount > 1
+        if name in set_of_its_own(method.__code__)
+    )
 
 
 def _classes(owner: object) -> tuple[type, ...]:
