@@ -249,6 +249,17 @@ def test_one_seed_alone_says_nothing(far):
         assert "was not seen" in told.reason
 
 
+def test_settings_that_go_now_one_way_now_another_are_not_called_another_training():
+    first, tuned = lies(0.0), lies(0.3)
+    up, down = (lies(0.1), lies(0.4)), (lies(0.1), lies(-0.2))  # no seed goes as far
+    for pairs, same in (([up, up, up], False), ([up, down, up], None), ([down, up, down], None)):
+        found = parity(first, tuned, EQUIVALENT, controls=[first], pairs=pairs)
+        assert found.same_training is same
+        assert ("the same way again" in found.reason) is (same is None)
+    found = parity(first, tuned, EQUIVALENT, controls=[first], pairs=[down])
+    assert found.same_training is False and "was not seen" in found.reason
+
+
 def test_a_seed_that_does_nothing_says_nothing():
     first, tuned = lies(0.0), lies(0.3)
     same, broken = (first, tuned), (first, [*tuned[:90], math.nan, *tuned[91:]])
