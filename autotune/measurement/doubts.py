@@ -202,7 +202,7 @@ def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
             evidence=f"It slowed down {first / last:.1f}× while it was timed, as when batches come "
             "sorted by their length, or numbers become denormal: what comes later is in none of "
             "the figures, and may gain otherwise.",
-            advice="Give it a larger budget, so that an epoch ends meanwhile.",
+            advice="Give it a larger budget, so that more of its training is timed.",
         )
     return None
 
