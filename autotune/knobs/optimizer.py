@@ -38,10 +38,11 @@ _OTHERWISE = (
     "some gradients lie in memory otherwise than their weights (set by the program itself, or "
     "weights that were transposed): a fused optimizer mixes up which is whose"
 )
-_THAWED_LATER = (
-    "weights are thawed later: torch's fused SGD fails in a step in which some weights have a "
-    "momentum and others have none yet"
+_FAILS = (
+    "torch's fused SGD fails in a step in which some weights have a momentum and others have none "
+    "yet"
 )
+_THAWED_LATER = f"weights are thawed later: {_FAILS}"
 
 
 def _strides_differ(seen: Seen) -> bool:
@@ -102,8 +103,12 @@ class Optimizer(Knob):
         if value != "fused":
             return ""
         optimizer, thaws = profile.seen.optimizer, THAWS in {each.name for each in profile.doubts}
-        if thaws and optimizer and optimizer.name == "SGD" and optimizer.state_bytes:
-            return _THAWED_LATER
+        if optimizer and optimizer.name == "SGD" and optimizer.state_bytes:
+            if thaws:
+                return _THAWED_LATER
+            if number := optimizer.without_state:
+                weights = "1 weight has" if number == 1 else f"{number} weights have"
+                return f"{weights} had no gradient so far: {_FAILS}"
         return _OTHERWISE if _strides_differ(profile.seen) else ""
 
     def doubted(self, seen: Seen) -> str:

@@ -125,12 +125,12 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
     differentiable = bool(
         settings.get("differentiable")
     )  # neither fused nor foreach can be differentiated through
-    state = (
-        value
-        for of_one in optimizer.state.values()
+    tensors = {
+        id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
+        for weight, of_one in optimizer.state.items()
         if isinstance(of_one, dict)
-        for value in of_one.values()
-    )
+    }
+    trained = [each for each in parameters if each.requires_grad]
     return SeenOptimizer(
         name=type(optimizer).__name__,
         fused=settings.get("fused"),
@@ -139,8 +139,9 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         takes_foreach="foreach" in optimizer.defaults and not differentiable,
         parameters=sum(each.numel() for each in parameters),
         closure=closure,
-        state_bytes=_bytes(value for value in state if isinstance(value, torch.Tensor)),
-        trained_bytes=_bytes(each for each in parameters if each.requires_grad),
+        state_bytes=_bytes(value for of_one in tensors.values() for value in of_one),
+        trained_bytes=_bytes(trained),
+        without_state=sum(not tensors.get(id(each)) for each in trained),
         strides_differ=any(map(_lies_otherwise, parameters)),
         eps=min(
             (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None

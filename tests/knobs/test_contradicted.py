@@ -79,3 +79,21 @@ def test_fused_sgd_is_none_where_weights_without_a_momentum_come_later(
     assert ("thawed later" in by_name("optimizer").contradicted("fused", thaws)) is refused
     without = replace(thaws, doubts=())
     assert by_name("optimizer").contradicted("fused", without) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "SGD", "state_bytes": 400, "without_state": 1}, "1 weight has had no gradient"),
+        ({"name": "SGD", "state_bytes": 400, "without_state": 2}, "2 weights have had no gradient"),
+        ({"name": "SGD", "state_bytes": 0, "without_state": 2}, ""),
+        ({"name": "AdamW", "state_bytes": 800, "without_state": 2}, ""),
+    ],
+)
+def test_fused_sgd_is_none_beside_weights_that_have_no_momentum_yet(
+    given: dict[str, Any], said: str
+) -> None:
+    profile, knob = with_optimizer(on_a_cpu(), **given), by_name("optimizer")
+    assert knob.contradicted("fused", profile).startswith(said)
+    assert bool(knob.contradicted("fused", profile)) is bool(said)
+    assert knob.contradicted("foreach", profile) == ""

@@ -163,6 +163,27 @@ def test_gradients_that_lie_otherwise_than_their_weights_are_seen(
     assert bool(by_name("optimizer").doubted(replace(seen, optimizer=fused))) is differ
 
 
+@pytest.mark.parametrize(("from_step", "without"), [(900, 2), (0, 0)])
+def test_weights_that_the_optimizer_keeps_nothing_of_are_counted(
+    tmp_path: Path, from_step: int, without: int
+) -> None:
+    text = HEAD + textwrap.dedent(f"""
+        net, later, frozen = nn.Linear(4, 3), nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)
+        weights = [*net.parameters(), *later.parameters(), *frozen.parameters()]
+        optimizer = torch.optim.SGD(weights, lr=1e-2, momentum=0.9)
+        for step in range(100):
+            optimizer.zero_grad()
+            x = torch.randn(8, 4)
+            loss = net(x).square().mean()
+            if step >= {from_step}:
+                loss = loss + later(x).square().mean()
+            loss.backward()
+            optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.without_state == without
+
+
 def test_every_hook_is_gone_afterwards(tmp_path: Path) -> None:
     before = (
         nn.Module.__call__,

@@ -25,7 +25,7 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
     """The calls that give a checkpoint's state to what may be one of these optimizers, `built` so
     in `program`; by the names that they go by, but for others that are seen to have such a name.
     """
-    names = _names(program, built)
+    names = names_of(program, built)
     own = _with_own_loading(program)
     calls = [
         Call(script=script, node=call, what="load_state_dict")
@@ -42,8 +42,8 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
     ]
 
 
-def _names(program: Program, built: Sequence[Call]) -> set[str]:
-    """What the optimizers are called where they are built, and where one steps."""
+def names_of(program: Program, built: Sequence[Call]) -> set[str]:
+    """What optimizers `built` so are called where they are built, and where one steps."""
     names: set[str] = set()
     for call in built:
         statement = call.statement

@@ -1,6 +1,7 @@
 """How the optimizers are built: one argument of each, which an older checkpoint does not have."""
 
 import ast
+from collections.abc import Sequence
 
 from autotune.source.calls.keywords import (
     Signature,
@@ -16,10 +17,12 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import turned_gradients
+from autotune.source.refusals.own_state import counted_anew, forgotten
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
+_WITH_MOMENTUM = frozenset(("SGD", ""))  # or what has no name
 _BY_HAND = "{}={} among the arguments of the optimizer"
 
 
@@ -37,11 +40,33 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
             "otherwise than they do: a fused optimizer mixes up which is whose"
         )
     built = _built(program, edit)
-    if built is program or not is_fused:
+    if built is program:
         return built
     calls = [optimizer_call(program, "", index) for index in range(_count(program))]
+    if edit.code == "True":
+        _refuse_own_state(program, calls, is_fused=is_fused)
+    if not is_fused:
+        return built
     told = (change for load in loads_of(program, calls) for change in _told(program, load))
     return _built(program.changed(told), edit)
+
+
+def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool) -> None:
+    """Raises:
+    Forbidden: the program changes what the optimizers that are built by `calls` keep, in a way
+        that fails in other implementations, whenever it comes to that.
+    """
+    if place := counted_anew(program, calls):
+        raise Forbidden(
+            f"the count of a weight's steps is set at {place}: torch's implementations for many "
+            "weights at once fail where that is no float32"
+        )
+    by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
+    if is_fused and by_sgd and (place := forgotten(program, calls)):
+        raise Forbidden(
+            f"what the optimizer keeps of a weight is dropped or replaced at {place}: torch's "
+            "fused SGD fails in a step in which some weights have a momentum and others have none"
+        )
 
 
 def _built(program: Program, edit: OptimizerArgument) -> Program:

@@ -1,0 +1,108 @@
+"""Where a program changes what an optimizer keeps of its weights, in whatever step."""
+
+import ast
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from autotune.source.calls.writes import assigned, keys_set
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.refusals.loads import names_of
+from autotune.source.script import Function, Script, last_name
+
+_DROPPING = frozenset(("pop", "popitem", "clear"))
+_OF_ONE = frozenset(("get", "setdefault"))
+_OF_ALL = frozenset(("values", "items"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What the optimizers of these `names` keep, as one file writes it; `entries` are the variables
+    of its functions that are what is kept of one weight.
+    """
+
+    script: Script
+    names: Collection[str]
+    entries: frozenset[tuple[Function | None, str]] = frozenset()
+
+    def is_whole(self, part: ast.expr) -> bool:
+        """Whether `part` is `optimizer.state`."""
+        match part:
+            case ast.Attribute(attr="state", value=optimizer):
+                return last_name(optimizer) in self.names
+        return False
+
+    def is_entry(self, part: ast.expr) -> bool:
+        """Whether `part` is what is kept of one weight: `optimizer.state[weight]`."""
+        match part:
+            case ast.Subscript(value=whole):
+                return self.is_whole(whole)
+            case ast.Call(func=ast.Attribute(attr=method, value=whole)):
+                return method in _OF_ONE and self.is_whole(whole)
+            case ast.Name(id=name):
+                return (self.script.function(part), name) in self.entries
+        return False
+
+
+def counted_anew(program: Program, built: Sequence[Call]) -> str:
+    """Where the program gives a weight another count of its steps, of an optimizer that is `built`
+    so: file and line, "" where it does not.
+    """
+    return _first(program, built, _counts_anew)
+
+
+def forgotten(program: Program, built: Sequence[Call]) -> str:
+    """Where it drops what such an optimizer keeps of one weight, or puts something else there: not
+    of all at once, which begins anew.
+    """
+    return _first(program, built, _forgets)
+
+
+def _first(program: Program, built: Sequence[Call], does: Callable[[_State, ast.AST], bool]) -> str:
+    names = names_of(program, built)
+    for script in program.scripts.values():
+        if ".state" not in script.text:
+            continue
+        state = _State(script=script, names=names)
+        named = {each for node in script.nodes if (each := _named(state, node))}
+        state = _State(script=script, names=names, entries=frozenset(named))
+        for node in script.nodes:
+            if does(state, node):
+                return f"{os.path.basename(script.path)}:{getattr(node, 'lineno', 1)}"
+    return ""
+
+
+def _named(state: _State, node: ast.AST) -> tuple[Function | None, str] | None:
+    """The variable that `node` gives what is kept of one weight, with its function."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if state.is_entry(value):
+            return state.script.function(node), name
+        case ast.For(
+            target=target, iter=ast.Call(func=ast.Attribute(attr=method, value=whole))
+        ) if method in _OF_ALL and state.is_whole(whole):
+            last = target.elts[-1] if isinstance(target, ast.Tuple) else target
+            return state.script.function(node), last_name(last)
+    return None
+
+
+def _counts_anew(state: _State, node: ast.AST) -> bool:
+    if "step" not in (keys_set(node) or ()):
+        return False
+    match node:
+        case ast.Call(func=ast.Attribute(attr=method, value=entry)):
+            return method != "pop" and state.is_entry(entry)
+    targets = assigned(node)
+    return any(isinstance(at, ast.Subscript) and state.is_entry(at.value) for at in targets)
+
+
+def _forgets(state: _State, node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=targets):
+            return any(isinstance(at, ast.Subscript) and state.is_entry(at) for at in targets)
+        case ast.Delete(targets=targets):
+            wholes = [at.value for at in targets if isinstance(at, ast.Subscript)]
+            return any(state.is_whole(at) or state.is_entry(at) for at in wholes)
+        case ast.Call(func=ast.Attribute(attr=method, value=whole)) if method in _DROPPING:
+            return state.is_entry(whole) or (method == "pop" and state.is_whole(whole))
+    return False
