@@ -83,3 +83,18 @@ def test_what_they_take(step: str) -> None:
 def test_a_weight_without_its_momentum(step: str, is_refused: bool) -> None:
     assert ("dropped or replaced at train.py:7" in refused(step, "SGD", "fused")) is is_refused
     assert not refused(step, "SGD", "foreach")
+
+
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
+        ("optimizer.add_param_group({'params': [torch.zeros(3, dtype=torch.cfloat)]})", True),
+        ("table = nn.Embedding(9, 2, sparse=True); optimizer.add_param_group(table)", True),
+        ("optimizer.add_param_group({'params': head.parameters()})", False),
+        ("game.add_param_group(torch.cfloat)", False),
+        ("x = torch.zeros(3, dtype=torch.cfloat)", False),
+    ],
+)
+def test_complex_or_sparse_weights_that_join(step: str, is_refused: bool) -> None:
+    assert ("join the optimizer at train.py:7" in refused(step, "AdamW", "fused")) is is_refused
+    assert not refused(step, "AdamW", "foreach")

@@ -1,4 +1,4 @@
-"""Where a program changes what an optimizer keeps of its weights, in whatever step."""
+"""Where a program changes what an optimizer has and keeps, in whatever step."""
 
 import ast
 import os
@@ -14,6 +14,8 @@ from autotune.source.script import Function, Script, last_name
 _DROPPING = frozenset(("pop", "popitem", "clear"))
 _OF_ONE = frozenset(("get", "setdefault"))
 _OF_ALL = frozenset(("values", "items"))
+_JOINING = "add_param_group"
+_UNFUSED = ("complex", "cfloat", "cdouble", "sparse=True")  # weights, or their gradients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +61,24 @@ def forgotten(program: Program, built: Sequence[Call]) -> str:
     return _first(program, built, _forgets)
 
 
-def _first(program: Program, built: Sequence[Call], does: Callable[[_State, ast.AST], bool]) -> str:
+def joined(program: Program, built: Sequence[Call]) -> str:
+    """Where weights join such an optimizer, in a program that has complex ones or gradients that
+    are sparse: they may be the ones.
+    """
+    if not any(words in script.text for script in program.scripts.values() for words in _UNFUSED):
+        return ""
+    return _first(program, built, _joins, words=_JOINING)
+
+
+def _first(
+    program: Program,
+    built: Sequence[Call],
+    does: Callable[[_State, ast.AST], bool],
+    words: str = ".state",
+) -> str:
     names = names_of(program, built)
     for script in program.scripts.values():
-        if ".state" not in script.text:
+        if words not in script.text:
             continue
         state = _State(script=script, names=names)
         named = {each for node in script.nodes if (each := _named(state, node))}
@@ -105,4 +121,11 @@ def _forgets(state: _State, node: ast.AST) -> bool:
             return any(state.is_whole(at) or state.is_entry(at) for at in wholes)
         case ast.Call(func=ast.Attribute(attr=method, value=whole)) if method in _DROPPING:
             return state.is_entry(whole) or (method == "pop" and state.is_whole(whole))
+    return False
+
+
+def _joins(state: _State, node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=method, value=optimizer)):
+            return method == _JOINING and last_name(optimizer) in state.names
     return False

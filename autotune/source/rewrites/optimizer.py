@@ -17,7 +17,7 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import turned_gradients
-from autotune.source.refusals.own_state import counted_anew, forgotten
+from autotune.source.refusals.own_state import counted_anew, forgotten, joined
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -60,6 +60,11 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
         raise Forbidden(
             f"the count of a weight's steps is set at {place}: torch's implementations for many "
             "weights at once fail where that is no float32"
+        )
+    if is_fused and (place := joined(program, calls)):
+        raise Forbidden(
+            f"weights join the optimizer at {place}, and the program has complex or sparse ones, "
+            "which none that is fused takes"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
     if is_fused and by_sgd and (place := forgotten(program, calls)):
