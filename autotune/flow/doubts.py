@@ -19,6 +19,7 @@ from autotune.profiling.course import (
 )
 from autotune.profiling.later import doubts_of_later_steps
 from autotune.profiling.profile import Doubt
+from autotune.profiling.updates import doubts_of_updates
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.evaluation import evaluated
@@ -39,6 +40,7 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     """What the figures of `target`, as it was observed, cannot be read without."""
     whole = _whole(target, ablation.seen) if target.path else None
     return (
+        *doubts_of_updates(ablation.seen),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
         *(doubts_of_stopping(ablation.stopped) or _doubts_of_validation(whole, ablation)),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),

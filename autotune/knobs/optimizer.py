@@ -22,7 +22,7 @@ from autotune.knobs.evidence import little_from_stepping
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import THAWS, Profile
 from autotune.source.edits import Edit, OptimizerArgument
-from autotune.workload.seen import Seen
+from autotune.workload.seen import Seen, SeenOptimizer
 from autotune.workload.setup import Setup
 
 # What torch says of gradients and settings that an implementation does not take.
@@ -38,6 +38,7 @@ _OTHERWISE = (
     "some gradients lie in memory otherwise than their weights (set by the program itself, or "
     "weights that were transposed): a fused optimizer mixes up which is whose"
 )
+_COMPLEX = "some of its weights are complex numbers, which none that is fused takes"
 _FAILS = (
     "torch's fused SGD fails in a step in which some weights have a momentum and others have none "
     "yet"
@@ -48,6 +49,20 @@ _THAWED_LATER = f"weights are thawed later: {_FAILS}"
 def _strides_differ(seen: Seen) -> bool:
     optimizers = (seen.optimizer, *seen.beside)
     return any(each is not None and each.strides_differ for each in optimizers)
+
+
+def _fails_later(optimizer: SeenOptimizer, profile: Profile) -> str:
+    """Why a step to come may fail with it fused, "" where none is known to."""
+    if optimizer.complex_weights:
+        return _COMPLEX
+    if optimizer.name != "SGD" or not optimizer.state_bytes:
+        return ""
+    if THAWS in {each.name for each in profile.doubts}:
+        return _THAWED_LATER
+    if number := optimizer.without_state:
+        weights = "1 weight has" if number == 1 else f"{number} weights have"
+        return f"{weights} had no gradient so far: {_FAILS}"
+    return ""
 
 
 class Optimizer(Knob):
@@ -102,13 +117,8 @@ class Optimizer(Knob):
     def contradicted(self, value: Value, profile: Profile) -> str:
         if value != "fused":
             return ""
-        optimizer, thaws = profile.seen.optimizer, THAWS in {each.name for each in profile.doubts}
-        if optimizer and optimizer.name == "SGD" and optimizer.state_bytes:
-            if thaws:
-                return _THAWED_LATER
-            if number := optimizer.without_state:
-                weights = "1 weight has" if number == 1 else f"{number} weights have"
-                return f"{weights} had no gradient so far: {_FAILS}"
+        if profile.seen.optimizer and (reason := _fails_later(profile.seen.optimizer, profile)):
+            return reason
         return _OTHERWISE if _strides_differ(profile.seen) else ""
 
     def doubted(self, seen: Seen) -> str:

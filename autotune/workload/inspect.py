@@ -131,6 +131,7 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         if isinstance(of_one, dict)
     }
     trained = [each for each in parameters if each.requires_grad]
+    new = [each for each in trained if not tensors.get(id(each))]
     return SeenOptimizer(
         name=type(optimizer).__name__,
         fused=settings.get("fused"),
@@ -141,12 +142,25 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         closure=closure,
         state_bytes=_bytes(value for of_one in tensors.values() for value in of_one),
         trained_bytes=_bytes(trained),
-        without_state=sum(not tensors.get(id(each)) for each in trained),
+        complex_weights=any(each.is_complex() for each in parameters),
+        without_state=len(new),
+        idle=_keeps_state(optimizer)
+        and len(new) == len(trained) > 0
+        and all(each.grad is None for each in trained),
         strides_differ=any(map(_lies_otherwise, parameters)),
         eps=min(
             (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None
         ),
     )
+
+
+def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it keeps something of each weight that it has changed: torch's do, but for SGD
+    without momentum.
+    """
+    of_torch = type(optimizer).__module__.startswith("torch.optim.")
+    momentum = any(group.get("momentum", 1) for group in optimizer.param_groups)
+    return of_torch and (type(optimizer).__name__ != "SGD" or momentum)
 
 
 def _lies_otherwise(parameter: torch.Tensor) -> bool:

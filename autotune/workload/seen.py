@@ -109,6 +109,8 @@ class SeenOptimizer:
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
     trained_bytes: int = 0  # of its parameters, those with gradients
+    complex_weights: bool = False  # some of its weights, with gradients by now or without
+    idle: bool = False  # none of its weights has had a gradient
     without_state: int = 0  # of its weights that are trained, those that it keeps nothing of
     strides_differ: bool = False  # some gradients lie in memory otherwise than their parameters
     eps: float | None = None

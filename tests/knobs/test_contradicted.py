@@ -97,3 +97,10 @@ def test_fused_sgd_is_none_beside_weights_that_have_no_momentum_yet(
     assert knob.contradicted("fused", profile).startswith(said)
     assert bool(knob.contradicted("fused", profile)) is bool(said)
     assert knob.contradicted("foreach", profile) == ""
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_a_fused_optimizer_takes_no_complex_weights(name: str) -> None:
+    given, knob = with_optimizer(on_a_cpu(), name=name, complex_weights=True), by_name("optimizer")
+    assert "complex numbers" in knob.contradicted("fused", given)
+    assert knob.contradicted("foreach", given) == ""

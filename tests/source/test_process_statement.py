@@ -4,8 +4,10 @@ import textwrap
 
 import pytest
 
-from autotune.source.edits import Places, ProcessStatement
+from autotune.source.edits import Place, Places, ProcessStatement
+from autotune.source.program import parsed
 from autotune.source.rewrite import rewrite
+from autotune.source.rewrites.process import process_statement
 from tests.source.programs import PATH, check, rewritten
 
 THREADS = ProcessStatement(code="torch.set_num_threads(1)")
@@ -274,6 +276,49 @@ def test_the_switch_of_a_notebook_stands_before_what_it_is_for() -> None:
         """,
         THREADS,
     )
+
+
+def test_imports_below_the_call_that_trains_are_none_of_those_that_it_stands_after() -> None:
+    check(
+        """
+        import torch
+        from other import other
+
+        def fit():
+            for x, y in loader:
+                net(x).mean().backward()
+
+        class Net(nn.Module): ...
+        fit()
+        from sklearn.metrics import accuracy_score
+        """,
+        """
+        import torch
+        from other import other
+
+        torch.set_num_threads(1)
+
+        def fit():
+            for x, y in loader:
+                net(x).mean().backward()
+
+        class Net(nn.Module): ...
+        fit()
+        from sklearn.metrics import accuracy_score
+        """,
+        THREADS,
+    )
+    other = Place(path="/p/utils.py", line=3)
+    text = (
+        "import torch\nfrom utils import fit\nfit()\nfrom sklearn.metrics import accuracy_score\n"
+    )
+    texts = {
+        "/p/main.py": text,
+        "/p/utils.py": "def fit():\n    for x, y in loader:\n        net(x).mean().backward()\n",
+    }
+    program = parsed(texts, Places(backward=other, forward=other), "/p/main.py")
+    done = process_statement(program, THREADS).scripts["/p/main.py"].text
+    assert done.index("set_num_threads") < done.index("fit()\n")
 
 
 PRECISION = ProcessStatement(code='torch.set_float32_matmul_precision("high")')

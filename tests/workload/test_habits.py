@@ -637,6 +637,29 @@ def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
     assert window_of(reports).samples == 3 * 200
 
 
+def test_a_model_that_is_given_arrays_has_as_many_samples_as_these(tmp_path: Path) -> None:
+    text = program("""
+        import numpy as np
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(8, 3)
+
+            def forward(self, x):
+                return self.layer(torch.from_numpy(x))
+
+        net = Net()
+        optimizer = torch.optim.AdamW(net.parameters())
+        for step in range(100):
+            optimizer.zero_grad()
+            net(np.ones((12, 8), np.float32)).square().mean().backward()
+            optimizer.step()
+        """)
+    reports = run(text, steps(4), Tell(), folder=tmp_path)
+    assert (window_of(reports).samples, seen_of(reports).samples_per_step) == (4 * 12, 12)
+
+
 def test_batches_that_are_read_before_training_count_when_they_are_trained_on(
     tmp_path: Path,
 ) -> None:

@@ -163,6 +163,51 @@ def test_gradients_that_lie_otherwise_than_their_weights_are_seen(
     assert bool(by_name("optimizer").doubted(replace(seen, optimizer=fused))) is differ
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "of", "idle"),
+    [
+        ("Adam", "other", True),
+        ("SGD", "other, 0.1, 0.9", True),
+        ("Adam", "net", False),
+        ("SGD", "net, 0.1, 0.9", False),
+        ("SGD", "other", False),  # it keeps nothing, so that cannot be told
+        ("Adam", "both", False),
+    ],
+)
+def test_an_optimizer_of_another_model_than_is_trained_is_idle(
+    tmp_path: Path, optimizer: str, of: str, idle: bool
+) -> None:
+    model, *settings = of.split(", ")
+    given = ", ".join((f"{model}.parameters()", *settings))
+    text = HEAD + textwrap.dedent(f"""
+        net, other = nn.Linear(4, 3), nn.Linear(4, 3)
+        both = nn.ModuleList([net, other])
+        optimizer = torch.optim.{optimizer}({given})
+        for step in range(100):
+            net(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+            net.zero_grad()
+            optimizer.zero_grad()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.idle is idle
+
+
+@pytest.mark.parametrize("kind", ["cfloat", "float"])
+def test_complex_weights_are_seen_before_they_have_gradients(tmp_path: Path, kind: str) -> None:
+    text = HEAD + textwrap.dedent(f"""
+        net = nn.Linear(4, 3)
+        bank = nn.Parameter(torch.zeros(3, dtype=torch.{kind}), requires_grad=False)
+        optimizer = torch.optim.AdamW([*net.parameters(), bank], lr=1e-2)
+        for step in range(100):
+            optimizer.zero_grad()
+            net(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.complex_weights is (kind == "cfloat")
+
+
 @pytest.mark.parametrize(("from_step", "without"), [(900, 2), (0, 0)])
 def test_weights_that_the_optimizer_keeps_nothing_of_are_counted(
     tmp_path: Path, from_step: int, without: int

@@ -12,11 +12,17 @@ from autotune.source.script import Function, Script, covers, last_name
 
 
 def first_line_of_training(program: Program, script: Script) -> int:
-    """The first line of `script` at which a run was seen to build, copy or compute something."""
+    """The first line of `script` at which a run was seen to build, copy or compute something, or at
+    whose top it calls what comes to train.
+    """
     places = program.places
     single = (places.loader, places.optimizer, places.forward, places.backward, places.step)
     seen = [at for at in (*single, *places.outputs, *places.copies) if isinstance(at, Place)]
-    return min((at.line for at in seen if at.path == script.path), default=sys.maxsize)
+    lines = [at.line for at in seen if at.path == script.path]
+    leading = _leading(program)
+    at_top = _calls_by_function(script).get(None, [])
+    lines += [call.lineno for call in at_top if last_name(call.func) in leading]
+    return min(lines, default=sys.maxsize)
 
 
 def training_functions(program: Program) -> set[Function]:
@@ -41,11 +47,8 @@ def last_line_before_training(program: Program, script: Script, scope: Function 
     place = program.places.backward
     if place is None or place.path not in program.scripts:
         return sys.maxsize
-    loop = program.scripts[place.path]
-    around = [at for at in loop.nodes if _covers(at, place.line)]
-    inner = around[-1] if around else None
-    leading = callers(program, inner.name) if inner else set[str]()
-    if script is loop and scope is inner:
+    leading = _leading(program)
+    if script is program.scripts[place.path] and scope is _round(program, place):
         leading.add("backward")
     calls = _calls_by_function(script).get(scope, [])
     found = [call for call in calls if last_name(call.func) in leading]
@@ -69,10 +72,8 @@ def _until(program: Program, functions: list[Function], place: Place) -> set[str
     """The names of the functions that come to call the one round `place`, and of those that are
     called before: in these, while objects are built, or at the top of a file.
     """
-    loop = program.scripts[place.path]
-    around = [at for at in loop.nodes if _covers(at, place.line)]
-    inner = around[-1] if around else None
-    leading = callers(program, inner.name) if inner else set[str]()
+    loop, inner = program.scripts[place.path], _round(program, place)
+    leading = _leading(program)
     found, calls = {*leading, "__init__"}, list[ast.Call]()
     for script in program.scripts.values():
         for scope, made in _calls_by_function(script).items():
@@ -85,6 +86,20 @@ def _until(program: Program, functions: list[Function], place: Place) -> set[str
         found |= more
         calls = [call for at in functions if at.name in more for call in calls_in(at)]
     return found
+
+
+def _leading(program: Program) -> set[str]:
+    """The names of the functions that come to call the one round its backward pass."""
+    place = program.places.backward
+    inner = _round(program, place) if place is not None else None
+    return callers(program, inner.name) if inner else set()
+
+
+def _round(program: Program, place: Place) -> Function | None:
+    """The innermost function round `place`."""
+    script = program.scripts.get(place.path)
+    around = [at for at in script.nodes if _covers(at, place.line)] if script else []
+    return around[-1] if around else None
 
 
 def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:

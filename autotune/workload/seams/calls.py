@@ -25,8 +25,8 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
         # A held-out set with nothing in it takes none away.
         given = live.models.time_first.samples(module, shape)
         live.forward_samples = given or live.forward_samples
-    elif not live.forward_samples:  # objects of the program's own: graphs, texts
-        live.forward_samples = len(args[0]) if args and isinstance(args[0], (list, tuple)) else 1
+    elif not live.forward_samples:  # arrays, or objects of the program's own: graphs, texts
+        live.forward_samples = _rows(args[0]) if args else 1
     autocast.follow(live, module, args, kwargs)
     if live.discovering:
         if not live.forward_begun:
@@ -40,6 +40,12 @@ def note_training(live: Live, module: nn.Module, args: Any, kwargs: Any) -> None
             live.models.time_first.look(module, shape)
         live.models.note(module, live.pace.steps)
         autocast.note(live)
+
+
+def _rows(given: Any) -> int:
+    """Samples in what a model is given, which is no tensor: a list, an array of NumPy's."""
+    several = isinstance(given, (list, tuple)) or bool(getattr(given, "ndim", 0))
+    return len(given) if several else 1
 
 
 def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
