@@ -1,6 +1,4 @@
-"""What live parts of a training program are made of: modules, optimizers and loaders as plain
-data.
-"""
+"""What live parts of a training program are made of: modules and loaders as plain data."""
 
 import gc
 import inspect
@@ -19,10 +17,11 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset
 
 from autotune.workload.parts.blocks import from_an_end, repeated_blocks
+from autotune.workload.parts.described import bytes_of
 from autotune.workload.parts.recomputing import is_checkpointed
 from autotune.workload.randomness.seeding import seeds_alike
 from autotune.workload.randomness.streams import kept_random_state
-from autotune.workload.seen import SeenLoader, SeenModel, SeenOptimizer
+from autotune.workload.seen import SeenLoader, SeenModel
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
 # it, and how many datasets inside one another are looked at.
@@ -53,8 +52,8 @@ def describe_model(module: nn.Module) -> SeenModel:
     return SeenModel(
         name=type(inner).__name__,
         parameters=sum(parameter.numel() for parameter in parameters),
-        parameter_bytes=_bytes(parameters),
-        buffer_bytes=_bytes(inner.buffers()),
+        parameter_bytes=bytes_of(parameters),
+        buffer_bytes=bytes_of(inner.buffers()),
         dtype="" if leading is None else str(leading.dtype).removeprefix("torch."),
         device="cpu" if leading is None else leading.device.type,
         convolutions=convolutions,
@@ -73,8 +72,8 @@ def describe_model(module: nn.Module) -> SeenModel:
         moving_blocks=any(
             _moves(each) for name in blocks for each in inner.get_submodule(name).modules()
         ),
-        frozen_bytes=_bytes(each for each in parameters if not each.requires_grad),
-        frozen_table_bytes=_bytes(
+        frozen_bytes=bytes_of(each for each in parameters if not each.requires_grad),
+        frozen_table_bytes=bytes_of(
             {each.weight for each in tables if not each.weight.requires_grad}
         ),
         sparse_gradients=any(each.sparse and each.weight.requires_grad for each in tables),
@@ -115,61 +114,6 @@ def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:
     return {each.device for each in weights if each.is_cuda} | {
         torch.device("cuda", index) for indices in split for index in indices
     }
-
-
-def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
-    """`optimizer` as it is now; `closure` says that its step was called with one."""
-    groups = optimizer.param_groups
-    parameters = [each for group in groups for each in group["params"]]
-    settings = {**optimizer.defaults, **groups[0]}
-    differentiable = bool(
-        settings.get("differentiable")
-    )  # neither fused nor foreach can be differentiated through
-    tensors = {
-        id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
-        for weight, of_one in optimizer.state.items()
-        if isinstance(of_one, dict)
-    }
-    trained = [each for each in parameters if each.requires_grad]
-    new = [each for each in trained if not tensors.get(id(each))]
-    return SeenOptimizer(
-        name=type(optimizer).__name__,
-        fused=settings.get("fused"),
-        foreach=settings.get("foreach"),
-        takes_fused="fused" in optimizer.defaults and not differentiable,
-        takes_foreach="foreach" in optimizer.defaults and not differentiable,
-        parameters=sum(each.numel() for each in parameters),
-        closure=closure,
-        state_bytes=_bytes(value for of_one in tensors.values() for value in of_one),
-        trained_bytes=_bytes(trained),
-        complex_weights=any(each.is_complex() for each in parameters),
-        without_state=len(new),
-        idle=_keeps_state(optimizer)
-        and len(new) == len(trained) > 0
-        and all(each.grad is None for each in trained),
-        strides_differ=any(map(_lies_otherwise, parameters)),
-        eps=min(
-            (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None
-        ),
-    )
-
-
-def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it keeps something of each weight that it has changed: torch's do, but for SGD
-    without momentum.
-    """
-    of_torch = type(optimizer).__module__.startswith("torch.optim.")
-    momentum = any(group.get("momentum", 1) for group in optimizer.param_groups)
-    return of_torch and (type(optimizer).__name__ != "SGD" or momentum)
-
-
-def _lies_otherwise(parameter: torch.Tensor) -> bool:
-    """Whether its gradient has its numbers in another order in memory."""
-    gradient = parameter.grad
-    if gradient is None or gradient.layout is not torch.strided:
-        return False
-    strides = zip(parameter.shape, parameter.stride(), gradient.stride(), strict=True)
-    return any(size > 1 and own != other for size, own, other in strides)
 
 
 def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
@@ -296,10 +240,6 @@ def _is_channels_last(modules: list[nn.Module]) -> bool | None:
 
 def _count(modules: list[nn.Module], kind: type[nn.Module]) -> int:
     return sum(isinstance(each, kind) for each in modules)
-
-
-def _bytes(tensors: Iterable[torch.Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def length_of(sized: Any) -> int | None:

@@ -14,12 +14,12 @@ from autotune.source.edits import Place, Places
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
-    describe_optimizer,
     gpus_of,
 )
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
+from autotune.workload.parts.described import describe_optimizer
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
 from autotune.workload.seen import Seen, SeenLoader

@@ -22,10 +22,10 @@ from torch.utils.hooks import RemovableHandle
 from autotune.workload.inspect import (
     describe_loader,
     describe_model,
-    describe_optimizer,
     gpus_of,
     length_of,
 )
+from autotune.workload.parts.described import describe_optimizer
 from autotune.workload.randomness.streams import random_state
 
 

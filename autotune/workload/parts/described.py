@@ -1,0 +1,67 @@
+"""What an optimizer of a training program is, and has come to, as plain data."""
+
+from collections.abc import Iterable
+
+import torch
+
+from autotune.workload.seen import SeenOptimizer
+
+
+def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    """How much memory the numbers of `tensors` take."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
+    """`optimizer` as it is now; `closure` says that its step was called with one."""
+    groups = optimizer.param_groups
+    parameters = [each for group in groups for each in group["params"]]
+    settings = {**optimizer.defaults, **groups[0]}
+    differentiable = bool(
+        settings.get("differentiable")
+    )  # neither fused nor foreach can be differentiated through
+    tensors = {
+        id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
+        for weight, of_one in optimizer.state.items()
+        if isinstance(of_one, dict)
+    }
+    trained = [each for each in parameters if each.requires_grad]
+    new = [each for each in trained if not tensors.get(id(each))]
+    return SeenOptimizer(
+        name=type(optimizer).__name__,
+        fused=settings.get("fused"),
+        foreach=settings.get("foreach"),
+        takes_fused="fused" in optimizer.defaults and not differentiable,
+        takes_foreach="foreach" in optimizer.defaults and not differentiable,
+        parameters=sum(each.numel() for each in parameters),
+        closure=closure,
+        state_bytes=bytes_of(value for of_one in tensors.values() for value in of_one),
+        trained_bytes=bytes_of(trained),
+        complex_weights=any(each.is_complex() for each in parameters),
+        without_state=len(new),
+        idle=_keeps_state(optimizer)
+        and len(new) == len(trained) > 0
+        and all(each.grad is None for each in trained),
+        strides_differ=any(map(_lies_otherwise, parameters)),
+        eps=min(
+            (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None
+        ),
+    )
+
+
+def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it keeps something of each weight that it has changed: torch's do, but for SGD
+    without momentum.
+    """
+    of_torch = type(optimizer).__module__.startswith("torch.optim.")
+    momentum = any(group.get("momentum", 1) for group in optimizer.param_groups)
+    return of_torch and (type(optimizer).__name__ != "SGD" or momentum)
+
+
+def _lies_otherwise(parameter: torch.Tensor) -> bool:
+    """Whether its gradient has its numbers in another order in memory."""
+    gradient = parameter.grad
+    if gradient is None or gradient.layout is not torch.strided:
+        return False
+    strides = zip(parameter.shape, parameter.stride(), gradient.stride(), strict=True)
+    return any(size > 1 and own != other for size, own, other in strides)
