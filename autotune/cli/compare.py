@@ -106,7 +106,7 @@ def _sentence(comparison: "Comparison") -> str:
     speedup = comparison.speedup
     interval = wording.interval_text(speedup)
     if speedup.low <= 1 <= speedup.high:
-        answer = "No difference beyond doubt"
+        answer = "No difference was shown"
     else:
         answer = f"B is {'faster' if speedup.estimate > 1 else 'slower'}"
     return f"{answer}: {wording.ratio(speedup.estimate)} the speed of A ({interval})"

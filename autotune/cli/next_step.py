@@ -73,7 +73,9 @@ def _open_question(result: Result, verdict: Verdict) -> str:
     """Why more time might still find a gain; "" where the answer stands."""
     if verdict.speedup is not None:
         known = not verdict.speedup.spans(_VAGUE)
-        most = f" of up to {wording.ratio(verdict.speedup.high)}" if known else ""
+        most = (
+            f" of up to {wording.ratio(verdict.speedup.high)} by what was judged" if known else ""
+        )
         return f"a gain{most} is not excluded" if verdict.is_open else ""
     tried = sum(bool(trial.config) for trial in result.trials)
     others = result.space.size - 1 if result.space else 0
