@@ -73,7 +73,7 @@ def test_a_program_that_validates_most_of_the_time_hears_so_first(share, times, 
 @pytest.mark.parametrize(
     ("lines", "said"), [((9, 41), True), ((9,), False), ((9, 41, 43), False), ((41,), False)]
 )
-def test_where_the_loader_of_a_validation_is_built_is_told(lines, said):
+def test_where_the_one_other_loader_is_built_is_told(lines, said):
     training, *built = (Place(path="/p/train.py", line=line) for line in (9, *lines))
     seen = builders.seen()
     places = replace(seen.places, loader=training if 9 in lines else None)
@@ -81,7 +81,7 @@ def test_where_the_loader_of_a_validation_is_built_is_told(lines, said):
     window = builders.window(180.0, validations=12)
     found = first(validation_share=0.79, phases=HEALTHY, windows=(window,), seen=seen)
     assert found.bottleneck == Bottleneck.VALIDATION
-    assert ("read it faster (train.py:41) is not searched" in found.evidence) is said
+    assert ("other loader (train.py:41) is searched" in found.evidence) is said
 
 
 @pytest.mark.parametrize(("length", "named"), [(100, True), (10_000, False), (None, False)])

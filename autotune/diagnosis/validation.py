@@ -37,20 +37,20 @@ def validation(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
         evidence=f"{seen}: validate less often, on less, or in larger batches"
-        f"{_its_loader(profile.seen)}. All other shares are of training steps.",
+        f"{_other_loader(profile.seen)}. All other shares are of training steps.",
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )
 
 
-def _its_loader(seen: Seen) -> str:
-    """Where its loader is built, of which no setting is searched."""
+def _other_loader(seen: Seen) -> str:
+    """Where the one loader is built that is none of the training's, a validation's mostly."""
     training = seen.places.loader
     others = [each for each in seen.loaders_at if each != training]
     if len(others) != 1 or training is None:
         return ""
     at = f"{os.path.basename(others[0].path)}:{others[0].line}"
-    return f"; whether more workers read it faster ({at}) is not searched"
+    return f"; no setting of the other loader ({at}) is searched"
 
 
 def validation_share(profile: Profile) -> float:

@@ -52,9 +52,11 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
 
 
 def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool) -> None:
-    """Raises:
-    Forbidden: the program changes what the optimizers that are built by `calls` keep, in a way
-        that fails in other implementations, whenever it comes to that.
+    """Refuse other implementations where the program changes what its optimizers have or keep in a
+    way that fails there, whenever it comes to that.
+
+    Raises:
+        Forbidden: it does.
     """
     if place := counted_anew(program, calls):
         raise Forbidden(
