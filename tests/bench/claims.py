@@ -2,13 +2,15 @@
 
     python -m tests.bench.claims [reports/programs]
 
-Each program that was handed back faster and timed, as it is and patched, in whole processes of some
-seconds in turns (`steps_by_stopwatch.tsv`), is held against what its search said
-(`delivered_of_*.tsv`): steps a second without the long gaps between epochs. A program whose first
-pair came out low was mostly timed in several: its mean counts as one.
+Each program that was handed back faster and timed, as it is and patched, is held against what its
+search said (`delivered_of_*.tsv`): steps a second without the long gaps between epochs. It was
+timed in processes of some seconds, one after another (`steps_by_stopwatch.tsv`), or in two at a
+time that took turns (`steps_in_turns.tsv`, by `tests.bench.patched`), which counts where there are
+both. A program whose first pair came out low was mostly timed in several: its mean counts as one.
 
-The stopwatch is wrong too. How much a pair of runs scatters is by the programs that were timed in
-four pairs or more, without the first, which decided that there were more.
+The stopwatch is wrong too. How much a pair of runs one after another scatters is by the programs
+that were timed in four pairs or more, without the first, which decided that there were more; how
+much a pair in turns does, by those that were timed in two or more.
 """
 
 import csv
@@ -21,14 +23,19 @@ from pathlib import Path
 from statistics import fmean, median, stdev, variance
 
 OWN, PATCHED = "own", "patched"
-FEWEST_PAIRS = 4
+IN_TURNS = "steps_in_turns.tsv"
+BY_ITSELF = "steps_by_stopwatch.tsv"
+FEWEST_PAIRS = {BY_ITSELF: 4, IN_TURNS: 2}
+LEFT_OUT = {BY_ITSELF: 1, IN_TURNS: 0}  # of the pairs of such a program, to know their scatter
 Z_OF_INTERVALS = 2.29  # they are told with 97.8 % confidence
 SETTINGS = ("num_workers", "keep_freed_memory", "precision", "threads", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A gain that was told, with its interval, and the stopwatch's of each pair of runs."""
+    """A gain that was told, with its interval, and the stopwatch's of each pair of runs, with the
+    file that has them.
+    """
 
     program: str
     settings: str
@@ -36,6 +43,7 @@ class Claim:
     low: float
     high: float
     each: tuple[float, ...]
+    timed_in: str = BY_ITSELF
 
     @property
     def timed(self) -> float:
@@ -55,38 +63,55 @@ class Claim:
 
 def claims(folder: Path) -> list[Claim]:
     """The gains in `folder` that were told and timed."""
-    runs: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for row in _rows(folder / "steps_by_stopwatch.tsv"):
-        rate = float(row["without_long_gaps"])
-        runs[row["program"]][row["pair"]][row["source"]] = rate
+    runs = {name: _gains(folder / name) for name in (BY_ITSELF, IN_TURNS)}
     found = []
     for path in sorted(folder.glob("delivered_of_*.tsv")):
         for row in _rows(path):
-            pairs = [each for each in runs[row["program"]].values() if {OWN, PATCHED} <= set(each)]
-            told = float(row["handed_back"] or 0.0)
-            if pairs and told > 1:
-                gains = tuple(each[PATCHED] / each[OWN] for each in pairs)
+            program, told = row["program"], float(row["handed_back"] or 0.0)
+            timed_in = IN_TURNS if program in runs[IN_TURNS] else BY_ITSELF
+            gains = runs[timed_in].get(program, ())
+            if gains and told > 1:
                 bounds = float(row["low"]), float(row["high"])
-                found.append(Claim(row["program"], row["settings"], told, *bounds, gains))
+                found.append(Claim(program, row["settings"], told, *bounds, gains, timed_in))
     return found
 
 
-def scatter(found: Sequence[Claim]) -> float:
-    """The standard deviation of the logarithm of what the stopwatch has for one pair of runs."""
+def _gains(path: Path) -> dict[str, tuple[float, ...]]:
+    """Of each program in `path`, what each pair of its runs gained."""
+    runs: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in _rows(path) if path.exists() else ():
+        rate = float(row["without_long_gaps"])
+        runs[row["program"]][row["pair"]][row["source"]] = rate
+    gains = {
+        program: tuple(
+            each[PATCHED] / each[OWN] for each in pairs.values() if {OWN, PATCHED} <= set(each)
+        )
+        for program, pairs in runs.items()
+    }
+    return {program: each for program, each in gains.items() if each}
+
+
+def scatter(found: Sequence[Claim], timed_in: str = BY_ITSELF) -> float:
+    """The standard deviation of the logarithm of what the stopwatch has for one pair of runs that
+    were timed as those in the file `timed_in`; 0 where too few were timed to say.
+    """
     several = [
-        list(map(math.log, claim.each[1:])) for claim in found if claim.pairs >= FEWEST_PAIRS
+        list(map(math.log, claim.each[LEFT_OUT[timed_in] :]))
+        for claim in found
+        if claim.timed_in == timed_in and claim.pairs >= FEWEST_PAIRS[timed_in]
     ]
     squares = sum(variance(each) * (len(each) - 1) for each in several)
-    return math.sqrt(squares / sum(len(each) - 1 for each in several))
+    return math.sqrt(squares / max(1, sum(len(each) - 1 for each in several)))
 
 
-def denied(found: Sequence[Claim], of_a_pair: float) -> list[Claim]:
+def denied(found: Sequence[Claim], of_a_pair: Mapping[str, float]) -> list[Claim]:
     """The claims that lie further from the stopwatch's gain than the errors of both allow, with the
-    confidence of their intervals; `of_a_pair` is the stopwatch's, as a logarithm.
+    confidence of their intervals; `of_a_pair` is the stopwatch's, as a logarithm, by `timed_in`.
     """
     reach = [
         math.hypot(
-            math.log(each.high / each.low) / 2, Z_OF_INTERVALS * of_a_pair / math.sqrt(each.pairs)
+            math.log(each.high / each.low) / 2,
+            Z_OF_INTERVALS * of_a_pair[each.timed_in] / math.sqrt(each.pairs),
         )
         for each in found
     ]
@@ -127,11 +152,13 @@ def main(arguments: Sequence[str]) -> None:
         timed = f"timed {each.timed:.2f} over {each.pairs}"
         print(f"{each.ratio:.3f}  {each.program}: {told}, {timed}; {each.settings}")
     print(summary(found, "all"))
-    of_a_pair = scatter(found)
+    of_a_pair = {name: scatter(found, name) for name in (BY_ITSELF, IN_TURNS)}
     beyond = denied(found, of_a_pair)
+    one, other = (f"{100 * of_a_pair[name]:.0f} %" for name in (BY_ITSELF, IN_TURNS))
     print(
-        f"One pair of runs scatters by {100 * of_a_pair:.0f} %. Further apart than both errors "
-        f"allow: {len(beyond)} ({', '.join(each.program for each in beyond) or 'none'})"
+        f"A pair of runs one after another scatters by {one}, a pair in turns by {other}. Further "
+        f"apart than both errors allow: {len(beyond)} "
+        f"({', '.join(each.program for each in beyond) or 'none'})"
     )
     for setting in SETTINGS:
         with_it = [each for each in found if setting in each.settings]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.claims import Claim, claims, denied, scatter, summary
+from tests.bench.claims import BY_ITSELF, IN_TURNS, Claim, claims, denied, scatter, summary
 
 TOLD = """program\tsettings\thanded_back\tlow\thigh\tnot_in_the_patch
 quern\tthreads=1\t1.5\t1.4\t1.6\t
@@ -48,4 +48,17 @@ def test_a_claim_is_denied_where_both_errors_do_not_explain_it() -> None:
     assert of_a_pair == pytest.approx(0.2 / math.sqrt(3))
     # One pair may be off by 0.27, four by 0.14.
     once, far, often = told("once", 1.2), told("far", 1.1), told("often", 1.2, 1.2, 1.2, 1.2)
-    assert denied([once, far, often], of_a_pair) == [far, often]
+    assert denied([once, far, often], {BY_ITSELF: of_a_pair}) == [far, often]
+
+
+def test_pairs_that_took_turns_count_before_those_one_after_another(tmp_path: Path) -> None:
+    (tmp_path / "delivered_of_four.tsv").write_text(TOLD)
+    (tmp_path / BY_ITSELF).write_text(TIMED)
+    (tmp_path / IN_TURNS).write_text(TIMED.replace("seiche", "other").replace("quern\t2", "a\t2"))
+    found = {each.program: each for each in claims(tmp_path)}
+    assert {name: each.timed_in for name, each in found.items()} == {
+        "quern": IN_TURNS,
+        "seiche": BY_ITSELF,
+    }
+    assert scatter(list(found.values()), IN_TURNS) == pytest.approx(math.log(4) / math.sqrt(2))
+    assert scatter(list(found.values()), BY_ITSELF) == 0.0
