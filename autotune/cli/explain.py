@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 _TRIED = {
-    "identical": "Gives the same numbers (identical): a search always tries it.",
-    "equivalent": "Gives the same training in other numbers (equivalent): a search tries it unless "
-    "told --allow identical.",
+    "identical": "Gives the same numbers (identical): a search may try it wherever the profile "
+    "leaves it something to gain.",
+    "equivalent": "Gives the same training in other numbers (equivalent): a search may try it, "
+    "where the profile leaves it something to gain, unless told --allow identical.",
     "different": "Gives another training (different): a search tries it only with --allow "
     "different.",
 }

@@ -10,7 +10,7 @@ from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
-from autotune.outputs.speeds import in_turns, patch_alone
+from autotune.outputs.speeds import in_turns, patch_alone, timed
 from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
@@ -165,7 +165,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Validation": wording.with_validations(verdict),
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
-        "Timed": wording.timed(verdict, result.profile),
+        "Timed": timed(verdict, result.profile),
         "Left out": wording.outside(result.profile),
         "Ended": ended(result),
         "Cost": _cost(result),

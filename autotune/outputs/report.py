@@ -6,6 +6,7 @@ nothing in them is marked safe.
 
 import re
 import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,12 +19,13 @@ from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
-from autotune.outputs.speeds import in_turns, patch_alone, turns_interval
+from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, no_gain, why_untried
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import ROOFLINE, Memory
+from autotune.profiling.profile import ROOFLINE, Doubt, Memory
 from autotune.result import Result
 from autotune.trials.front import ENERGY
+from autotune.trials.trial import Trial
 from autotune.verdict import Verdict
 from autotune.workload.window import PHASES
 
@@ -177,6 +179,15 @@ def _memory(memory: Memory) -> BarChart:
     )
 
 
+def _doubts(trials: Sequence[Trial]) -> Iterable[Doubt]:
+    """Of each kind of doubt of what was timed, the first."""
+    kinds: dict[str, Doubt] = {}
+    for trial in trials:
+        for doubt in trial.outcome.doubts if isinstance(trial.outcome, Measurement) else ():
+            kinds.setdefault(doubt.name, doubt)
+    return kinds.values()
+
+
 def _readable(shown: object) -> object:
     """What a template's expression gives, as a terminal would show it; markup stays as it is."""
     return _TERMINAL_CODES.sub("", shown) if type(shown) is str else shown
@@ -200,6 +211,7 @@ _FILTERS = {
     "ceiling": wording.ceiling,
     "command": shlex.join,
     "counted": wording.counted,
+    "doubts": _doubts,
     "duration": wording.duration,
     "ended": ended,
     "finding": wording.finding,
@@ -218,7 +230,7 @@ _FILTERS = {
     "size": wording.size,
     "skipped": wording.skipped,
     "start": wording.start,
-    "timed": wording.timed,
+    "timed": timed,
     "unbroken": _unbroken,
     "value": wording.value,
     "why_untried": why_untried,

@@ -1,6 +1,8 @@
 """What a search says of what it did not try."""
 
 from autotune.measurement.measurement import Failure, Measurement
+from autotune.outputs.wording import counted
+from autotune.profiling.profile import TOO_FEW_STEPS
 from autotune.result import Result
 from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
@@ -31,12 +33,43 @@ def no_gain(result: Result) -> str:
 def why_untried(result: Result) -> str:
     """What was not tried and why, in a sentence; "" where all of it was, or nothing."""
     names = untried(result)
-    if not names or not _tried(result):
+    if not _tried(result):
         return ""
+    if not names:
+        return barely_timed(result)
     ending = result.search.ending if result.search else None
     them = "it" if len(names) == 1 else "them"
     why = _WHY.get(ending.why, "").format(them) if ending else ""
-    return f"Not tried: {', '.join(names)}{why}."
+    return " ".join(filter(None, (f"Not tried: {', '.join(names)}{why}.", barely_timed(result))))
+
+
+def barely_timed(result: Result) -> str:
+    """The knobs that were to be searched and whose every trial was of too few steps to tell, in a
+    sentence; "" without any.
+    """
+    told = {name for trial in _tried(result) if not _is_short(trial) for name in trial.config}
+    steps = {
+        name: sum(_steps(trial) for trial in _tried(result) if name in trial.config)
+        for name in (result.space.choices if result.space else {})
+        if name not in told and name not in untried(result)
+    }
+    few = [f"{name} ({counted(number, 'step')})" for name, number in steps.items()]
+    return f"Timed in too few steps to tell: {', '.join(few)}." if few else ""
+
+
+def _is_short(trial: Trial) -> bool:
+    """Whether so few of its steps were timed that they tell nothing; how one failed tells much."""
+    outcome = trial.outcome
+    return isinstance(outcome, Measurement) and any(
+        doubt.name == TOO_FEW_STEPS for doubt in outcome.doubts
+    )
+
+
+def _steps(trial: Trial) -> int:
+    outcome = trial.outcome
+    if not isinstance(outcome, Measurement):
+        return 0
+    return sum(window.steps for window in outcome.windows)
 
 
 def ended(result: Result) -> str:
@@ -48,7 +81,10 @@ def ended(result: Result) -> str:
         return ""
     gained = result.verdict is not None and result.verdict.outcome == "faster"
     names = [name for name in untried(result) if f"{name} was not tried" not in ending.reason]
-    return f"{ending.reason} Not tried: {', '.join(names)}." if gained and names else ending.reason
+    if not gained:
+        return ending.reason
+    left = f"Not tried: {', '.join(names)}." if names else ""
+    return " ".join(filter(None, (ending.reason, left, barely_timed(result))))
 
 
 def _is_cut_short(result: Result) -> bool:

@@ -96,11 +96,11 @@ def interval_text(value: Ratio) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share: "71 %", "0.4 %"; a tiny one is never rounded to none."""
+    """A share: "71 %", "-0.4 %"; a tiny one is never rounded to none."""
     if share is None or not math.isfinite(share):
         return NOT_MEASURED
-    if 0 < share < 0.001:
-        return "< 0.1 %"
+    if 0 < abs(share) < 0.001:
+        return "< 0.1 %" if share > 0 else "> -0.1 %"
     number = share * 100
     return f"{number:.1f} %" if abs(number) < 10 and number % 1 else f"{number:.0f} %"
 
@@ -184,19 +184,6 @@ def finding(profile: Profile, headline: str) -> str:
     if profile.doubt(PROCESSORS_TAKEN) is None:
         return headline
     return f"What follows may not hold on a quiet machine. {headline}"
-
-
-def timed(verdict: Verdict, profile: Profile) -> str:
-    """How far into the training the turns reach that a gain was timed in; "" without turns."""
-    taken, sets = verdict.turns.get("baseline", ()), len(verdict.rounds)
-    if not taken or not sets or not profile.seen.samples_per_step:
-        return ""
-    steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
-    by = "one pair" if sets == 1 else f"each of {sets} pairs"
-    return (
-        f"in {counted(len(taken), 'turn')} each, some {counted(max(1, round(steps)), 'step')} soon "
-        f"after the start by {by} of processes; what later steps do otherwise is in no figure"
-    )
 
 
 def outside(profile: Profile) -> str:

@@ -27,6 +27,7 @@ _OTHERS_LATER = frozenset(
 )
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"
 FIRST_READ = "first read"
+TAKEN_AGAIN = "memory given back and taken again"
 # Those of a machine that may have stood still, of a program that came to its speed meanwhile, or
 # that was the first to read its samples: no speed to hold others against.
 SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP, FROM_STORAGE, FIRST_READ})

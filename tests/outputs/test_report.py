@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from autotune.measurement.measurement import Failure
+from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs.document import from_document, to_document
 from autotune.outputs.report import render, write_report
 from autotune.profiling.profile import PROCESSORS_TAKEN, Ceiling, Doubt, Memory
+from autotune.result import Result
 from autotune.verdict import Delivered
 from tests import builders
 
@@ -227,8 +228,28 @@ def test_every_failure_has_its_reason_and_what_it_printed():
     )
 
 
-def test_a_doubt_stands_beside_its_trial():
-    assert "unstable: Windows differ by 11 %." in text_of(render(builders.search_result()))
+def test_a_doubt_stands_beside_its_trial_and_its_advice_once_below():
+    result = builders.search_result()
+    text = text_of(render(result))
+    assert "unstable: Windows differ by 11 %." in text
+    [advice] = {
+        doubt.advice
+        for trial in result.trials
+        if isinstance(trial.outcome, Measurement)
+        for doubt in trial.outcome.doubts
+    }
+    twice = (
+        builders.trial(97, {"threads": 1}, doubted(result)),
+        builders.trial(98, {}, doubted(result)),
+    )
+    more = text_of(render(builders.search_result(trials=(*result.trials, *twice))))
+    assert text.count(advice) == more.count(advice) == 1
+
+
+def doubted(result: Result) -> Measurement:
+    """What was measured of a trial that has a doubt."""
+    outcomes = (trial.outcome for trial in result.trials)
+    return next(each for each in outcomes if isinstance(each, Measurement) and each.doubts)
 
 
 def test_what_was_left_out_has_its_reason():

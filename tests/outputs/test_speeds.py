@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 from autotune.outputs.report import render
-from autotune.outputs.speeds import handed_back, in_turns, patch_alone
+from autotune.outputs.speeds import handed_back, in_turns, patch_alone, timed
+from autotune.profiling.profile import TAKEN_AGAIN, Doubt
+from autotune.verdict import Ratio
 from tests import builders
 
 
@@ -39,3 +41,22 @@ def test_the_emitted_program_that_took_the_turns_is_shown_once() -> None:
     page = render(builders.search_result(verdict=once))
     assert page.count("Emitted program</th>") == 1 + len(same["delivered"])
     assert "Tuned</th>" not in page.partition("Before and after")[2].partition("The curves")[0]
+
+
+def test_a_rough_gain_is_told_with_why_it_is() -> None:
+    profile, sure = builders.profile(), builders.verdict()
+    assert timed(sure, profile).endswith("what later steps do otherwise is in no figure")
+    rough = replace(sure, speedup=Ratio(estimate=1.8, low=1.2, high=2.6))
+    assert timed(rough, profile).endswith(
+        "since its turns, or its processes, differ among themselves"
+    )
+    assert "time for one pair only" in timed(replace(rough, rounds=(8,)), profile)
+    again = Doubt(name=TAKEN_AGAIN, evidence="", advice="")
+    assert "how much memory it takes anew" in timed(rough, builders.profile(doubts=(again,)))
+
+
+def test_another_speed_in_turns_than_in_the_profile_is_told() -> None:
+    slower = builders.verdict(baseline_samples_per_second=150.0)
+    assert timed(slower, builders.profile()).endswith(
+        "the program as it is had 180 samples/s when it was profiled, and 150 samples/s here"
+    )

@@ -6,6 +6,7 @@ import pytest
 
 from autotune.measurement.measurement import Failure
 from autotune.outputs.untried import ended, no_gain, untried, why_untried
+from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.result import Result, SearchFacts
 from autotune.trials.trial import BUDGET, DIVERGES, EXHAUSTED, PATIENCE, TRIALS, Ending, Trial
 from tests import builders
@@ -86,3 +87,16 @@ def test_a_search_that_gained_says_which_knobs_it_never_turned() -> None:
     told = Ending(why=PATIENCE, reason="It is over. compile was not tried: it takes long.")
     assert ended(replace(gained, search=replace(found.search, ending=told))) == told.reason
     assert ended(replace(gained, search=None)) == ""
+
+
+def test_a_knob_timed_in_too_few_steps_is_named() -> None:
+    few = Doubt(name=TOO_FEW_STEPS, evidence="", advice="")
+    short = builders.measurement(170.0, doubts=(few,))
+    trials = (builders.trial(0, {}, 180.0), builders.trial(1, {"threads": 1}, short))
+    found = replace(searched("compile"), trials=(*trials, builders.trial(2, {"compile": 1}, 180.0)))
+    steps = sum(window.steps for window in short.windows)
+    said = f"Timed in too few steps to tell: threads ({steps} steps)."
+    assert why_untried(found) == said
+    assert ended(replace(found, verdict=builders.verdict())) == f"It is over. {said}"
+    told = (*found.trials, builders.trial(3, {"threads": 1}, 190.0))
+    assert why_untried(replace(found, trials=told)) == ""

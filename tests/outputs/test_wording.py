@@ -28,7 +28,15 @@ def test_a_number_has_three_significant_digits(number, text):
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.71, "71 %"), (0.004, "0.4 %"), (0.0, "0 %"), (0.00001, "< 0.1 %"), (None, "not measured")],
+    [
+        (0.71, "71 %"),
+        (0.004, "0.4 %"),
+        (0.0, "0 %"),
+        (0.00001, "< 0.1 %"),
+        (-0.0004, "> -0.1 %"),
+        (-0.004, "-0.4 %"),
+        (None, "not measured"),
+    ],
 )
 def test_a_share_is_never_rounded_to_none(share, text):
     assert wording.percent(share) == text

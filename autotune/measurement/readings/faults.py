@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from autotune.knobs.keep_freed_memory import FAULT_SECONDS, FEW_FAULTS
 from autotune.measurement.ratios import PAIR_SCATTER
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import TAKEN_AGAIN, Doubt
 from autotune.workload.window import Window, page_faults_per_second
 
 # In a second of training. A page that is given anew, and set to zeros, takes some microseconds:
@@ -18,7 +18,6 @@ NOTABLE_FAULTS = 20_000
 # do, for each of them: next to nothing to 0.9 us in three programs (reports/programs,
 # *_page_faults.tsv and pictures_by_process.tsv), between which this is chosen.
 FAULT_SCATTER = 0.5e-6
-
 
 # How far the pages that a plain run takes lie from what runs of the same program took while they
 # were timed, as a share of that: these are as many processes, but all with the same random numbers,
@@ -79,11 +78,11 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     )
     return (
         Doubt(
-            name="memory given back and taken again",
+            name=TAKEN_AGAIN,
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
             "them back. How many differs from process to process, and its speed with it."
             f"{calm if left <= _MOST_LEFT else ''}",
-            advice="The setting `keep_freed_memory` ends most of that; a search tries it, unless "
-            "the program goes by how much memory it has.",
+            advice="The setting `keep_freed_memory` ends most of that; a search tries it where its "
+            "own profile sees as much, unless the program goes by how much memory it has.",
         ),
     )
