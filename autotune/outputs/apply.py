@@ -34,8 +34,9 @@ class Applied:
 def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     """Write what `tuned.patch` in the folder `out` says into the source, or take it out again.
 
-    Either every file is changed or none is. Nothing is searched for: each line must stand where it
-    stood when the patch was made.
+    Either every file is changed or none is; where that was cut short between two files (a kill),
+    the same again, or its reverse, changes the rest. Nothing is searched for: each line must stand
+    where it stood when the patch was made.
 
     Raises:
         UsageError: there is no result in `out`, or it has no patch.
@@ -46,14 +47,10 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     if reverse:
         return _take_back(root, out)
     patches = _read_patch(out / PATCH)
-    taken_back = [each.reversed() for each in patches]
-    try:
-        _refuse_another_source(target)
-        changed = _changed(root, patches)
-    except PatchError:
-        if _fits(root, taken_back):
-            return Applied(files=())
-        raise
+    changed = _changed(root, patches)
+    if not changed:
+        return Applied(files=())
+    _refuse_another_source(target, root, patches)
     files = _write(changed)
     with suppress(OSError):  # the next search replaces the patch itself
         shutil.copyfile(out / PATCH, out / _APPLIED)
@@ -81,9 +78,8 @@ def _take_back(root: Path, out: Path) -> Applied:
     try:
         changed = _changed(root, [each.reversed() for each in patches])
     except PatchError as error:
-        never_put_in = patch is not applied and not any(_stands(root, each) for each in patches)
-        if never_put_in or _fits(root, patches):
-            return Applied(files=())
+        if patch is not applied and not any(_stands(root, each) for each in patches):
+            return Applied(files=())  # it was never put in
         if error.advice != _SEARCH_AGAIN:
             raise
         raise PatchError(error.message, _BY_HAND.format(patch)) from error
@@ -100,7 +96,8 @@ def is_applied(out: Path) -> bool:
     """
     if not (out / PATCH).is_file():
         return False
-    return _fits(source_root(out), [each.reversed() for each in _read_patch(out / PATCH)])
+    root = source_root(out)
+    return all(_has(root, each) for each in _read_patch(out / PATCH))
 
 
 def _read_patch(path: Path) -> list[FilePatch]:
@@ -120,9 +117,10 @@ def _read_patch(path: Path) -> list[FilePatch]:
         raise UsageError(f"{path} is not a patch: {why}.", _SEARCH_AGAIN) from error
 
 
-def _fits(root: Path, patches: Sequence[FilePatch]) -> bool:
+def _has(root: Path, patch: FilePatch) -> bool:
+    """Whether the file of `patch` is as that leaves it."""
     try:
-        _changed(root, patches)
+        _file_changed(root, patch.reversed())
     except PatchError:
         return False
     return True
@@ -140,8 +138,12 @@ def _stands(root: Path, patch: FilePatch) -> bool:
     return bool(lines & (new - old - {""}))
 
 
-def _refuse_another_source(target: TargetFacts) -> None:
+def _refuse_another_source(target: TargetFacts, root: Path, patches: Sequence[FilePatch]) -> None:
+    """Raises PatchError where the program itself is neither as it was searched nor patched."""
     path = Path(target.path)
+    own = [each for each in patches if (root / each.before).resolve() == path.resolve()]
+    if any(_has(root, each) for each in own):
+        return
     if not path.is_file():
         raise PatchError(f"{path} is no longer there.", _SEARCH_AGAIN)
     now = Target(kind=target.kind, path=target.path, source=read_source(path))
@@ -150,12 +152,22 @@ def _refuse_another_source(target: TargetFacts) -> None:
 
 
 def _changed(root: Path, patches: Sequence[FilePatch]) -> dict[Path, str | None]:
-    """The text that each file will have, None for one that will not be there.
+    """The text that each file will have that is not as the patch leaves it, None for one that will
+    not be there.
 
     Raises:
-        PatchError: a file is not as the patch expects it.
+        PatchError: a file is neither as the patch expects it, nor as it leaves it.
     """
-    return dict(_file_changed(root, patch) for patch in patches)
+    changed = {}
+    for patch in patches:
+        try:
+            path, text = _file_changed(root, patch)
+        except PatchError:
+            if not _has(root, patch):
+                raise
+        else:
+            changed[path] = text
+    return changed
 
 
 def _file_changed(root: Path, patch: FilePatch) -> tuple[Path, str | None]:

@@ -166,6 +166,32 @@ def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
     assert (tmp_path / "project" / "data.py").read_text() == "workers = 4\n"
 
 
+@pytest.mark.parametrize("patched", ["train.py", "data.py"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_was_cut_short_between_two_files_is_gone_on_with(
+    tmp_path: Path, patched: str, reverse: bool
+) -> None:
+    changes = {"train.py": (BEFORE, AFTER), "data.py": (BEFORE, AFTER)}
+    out = searched(tmp_path / "project", changes)
+    (tmp_path / "project" / patched).write_text(AFTER)  # where a kill left it
+    assert not is_applied(out)
+    applied = apply_patch(out, reverse=reverse)
+    [changed] = applied.files
+    assert (changed.name == patched) is reverse
+    texts = [(tmp_path / "project" / name).read_text() for name in changes]
+    assert texts == 2 * [BEFORE if reverse else AFTER]
+    assert apply_patch(out, reverse=reverse).files == ()
+
+
+def test_a_program_that_has_changed_is_refused_though_the_patch_leaves_it_alone(
+    tmp_path: Path,
+) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, BEFORE), "data.py": (BEFORE, AFTER)})
+    (tmp_path / "project" / "train.py").write_text(BEFORE + "print('more')\n")
+    with pytest.raises(PatchError, match=r"train\.py has changed since"):
+        apply_patch(out)
+
+
 @pytest.mark.parametrize(
     ("number", "advice"), [(errno.ENOSPC, "Free some space."), (errno.EROFS, "Make it writable.")]
 )
