@@ -23,12 +23,16 @@ def apply(out: Out, reverse: Reverse = False) -> None:
     root, here = source_root(out), Path.cwd()
     if not (root.is_relative_to(here) or here.is_relative_to(root)):
         words = ("apply", str(out.resolve()), *(["--reverse"] if reverse else []))
+        git = (
+            f"git apply {'--reverse ' if reverse else ''}{shlex.quote(str(out.resolve() / PATCH))}"
+        )
         raise UsageError(
             f"The program of this result lies in {root}, not here.",
-            f"To change it there: cd {shlex.quote(str(root))} && {typed(*words, whole=True)}"
+            f"To change it there: cd {shlex.quote(str(root))} && {typed(*words, whole=True)}\n"
+            f"A copy of it, in that one's folder: {git}"
             if root.is_dir()
             else "There is no such folder on this machine: it was searched on another. Where the "
-            f"program is: git apply {shlex.quote(str(out.resolve() / PATCH))}",
+            f"program is: {git}",
         )
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:

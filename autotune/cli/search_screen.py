@@ -11,7 +11,7 @@ from autotune.cli.typed import shown_path
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed
-from autotune.outputs.untried import ended, no_gain, why_untried
+from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Parity, Ratio, Verdict
@@ -162,6 +162,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Training": _training(verdict.parity) if verdict.parity else "",
         "Handed back" if result.patch else "Patch tried": _delivered(verdict),
         "Run further": verdict.through,
+        "Loading": f"stays {stays}" if (stays := loading_stays(result)) else "",
         "Validation": wording.with_validations(verdict),
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),

@@ -20,7 +20,7 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
-from autotune.outputs.untried import ended, no_gain, why_untried
+from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import ROOFLINE, Doubt, Memory
 from autotune.result import Result
@@ -52,9 +52,9 @@ _CEILINGS = {
 _CONTESTANTS = {
     "baseline": "As it is",
     "tuned": "Tuned",
-    "delivered": "Emitted program",
+    "delivered": "Patched program",
 }
-_NO_FASTER = _CONTESTANTS | {"tuned": "Best found", "delivered": "Best found, as emitted"}
+_NO_FASTER = _CONTESTANTS | {"tuned": "Best found", "delivered": "Best found, as patched"}
 _OUTPUT_CHARACTERS = 1500  # of a failed trial's output; all of it is in result.json
 # What colours a terminal (ECMA-48, control sequences), and characters that a page cannot show.
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -217,6 +217,7 @@ _FILTERS = {
     "finding": wording.finding,
     "in_turns": in_turns,
     "interval_text": wording.interval_text,
+    "loading_stays": loading_stays,
     "moment": wording.moment,
     "no_gain": no_gain,
     "outside": wording.outside,

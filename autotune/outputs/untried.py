@@ -1,11 +1,13 @@
-"""What a search says of what it did not try."""
+"""What a search says of what it did not try, and of what it tried and left as it was."""
 
+from autotune.diagnosis import Bottleneck
 from autotune.measurement.measurement import Failure, Measurement
-from autotune.outputs.wording import counted
+from autotune.outputs import wording
 from autotune.profiling.profile import TOO_FEW_STEPS
 from autotune.result import Result
 from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
+NUM_WORKERS = "num_workers"
 _WHY = {
     BUDGET: " (the time for trials was used up)",
     TRIALS: " (there were to be no more trials)",
@@ -53,7 +55,7 @@ def barely_timed(result: Result) -> str:
         for name in (result.space.choices if result.space else {})
         if name not in told and name not in untried(result)
     }
-    few = [f"{name} ({counted(number, 'step')})" for name, number in steps.items()]
+    few = [f"{name} ({wording.counted(number, 'step')})" for name, number in steps.items()]
     return f"Timed in too few steps to tell: {', '.join(few)}." if few else ""
 
 
@@ -70,6 +72,34 @@ def _steps(trial: Trial) -> int:
     if not isinstance(outcome, Measurement):
         return 0
     return sum(window.steps for window in outcome.windows)
+
+
+def loading_stays(result: Result) -> str:
+    """Why the loader is left as it is, though waiting for it was told first, without the subject;
+    "" where it is not, no workers were tried, or nothing was gained.
+    """
+    verdict, first = result.verdict, next(iter(result.diagnosis), None)
+    if verdict is None or verdict.outcome != "faster" or NUM_WORKERS in verdict.config:
+        return ""
+    if first is None or first.bottleneck != Bottleneck.DATA:
+        return ""
+    measured = [each for each in result.trials if isinstance(each.outcome, Measurement)]
+    workers = [each for each in measured if each.config.get(NUM_WORKERS)]
+    fastest, others = (
+        max(each, key=_speed, default=None)
+        for each in (workers, [each for each in measured if each not in workers])
+    )
+    if fastest is None or others is None:
+        return ""
+    rates = " against ".join(wording.rate(_speed(each)) for each in (fastest, others))
+    if _speed(fastest) >= _speed(others):
+        return f"as it is: trials with workers ({rates}) promised more than came of it in turns"
+    return f"as it is: with workers the best trial came out slower ({rates} without)"
+
+
+def _speed(trial: Trial) -> float:
+    """Samples per second that were measured in `trial`."""
+    return trial.outcome.samples_per_second if isinstance(trial.outcome, Measurement) else 0.0
 
 
 def ended(result: Result) -> str:

@@ -166,10 +166,10 @@ def _delivered(
 ) -> Delivered:
     missing: Sequence[str] = ()
     if DELIVERED in turns.failures:
-        reason = f"The emitted program failed: {turns.failures[DELIVERED].reason}"
+        reason = f"The patched program failed: {turns.failures[DELIVERED].reason}"
     elif DELIVERED not in turns.windows:
         refused = [edit.reason for edit in edits if edit.status == "refused"]
-        reason = refused[0] if refused else "No program was emitted."
+        reason = refused[0] if refused else "There is no patch."
     elif DELIVERED not in turns.seen:
         reason = "whether it has every setting was not seen"
     else:
@@ -180,7 +180,7 @@ def _delivered(
             reason = f"{left_out[0].knob} is not in it: {left_out[0].reason}"
     observed, speedup = not reason, _speedup(turns, rounds, DELIVERED)
     if observed and speedup is None:
-        reason = "Too few turns of the emitted program could be timed undisturbed."
+        reason = "Too few turns of the patched program could be timed undisturbed."
     return Delivered(
         samples_per_second=_rate(rounds, DELIVERED),
         speedup=speedup,
@@ -192,7 +192,7 @@ def _delivered(
 def _compared(delivered: Delivered, own: Parity) -> Delivered:
     if own.same_training is not False:
         return replace(delivered, parity=own)
-    reason = f"The emitted program did not train the same: {own.reason}"
+    reason = f"The patched program did not train the same: {own.reason}"
     return replace(delivered, parity=own, reason=reason)
 
 
@@ -267,6 +267,6 @@ def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> 
         if handed < MINIMUM_GAIN:
             return (
                 "no_gain",
-                f"The settings came out {found}, but the emitted program only {handed:.2f}×.",
+                f"The settings came out {found}, but the patched program only {handed:.2f}×.",
             )
     return "faster", f"Timed in turns with the program as it is: {found}."

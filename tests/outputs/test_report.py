@@ -95,7 +95,7 @@ def test_a_faster_program_is_said_first_with_its_interval():
     assert "1.98× to 2.27×, 95 % interval" in text
     assert "180 → 382" in text
     assert "the same training" in text
-    assert "the emitted program itself, 1.96× to 2.25×" in text
+    assert "the patched program itself, 1.96× to 2.25×" in text
     assert "paid back after 660 steps" in text
 
 
@@ -215,7 +215,7 @@ def test_a_program_that_was_not_delivered_says_why():
 
     text = text_of(render(builders.search_result(verdict=builders.verdict(delivered=delivered))))
 
-    assert "Delivered not measured it crashed" in text
+    assert "Handed back not measured it crashed" in text
 
 
 def test_every_failure_has_its_reason_and_what_it_printed():

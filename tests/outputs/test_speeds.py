@@ -39,7 +39,7 @@ def test_the_emitted_program_that_took_the_turns_is_shown_once() -> None:
     assert list(in_turns(replace(once, delivered=None))) == ["baseline", "tuned"]
 
     page = render(builders.search_result(verdict=once))
-    assert page.count("Emitted program</th>") == 1 + len(same["delivered"])
+    assert page.count("Patched program</th>") == 1 + len(same["delivered"])
     assert "Tuned</th>" not in page.partition("Before and after")[2].partition("The curves")[0]
 
 

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.diagnosis import Bottleneck
 from autotune.measurement.measurement import Failure
-from autotune.outputs.untried import ended, no_gain, untried, why_untried
+from autotune.outputs.report import render
+from autotune.outputs.untried import ended, loading_stays, no_gain, untried, why_untried
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.result import Result, SearchFacts
 from autotune.trials.trial import BUDGET, DIVERGES, EXHAUSTED, PATIENCE, TRIALS, Ending, Trial
@@ -100,3 +102,23 @@ def test_a_knob_timed_in_too_few_steps_is_named() -> None:
     assert ended(replace(found, verdict=builders.verdict())) == f"It is over. {said}"
     told = (*found.trials, builders.trial(3, {"threads": 1}, 190.0))
     assert why_untried(replace(found, trials=told)) == ""
+
+
+def test_a_loader_that_is_waited_for_and_stays_is_told_why() -> None:
+    gained = builders.search_result(
+        verdict=builders.verdict(config={"threads": 1}),
+        diagnosis=builders.findings(),
+        trials=(builders.trial(0, {}, 180.0), builders.trial(1, {"num_workers": 1}, 160.0)),
+    )
+    assert gained.diagnosis[0].bottleneck == Bottleneck.DATA
+    slower = "as it is: with workers the best trial came out slower (160 samples/s against 180"
+    assert loading_stays(gained).startswith(slower)
+    assert "Loading stays as it is" in render(gained)
+    faster = (*gained.trials, builders.trial(2, {"num_workers": 2}, 190.0))
+    assert "promised more than came of it" in loading_stays(replace(gained, trials=faster))
+    for changes in (
+        {"trials": gained.trials[:1]},
+        {"verdict": builders.verdict()},
+        {"diagnosis": ()},
+    ):
+        assert loading_stays(replace(gained, **changes)) == ""

@@ -204,7 +204,7 @@ def test_the_emitted_program_is_timed_beside_the_others():
 def test_a_gain_that_the_emitted_program_does_not_have_is_not_claimed():
     found = judged(turns(baseline=1000, tuned=2000, delivered=1000))
     assert found.outcome == "no_gain"
-    assert "the emitted program only" in found.reason
+    assert "the patched program only" in found.reason
 
 
 def test_an_emitted_program_without_its_settings_is_reported_and_the_settings_stand():
@@ -284,7 +284,7 @@ def test_an_emitted_program_that_has_a_part_of_the_settings_is_held_against_the_
     found = judged(taken, missing=["threads = 1 was asked for, and the run had 2"])
     assert found.outcome == "faster" and found.parity.same_training is True
     assert found.delivered.parity.same_training is False
-    assert found.delivered.reason.startswith("The emitted program did not train the same: The loss")
+    assert found.delivered.reason.startswith("The patched program did not train the same: The loss")
 
 
 def test_what_was_not_emitted_says_why():
@@ -299,7 +299,7 @@ def test_what_was_not_emitted_says_why():
     partly = turns(baseline=1000, tuned=2000, delivered=1500)
     lacking = judged(partly, edits=[refused], missing=["num_workers = 4 was asked for"]).delivered
     assert lacking.reason == "num_workers is not in it: The loader is built in a library."
-    assert judged(taken).delivered.reason == "No program was emitted."
+    assert judged(taken).delivered.reason == "There is no patch."
     assert judged(taken).delivered.samples_per_second is None
 
 
@@ -360,7 +360,7 @@ def test_an_emitted_program_whose_turns_were_all_spoilt_says_so():
     )
     assert found.delivered.speedup is None
     assert found.delivered.settings_observed
-    assert found.delivered.reason.startswith("Too few turns of the emitted program")
+    assert found.delivered.reason.startswith("Too few turns of the patched program")
 
 
 def test_a_failure_in_the_turns_ends_them_and_is_said():
