@@ -15,6 +15,9 @@ from autotune.trials.trial import Trial
 # Further apart than this, in standard deviations of their difference, the first is the best.
 CLOSE = 2.0
 FEWEST_TURNS = 3
+# Within this share of the speed, which such turns cannot tell from none, fewer settings are better:
+# each is to be read by someone, and may be of other numbers.
+NEXT_TO_NOTHING = 0.02
 FIRST, SECOND = "first", "second"
 
 
@@ -75,4 +78,6 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
         return best, None
     ratio = ratio_in_turns([pairs])
     rematch = Rematch(trials=(best.number, second.number), ratio=ratio)
-    return (second if ratio.estimate > 1 else best), rematch
+    fewer = len(best.config) - len(second.config)
+    handicap = math.copysign(NEXT_TO_NOTHING, -fewer) if fewer else 0.0
+    return (second if math.log(ratio.estimate) > handicap else best), rematch

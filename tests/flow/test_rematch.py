@@ -35,7 +35,7 @@ def settled(
 ) -> tuple[Trial | None, Any]:
     def take_turns(contestants: Any, **_: Any) -> Turns:
         windows = {
-            name: [[builders.window(speed) for _ in range(5)]]
+            name: [[builders.window(seconds=12 * builders.BATCH / speed) for _ in range(5)]]
             for name, speed in zip(contestants, speeds, strict=True)
         }
         return Turns(windows=windows, failures=failures or {})
@@ -65,6 +65,29 @@ def test_of_two_that_are_close_the_one_that_is_faster_in_turns_is_best(
 def test_the_first_stays_the_best_where_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     best, result = settled(monkeypatch, ranked(5.0, 4.98), speeds=(120.0, 100.0))
     assert best is not None and best.number == 1 and result is not None
+
+
+@pytest.mark.parametrize(
+    ("lead", "fewer", "wins"),
+    [
+        (1.01, 1, 1),  # settings that gain next to nothing are left out
+        (1.03, 1, 2),
+        (0.99, 2, 2),
+        (0.97, 2, 1),
+    ],
+)
+def test_of_two_that_are_as_fast_the_one_with_fewer_settings_is_best(
+    monkeypatch: pytest.MonkeyPatch, lead: float, fewer: int, wins: int
+) -> None:
+    """`lead` of the second, where the `fewer`th of the two has a setting less."""
+    configs = [{"optimizer": "fused"}, {"optimizer": "fused"}]
+    configs[2 - fewer] = {**configs[0], "precision": "bf16"}
+    candidates = [
+        Ranked(trial=builders.trial(number, config, 100.0), mean=5.0, sd=0.05)
+        for number, config in enumerate(configs, start=1)
+    ]
+    best, _ = settled(monkeypatch, candidates, speeds=(100.0, 100.0 * lead))
+    assert best is not None and best.number == wins
 
 
 def test_two_that_are_far_apart_need_no_rematch(monkeypatch: pytest.MonkeyPatch) -> None:
