@@ -167,7 +167,7 @@ def _try_all(
         if study.awaited and study.awaited != told:
             context.listener.stage(f"waiting for {study.awaited}")
         told = study.awaited
-        ends = context.trials_deadline if study.trials else context.deadline
+        ends = trials_end(context, profiled, study.best) if study.trials else context.deadline
         study.await_others(ends - time.monotonic())
     reason = "There was nothing to search: every knob was left out."
     return ending or Ending(why=NOTHING, reason=reason)
@@ -177,7 +177,7 @@ def _try_next(
     context: Context, profiled: Profile, space: Space, baseline: Measurement, study: "Study"
 ) -> Ending | None:
     """One more trial; why there is none, where there is none, and that is known."""
-    began, ends = time.monotonic(), context.trials_deadline
+    began, ends = time.monotonic(), trials_end(context, profiled, study.best)
     most = context.options.trials or sys.maxsize
     study.look()  # it may have waited for the device
     if len(study.trials) > most:
@@ -206,6 +206,16 @@ def _try_next(
     study.tell(trial)
     context.listener.trial_ended(trial, study.best)
     return None
+
+
+def trials_end(context: Context, profiled: Profile, best: Trial | None) -> float:
+    """When no further trial begins: what is kept back for judging is used too while nothing is
+    ahead of the program as it is, but for what the shortest judging needs.
+    """
+    if best is None or best.config:
+        return context.trials_deadline
+    judging = STARTS_OF_JUDGING * (later_start_seconds(profiled) + context.run_seconds)
+    return max(context.trials_deadline, context.deadline - judging)
 
 
 def _are_enough(trials: Sequence[Trial]) -> bool:

@@ -16,7 +16,7 @@ from autotune.listener import Listener
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.profiling.profile import FROM_STORAGE, PROCESSORS_TAKEN, TOO_FEW_STEPS, Doubt
 from autotune.trials.planner import Ranked
-from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending
+from autotune.trials.trial import BUDGET, EXHAUSTED, NOTHING, Ending, Trial
 from autotune.workload.seen import Seen
 from autotune.workload.window import Allocator
 from tests import builders
@@ -296,3 +296,20 @@ def test_others_are_waited_for_as_long_as_there_is_time_for_trials() -> None:
     study.trials, study.awaited = [AS_IT_IS], OTHERS
     ending, _ = tried(study, Device(), seconds=-1.0)
     assert (ending.why, OTHERS in ending.reason) == (BUDGET, True)
+
+
+@pytest.mark.parametrize(
+    ("best", "startup_seconds", "ends"),
+    [
+        (FAR, 2.0, 66.0),  # its share is kept back for judging it
+        (AS_IT_IS, 2.0, 120.0 - 3 * (2.0 + 4.0)),
+        (AS_IT_IS, 60.0, 66.0),
+        (None, 2.0, 66.0),
+    ],
+)
+def test_while_nothing_is_ahead_of_the_program_as_it_is_trials_have_the_time_for_judging(
+    best: Trial | None, startup_seconds: float, ends: float
+) -> None:
+    context: Any = SimpleNamespace(trials_deadline=66.0, deadline=120.0, run_seconds=4.0)
+    profiled = builders.profile(startup_seconds=startup_seconds)
+    assert trying.trials_end(context, profiled, best) == ends
