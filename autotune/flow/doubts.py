@@ -28,6 +28,7 @@ from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.options import without_left_out
+from autotune.source.options.unbuilt import without_unbuilt
 from autotune.source.program import Program, parsed
 from autotune.source.refusals.dataset_changes import changed_in_training
 from autotune.workload.program.imported import files_that_run
@@ -58,13 +59,18 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
 def _whole(target: Target, seen: Seen) -> Program:
     """All files that run, without what its options leave out of them."""
     texts = {str(file): text for file, text in files_that_run(target, seen.modules)}
-    return parsed(_that_may_come(texts, seen), seen.places, target.path)
+    built = without_unbuilt(texts, _reached(seen))
+    return parsed(_that_may_come(built, seen), seen.places, target.path)
 
 
 def _that_may_come(texts: Mapping[str, str], seen: Seen) -> dict[str, str]:
+    return without_left_out(texts, dict(seen.options), _reached(seen), seen.standing)
+
+
+def _reached(seen: Seen) -> tuple[Place | None, ...]:
+    """Where the run was seen to come to."""
     places = seen.places
-    reached = (places.loader, places.optimizer, places.forward, places.step, *places.backwards)
-    return without_left_out(texts, dict(seen.options), reached, seen.standing)
+    return (places.loader, places.optimizer, places.forward, places.step, *places.backwards)
 
 
 def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:

@@ -131,9 +131,17 @@ def test_memory_that_is_read_as_it_lies_forbids_another_order(code: str, refused
     assert (f"the memory of tensors is read at {PATH}:" in outcome.reason) == refused
 
 
-def test_strides_that_training_goes_by_show_in_its_losses() -> None:
-    text = program(step="tiles = x.as_strided((2, 3), (3, 1))")
-    assert rewritten(text, LAST).statuses == ["done"]
+@pytest.mark.parametrize(
+    ("step", "refused"),
+    [
+        ("tiles = x.as_strided((2, 3), (3, 1))", True),
+        ("tiles = x.as_strided((2, 3), x.stride()[:2])", False),
+        ("tiles = x.contiguous().as_strided((2, 3), (3, 1))", False),
+    ],
+)
+def test_strides_that_the_training_makes_up_forbid_another_order(step: str, refused: bool) -> None:
+    outcome = rewritten(program(step=step), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
 
 
 def test_what_is_saved_forbids_another_order_where_the_optimizer_is_built_elsewhere_too() -> None:

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 
 from autotune.source.edits import Place
+from autotune.source.options.lines import empty, first_line, put
 from autotune.source.options.parameters import given_always
 from autotune.source.options.values import UNKNOWN, Values, looked_at, parsing, set_later
 from autotune.source.program import BYTE_ORDER_MARK
@@ -42,14 +43,14 @@ def without_left_out(
         lines = list(StringIO(found[path], newline=""))
         for test, holds, block in _settled(tree, values[path], always):
             span = (
-                range(_first_line(block[0]), (block[-1].end_lineno or 0) + 1) if block else range(0)
+                range(first_line(block[0]), (block[-1].end_lineno or 0) + 1) if block else range(0)
             )
             if any((path, line) in reached for line in span):
                 continue
             if test is not None:
-                _put(lines, test, str(holds))
+                put(lines, test, str(holds))
             if block:
-                _empty(lines, span)
+                empty(lines, span)
         changed_text = "".join(lines)
         if tree_of(changed_text).body:  # else it is not Python any more
             found[path] = changed_text
@@ -122,32 +123,3 @@ def _of_own_lines(
             yield test, holds, block
         case [] if test is not None:
             yield test, holds, []
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in decorators)])
-
-
-def _put(lines: list[str], test: ast.expr, what: str) -> None:
-    """Put `what` where the code of `test` stands, and nothing on what is left of its lines."""
-    first, last = test.lineno - 1, (test.end_lineno or test.lineno) - 1
-    end = lines[last].encode()[test.end_col_offset :].decode()
-    begin = lines[first].encode()[: test.col_offset].decode()
-    for number in range(first, last + 1):
-        line = lines[number]
-        lines[number] = line[len(line.rstrip("\r\n")) :]
-    if first == last:
-        lines[first] = begin + what + end
-    else:
-        lines[first], lines[last] = begin + what + lines[first], end
-
-
-def _empty(lines: list[str], span: range) -> None:
-    """Leave `pass` of what stands on the lines of `span`."""
-    first = lines[span.start - 1]
-    indent = first[: len(first) - len(first.lstrip())]
-    for number in span:
-        line = lines[number - 1]
-        lines[number - 1] = line[len(line.rstrip("\r\n")) :]
-    lines[span.start - 1] = f"{indent}pass{lines[span.start - 1]}"

@@ -13,6 +13,7 @@ from autotune.source.script import Function, Script, last_name
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 _STORAGES = ("untyped_storage", "storage")
+_ORDERED = ("stride", "contiguous")
 _AMOUNTS = ("nbytes", "size", "data_ptr")
 # What views weights, or their gradients, as if they lay in the usual order: torch's own.
 _FLATTENING = frozenset(
@@ -61,8 +62,8 @@ def saved_in_order(program: Program) -> str:
 
 
 def read_as_it_lies(program: Program) -> str:
-    """Where the memory of tensors is read whatever the order that they are in: file and line, ""
-    where it is not. Strides that training goes by would show in its losses.
+    """Where the memory of tensors is read whatever the order that they are in, or by strides that
+    training does not come to or that the program makes up: file and line, "" where it is not.
     """
     loops, _ = own_loops(program)
     ran = running(program, loops)
@@ -70,9 +71,18 @@ def read_as_it_lies(program: Program) -> str:
         f"{script.path}:{call.lineno}"
         for script in program.scripts.values()
         for call in script.calls
-        if _is_read(script, call) or (last_name(call.func) == "as_strided" and call not in ran)
+        if _is_read(script, call)
+        or (last_name(call.func) == "as_strided" and (call not in ran or _makes_up(script, call)))
     )
     return next(places, "")
+
+
+def _makes_up(script: Script, call: ast.Call) -> bool:
+    """Whether the function of `call`, which gives strides, asks no tensor for its own, and puts
+    none in order: a term of a loss by the wrong elements may be too small to be seen in it.
+    """
+    around = script.function(call) or script.tree
+    return not any(last_name(each.func) in _ORDERED for each in calls_in(around))
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:
