@@ -47,11 +47,14 @@ def why_untried(result: Result) -> str:
 
 def barely_timed(result: Result) -> str:
     """The knobs that were to be searched and whose every trial was of too few steps to tell, in a
-    sentence; "" without any.
+    sentence; "" without any. What took turns was timed in more: the best of them.
     """
-    told = {name for trial in _tried(result) if not _is_short(trial) for name in trial.config}
+    tried, verdict = _tried(result), result.verdict
+    told = {name for trial in tried if not _is_short(trial) for name in trial.config}
+    if verdict is not None and verdict.turns and tried:
+        told |= (verdict.config or max(tried, key=_speed).config).keys()
     steps = {
-        name: sum(_steps(trial) for trial in _tried(result) if name in trial.config)
+        name: sum(_steps(trial) for trial in tried if name in trial.config)
         for name in (result.space.choices if result.space else {})
         if name not in told and name not in untried(result)
     }

@@ -99,9 +99,12 @@ def test_a_knob_timed_in_too_few_steps_is_named() -> None:
     steps = sum(window.steps for window in short.windows)
     said = f"Timed in too few steps to tell: threads ({steps} steps)."
     assert why_untried(found) == said
-    assert ended(replace(found, verdict=builders.verdict())) == f"It is over. {said}"
+    gained = builders.verdict(config={"compile": 1})
+    assert ended(replace(found, verdict=gained)) == f"It is over. {said}"
     told = (*found.trials, builders.trial(3, {"threads": 1}, 190.0))
     assert why_untried(replace(found, trials=told)) == ""
+    best = replace(found, trials=(*trials, builders.trial(2, {"compile": 1}, 160.0)))
+    assert why_untried(best) == "", "it took turns"
 
 
 def test_a_loader_that_is_waited_for_and_stays_is_told_why() -> None:
