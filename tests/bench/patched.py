@@ -4,8 +4,8 @@ that knows nothing of autotune: the steps of its optimizers.
     python -m tests.bench.patched RESULTS [--project FOLDER] [--start FOLDER] [--python PYTHON]
         [--pairs 2] [--rounds 8] [--window 2.0] [--warm 3.0] [--out FILE.tsv]
 
-RESULTS is the folder with the search's `result.json` and `tuned.patch`. The program's project (the
-folder of its script, where none is named) is copied twice, and one of the copies patched. Each pair
+RESULTS is the folder with the search's `result.json` and `tuned.patch`. The program's project (what
+the patch is of, where none is named) is copied twice, and one of the copies patched. Each pair
 is a fresh process of either, both alive: while one trains for a window the other is stopped, with
 its workers (SIGSTOP), so that a machine whose speed changes from minute to minute changes it for
 both. A row for each of a pair, as in `reports/programs/steps_in_turns.tsv`: with and without the
@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -134,23 +135,22 @@ def programs(results: Path, project: Path, start: Path, python: str, work: Path)
     Raises:
         subprocess.CalledProcessError: the patch does not apply.
     """
-    target = json.loads((results / "result.json").read_text())["target"]
+    target = _target(results)
     counter = work / "counter"
     counter.mkdir()
     (counter / "sitecustomize.py").write_text(_COUNTER)
     found = []
     for source in (OWN, PATCHED):
         copy = work / source
-        left_out = shutil.ignore_patterns("autotune-out", "__pycache__")
+        left_out = shutil.ignore_patterns("autotune-out", "__pycache__", ".git", ".venv")
         shutil.copytree(project, copy, symlinks=True, ignore=left_out)
         script, folder = (
             copy / each.relative_to(project) for each in (Path(target["path"]), start)
         )
         if source == PATCHED:
             patch = (results / "tuned.patch").resolve()
-            root = _root(script, target)
-            command = ["patch", "-s", "-p1", "-d", str(root), "-i", str(patch)]
-            subprocess.run(command, check=True)
+            root = patched_from(script, patch)
+            subprocess.run(["patch", "-f", "-s", "-p1", "-d", root, "-i", patch], check=True)
         what = ["-m", target["module"]] if target.get("module") else [str(script)]
         environment = {**os.environ, "PYTHONPATH": str(counter)}
         command = [python, *what, *target["arguments"]]
@@ -158,9 +158,23 @@ def programs(results: Path, project: Path, start: Path, python: str, work: Path)
     return found
 
 
-def _root(script: Path, target: Mapping[str, Any]) -> Path:
-    """The folder that the paths of the patch begin in."""
-    return script.parents[target["module"].count(".")] if target.get("module") else script.parent
+def _target(results: Path) -> dict[str, Any]:
+    target: dict[str, Any] = json.loads((results / "result.json").read_text())["target"]
+    return target
+
+
+def patched_from(script: Path, patch: Path) -> Path:
+    """The folder that the paths of `patch` begin in: that of `script`, or one above it, as the
+    program's own git has it.
+
+    Raises:
+        ValueError: there is none; the patch changes no file.
+    """
+    changed = re.search(r"^--- a/(.+)$", patch.read_text(), re.MULTILINE)
+    for folder in script.parents if changed else ():
+        if changed and (folder / changed[1]).is_file():
+            return folder
+    raise ValueError(f"{patch} changes no file of {script}'s")
 
 
 @contextlib.contextmanager
@@ -211,7 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("results", type=Path)
     parser.add_argument("--project", type=Path)
-    parser.add_argument("--start", type=Path, help="where it is started; the project's folder")
+    parser.add_argument("--start", type=Path, help="where it is started; the script's folder")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--pairs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=8)
@@ -219,9 +233,10 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=3.0)
     parser.add_argument("--out", type=Path, default=Path("steps_in_turns.tsv"))
     given = parser.parse_args()
-    target = json.loads((given.results / "result.json").read_text())["target"]
-    project = (given.project or _root(Path(target["path"]), target)).resolve()
-    start = (given.start or project).resolve()
+    script = Path(_target(given.results)["path"])
+    root = patched_from(script, given.results / "tuned.patch")
+    project = (given.project or root).resolve()
+    start = (given.start or script.parent).resolve()
     if not given.out.exists():
         given.out.write_text("\t".join(COLUMNS) + "\n")
     with tempfile.TemporaryDirectory() as work:

@@ -11,6 +11,7 @@ from tests.bench.patched import (
     OWN,
     PATCHED,
     Program,
+    patched_from,
     programs,
     started,
     take_turns,
@@ -69,6 +70,19 @@ def test_both_take_their_turns_and_the_patched_one_is_faster(searched: Path, tmp
     for each in (own, patched):
         with pytest.raises(ProcessLookupError):
             os.kill(each.process.pid, 0)
+
+
+def test_a_patch_is_of_the_script_s_folder_or_of_one_above_it(tmp_path: Path):
+    script, patch = tmp_path / "project" / "train.py", tmp_path / "tuned.patch"
+    script.parent.mkdir()
+    script.write_text(SCRIPT)
+    patch.write_text(PATCH)
+    assert patched_from(script, patch) == script.parent
+    patch.write_text(PATCH.replace("/train.py", "/project/train.py"))
+    assert patched_from(script, patch) == tmp_path
+    patch.write_text(PATCH.replace("--- a/train.py", "--- /dev/null"))
+    with pytest.raises(ValueError, match="changes no file"):
+        patched_from(script, patch)
 
 
 def test_a_program_that_takes_no_step_is_told(tmp_path: Path):
