@@ -126,7 +126,8 @@ class _Through:
         if own.failure is not None:
             return (
                 f"what it does later could not be tried: with epochs of {STEPS_PER_EPOCH} steps "
-                f"the program fails as it is ({own.failure.reason})"
+                f"the program fails as it is ({own.failure.reason}), and may do so in a plain run, "
+                "when it comes to that"
             )
         assert other.failure is not None
         if own.ended or own.steps:
