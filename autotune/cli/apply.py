@@ -31,8 +31,8 @@ def apply(out: Out, reverse: Reverse = False) -> None:
             f"To change it there: cd {shlex.quote(str(root))} && {typed(*words, whole=True)}\n"
             f"A copy of it, in that one's folder: {git}"
             if root.is_dir()
-            else "There is no such folder on this machine: it was searched on another. Where the "
-            f"program is: {git}",
+            else "There is no such folder on this machine: it moved, or was searched on another. "
+            f"Where the program is: {git}",
         )
     applied = apply_patch(out, reverse=reverse)
     if not applied.files:

@@ -49,6 +49,11 @@ def test_a_class_that_is_imported_alone_is_left_out() -> None:
         "made = vars(trainers).get(name)()\n",
         "made = eval(name)()\n",
         "made = hydra.utils.instantiate(options)\n",
+        "table = globals()\nmade = table[name]()\n",
+        "made = trainers.__dict__.get(name)()\n",
+        "from operator import attrgetter as of\nmade = of(name)(trainers)()\n",
+        "from importlib import import_module as load\n",
+        "class Base(metaclass=Registry):\n    pass\n",
     ],
 )
 def test_a_class_that_is_named_or_may_be_found_is_built(more: str) -> None:

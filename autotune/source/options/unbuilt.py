@@ -12,9 +12,14 @@ from autotune.source.program import BYTE_ORDER_MARK
 from autotune.source.script import last_name, tree_of
 
 # What finds a class by a name that no text may have.
-_FINDING = frozenset(("import_module", "getmembers", "locate", "instantiate", "LightningCLI"))
-_RUNNING = frozenset(("eval", "exec", "__import__"))
-_TABLES = frozenset(("globals", "locals", "vars"))
+_FINDING = frozenset(
+    (
+        *("import_module", "getmembers", "locate", "instantiate", "LightningCLI", "globals"),
+        *("attrgetter", "__dict__", "__subclasses__", "__init_subclass__", "__import__"),
+    )
+)
+_RUNNING = frozenset(("eval", "exec"))
+_TABLES = frozenset(("locals", "vars"))
 _WORD = re.compile(r"\w+")
 
 
@@ -34,7 +39,7 @@ def without_unbuilt(texts: Mapping[str, str], places: Iterable[Place | None]) ->
         for each in (node for node in tree.body if isinstance(node, ast.ClassDef)):
             first, last = first_line(each.body[0]), each.end_lineno or each.lineno
             own = Counter(_words(each))
-            built = named[each.name] > own[each.name] or each.decorator_list or each.keywords
+            built = named[each.name] > own[each.name] or each.decorator_list
             if built or first <= (each.lineno or 0):
                 continue
             if not any((path, line) in reached for line in range(first, last + 1)):
@@ -61,21 +66,31 @@ def _words(tree: ast.AST) -> Iterator[str]:
 
 def _finds(node: ast.AST) -> bool:
     """Whether it may find a class whose name is made up as it runs, or all of some kind."""
+    return _names_a_finder(node) or _looks_up(node)
+
+
+def _names_a_finder(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
+            return name in _FINDING
+        case ast.alias(name=name):
+            return name in _FINDING
+        case ast.ClassDef(keywords=keywords):  # a metaclass, which those below it have too
+            return bool(keywords)
+    return False
+
+
+def _looks_up(node: ast.AST) -> bool:
     match node:
         case ast.Call(func=function, args=[_, name, *_]) if last_name(function) == "getattr":
             return not isinstance(name, ast.Constant)
-        case ast.Call(func=function):
-            runs = isinstance(function, ast.Name) and function.id in _RUNNING
-            return runs or last_name(function) in _FINDING
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _RUNNING
         case (
             ast.Subscript(value=ast.Call(func=function))
             | ast.Attribute(value=ast.Call(func=function))
         ):
             return last_name(function) in _TABLES
-        case (
-            ast.Subscript(value=ast.Attribute(attr="__dict__" | "modules"))
-            | ast.Attribute(attr="__subclasses__")
-            | ast.FunctionDef(name="__init_subclass__")
-        ):
+        case ast.Subscript(value=ast.Attribute(attr="modules")):
             return True
     return False
