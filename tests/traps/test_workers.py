@@ -841,6 +841,19 @@ def test_methods_that_set_an_attribute_of_a_librarys_object_are_told_with_it(wor
     assert "DistributedSampler" in found.kinds and found.setters == {"set_epoch"}
 
 
+def test_a_property_of_the_users_that_sets_an_attribute_is_told_with_it(workers: Vet) -> None:
+    made = (
+        "class Schedule:\n    _level = 1.0\n\n    @property\n    def level(self):\n"
+        "        return self._level\n\n    def reset(self, to):\n        self._level = to\n\n"
+        "    @level.setter\n    def level(self, to):\n        self._level = to\n\n"
+        "schedule = Schedule()\n"
+    )
+    text = table("return X[index] * schedule.level, Y[index]")
+    text = text.replace("class Table", f"{made}\n\nclass Table", 1)
+    found = {at.path: at.setters for at in workers(text, (0, 1)).settings}
+    assert found["schedule._level"] == {"level"}
+
+
 def test_an_array_that_another_object_of_the_users_has_too_is_known_by_its_name_there(
     workers: Vet,
 ) -> None:

@@ -91,15 +91,16 @@ def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
 
 
 def _setters(owner: object, name: str) -> frozenset[str]:
-    """The public methods and properties of libraries' classes that set the attribute `name` of
-    `owner` by what they are given. What all modules of torch have is left out: every program calls
-    `train()` and `eval()`.
+    """The public methods of libraries' classes, and properties of any, that set the attribute
+    `name` of `owner` by what they are given: methods of the user's are seen where they are called.
+    What all modules of torch have is left out: every program calls `train()` and `eval()`.
     """
     methods = {
         each: getattr(method, "fset", method)
         for kind in reversed(_classes(owner))
-        if kind is not nn.Module and not is_users_class(kind)
+        if kind is not nn.Module
         for each, method in vars(kind).items()
+        if isinstance(method, property) or not is_users_class(kind)
     }
     return frozenset(
         each
