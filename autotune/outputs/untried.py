@@ -79,13 +79,16 @@ def _steps(trial: Trial) -> int:
 
 def loading_stays(result: Result) -> str:
     """Why the loader is left as it is, though waiting for it was told first, without the subject;
-    "" where it is not, no workers were tried, or nothing was gained.
+    "" where it is not, workers were neither tried nor left out, or nothing was gained.
     """
     verdict, first = result.verdict, next(iter(result.diagnosis), None)
     if verdict is None or verdict.outcome != "faster" or NUM_WORKERS in verdict.config:
         return ""
     if first is None or first.bottleneck != Bottleneck.DATA:
         return ""
+    left_out = {each.knob: each.reason for each in (result.space.skipped if result.space else ())}
+    if NUM_WORKERS in left_out:
+        return f"as it is: {left_out[NUM_WORKERS].rstrip('.')}"
     measured = [each for each in result.trials if isinstance(each.outcome, Measurement)]
     workers = [each for each in measured if each.config.get(NUM_WORKERS)]
     fastest, others = (

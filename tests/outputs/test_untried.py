@@ -10,6 +10,7 @@ from autotune.outputs.report import render
 from autotune.outputs.untried import ended, loading_stays, no_gain, untried, why_untried
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.result import Result, SearchFacts
+from autotune.trials.space import SkippedKnob
 from autotune.trials.trial import BUDGET, DIVERGES, EXHAUSTED, PATIENCE, TRIALS, Ending, Trial
 from tests import builders
 
@@ -119,6 +120,11 @@ def test_a_loader_that_is_waited_for_and_stays_is_told_why() -> None:
     assert "Loading stays as it is" in render(gained)
     faster = (*gained.trials, builders.trial(2, {"num_workers": 2}, 190.0))
     assert "promised more than came of it" in loading_stays(replace(gained, trials=faster))
+    assert gained.space is not None
+    torn = replace(
+        gained.space, skipped=(SkippedKnob(knob="num_workers", reason="it would tear."),)
+    )
+    assert loading_stays(replace(gained, space=torn)) == "as it is: it would tear"
     for changes in (
         {"trials": gained.trials[:1]},
         {"verdict": builders.verdict()},
