@@ -79,15 +79,16 @@ def _steps(trial: Trial) -> int:
 
 def loading_stays(result: Result) -> str:
     """Why the loader is left as it is, though waiting for it was told first, without the subject;
-    "" where it is not, workers were neither tried nor left out, or nothing was gained.
+    "" where it is not, workers were neither slower in trials nor left out, or nothing was gained.
     """
     verdict, first = result.verdict, next(iter(result.diagnosis), None)
     if verdict is None or verdict.outcome != "faster" or NUM_WORKERS in verdict.config:
         return ""
     if first is None or first.bottleneck != Bottleneck.DATA:
         return ""
-    left_out = {each.knob: each.reason for each in (result.space.skipped if result.space else ())}
-    if NUM_WORKERS in left_out:
+    space = result.space
+    left_out = {each.knob: each.reason for each in space.skipped} if space else {}
+    if space and NUM_WORKERS in left_out and NUM_WORKERS not in space.choices:
         return f"as it is: {left_out[NUM_WORKERS].rstrip('.')}"
     measured = [each for each in result.trials if isinstance(each.outcome, Measurement)]
     workers = [each for each in measured if each.config.get(NUM_WORKERS)]
@@ -95,11 +96,9 @@ def loading_stays(result: Result) -> str:
         max(each, key=_speed, default=None)
         for each in (workers, [each for each in measured if each not in workers])
     )
-    if fastest is None or others is None:
+    if fastest is None or others is None or _speed(fastest) >= _speed(others):
         return ""
     rates = " against ".join(wording.rate(_speed(each)) for each in (fastest, others))
-    if _speed(fastest) >= _speed(others):
-        return f"as it is: trials with workers ({rates}) promised more than came of it in turns"
     return f"as it is: with workers the best trial came out slower ({rates} without)"
 
 
