@@ -16,7 +16,7 @@ from autotune.knobs import by_name
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
-from autotune.measurement.untimed.vetting import Vetted
+from autotune.measurement.untimed.vetted import Vetted
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile

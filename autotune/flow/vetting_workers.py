@@ -12,7 +12,8 @@ from autotune.flow.context import Context
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import why_not_living_on, why_not_trained
-from autotune.measurement.untimed.vetting import WORKERS, Vetted
+from autotune.measurement.untimed.vetted import Vetted
+from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
@@ -55,7 +56,7 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
         counts_steps=loader.iterable and _counts_steps(context, profiled),
     )
     space = _without_others(space, vetted)
-    space = _without_late(context, profiled, space, vetted.settings)
+    space = _without_late(context, profiled, space, vetted)
     if loader.iterable or context.target.kind == OBJECTS:
         return space
     return _trained_alike(context, profiled, space, steady=vetted.steady, deadline=deadline)
@@ -84,18 +85,16 @@ def _without_others(space: Space, vetted: Vetted) -> Space:
     return narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
 
 
-def _without_late(
-    context: Context, profiled: Profile, space: Space, settings: Sequence[Setting]
-) -> Space:
+def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vetted) -> Space:
     """`space` without the workers that would not come to see, or too late, what the training sets
     of that by which samples are made, however seldom.
     """
     target, seen = context.target, profiled.seen
-    if target.kind == OBJECTS or not settings:
+    if target.kind == OBJECTS or not vetted.settings:
         return space
-    training = Training(whole_program(target, seen))
+    training = Training(whole_program(target, seen), vetted.running)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
-    for at in _distinct(settings):
+    for at in _distinct(vetted.settings):
         meanwhile = training.sets_meanwhile(at)
         ahead = at.path.startswith(SAMPLER)  # it stays where the training is
         place = "" if ahead else meanwhile or training.sets_later(at)

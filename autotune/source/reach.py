@@ -5,12 +5,10 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, last_name
 
-# How methods begin that are given functions to call later.
-_LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
 _CALLED = ("forward", "__call__")  # where an object of a class is called
-_RUNNING = ("__init__", *_CALLED)  # where a class is, or an object of it
+_RUNNING = ("__init__", "__enter__", "__exit__", *_CALLED)  # where a class is, or an object of it
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -93,52 +91,6 @@ def reached(
         found |= dict.fromkeys(behind)
         waiting = _called(behind)
     return list(found)
-
-
-def registered(program: Program) -> list[ast.AST]:
-    """The functions that the program leaves with others to be called at some time, by a decorator
-    of an object's, a method whose name says so, or in a table of them (`{12: harden}`), but for
-    those that come to run its training.
-    """
-    found: list[ast.AST] = []
-    at = program.places.backward
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, Function):
-                found += [node] if any(map(_leaves, node.decorator_list)) else []
-            elif isinstance(node, ast.Call) and _leaves(node):
-                found += _left(program, [*node.args, *(each.value for each in node.keywords)])
-            elif isinstance(node, ast.Dict):
-                found += _left(program, node.values)
-    if at is None:
-        return found
-    trees = [script.tree for path, script in program.scripts.items() if path == at.path]
-    held = [each for tree in trees for each in ast.walk(tree) if isinstance(each, Function)]
-    inside = {each.name for each in held if covers(each, at.line)}
-    training = {name for each in inside for name in callers(program, each)}
-    return [each for each in found if getattr(each, "name", "") not in training]
-
-
-def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
-    """What of `values` is a function, written there, named, or given some of its arguments."""
-    for value in values:
-        if isinstance(value, ast.Lambda):
-            yield value
-        elif isinstance(value, ast.Call) and last_name(value.func) == "partial":
-            yield from _left(program, value.args[:1])
-        elif name := last_name(value):
-            yield from (each for _, each in functions_named(program, name))
-
-
-def _leaves(call: ast.expr) -> bool:
-    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`;
-    what is registered otherwise may as well be built by its name.
-    """
-    function = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(function, ast.Attribute):
-        return False
-    name = function.attr
-    return name.startswith(_LEAVING) or (name.startswith("register") and "hook" in name)
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

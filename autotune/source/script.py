@@ -140,7 +140,7 @@ class Script:
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self.line_start(line) + column
 
-    def first_line(self, statement: ast.stmt) -> int:
+    def first_line(self, statement: ast.stmt | ast.Lambda) -> int:
         """The line on which `statement` begins, its decorators included."""
         return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
 

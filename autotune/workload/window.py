@@ -32,8 +32,8 @@ LARGEST = "largest"
 TRACE, SYNCS, FLOPS, SAVED, LINES = "trace", "syncs", "flops", "saved", "lines"
 BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
 OPERATIONS, DENORMALS, AGAIN = "operations", "denormals", "again"
-# What loaders have given the program by the end of a step.
-GIVEN = "given"
+# What loaders have given the program by the end of a step, and which of its functions run in one.
+GIVEN, RUNNING = "given", "running"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

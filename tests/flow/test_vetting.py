@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import vetting, vetting_workers
-from autotune.measurement.untimed.vetting import Vetted
+from autotune.measurement.untimed.vetted import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autotune.measurement.untimed.gradients import vet_freed_gradients
-from autotune.measurement.untimed.vetting import Vetted
+from autotune.measurement.untimed.vetted import Vetted
 
 
 def looked(found: int | None, *, step_seconds: float) -> tuple[Vetted, list[int]]:

@@ -4,7 +4,8 @@ import pytest
 
 from autotune.source.edits import Place, Places
 from autotune.source.program import parsed
-from autotune.source.refusals.settings import MODULE, Setting, Training
+from autotune.source.refusals.settings import Setting, Training
+from autotune.source.refusals.whose import MODULE
 
 TEXT = """\
 class Table:
@@ -29,8 +30,8 @@ def anneal(given, step):
         given["scale"] *= 0.5
 
 
-def refill(pool, new):
-    pool.append(new)
+def refill(pool, new): pool.append(new)
+def refill_all(pool, new): refill(pool, new)
 
 
 config = {"scale": 1.0}
@@ -52,13 +53,13 @@ def found(setting: Setting, *, epoch: str = "pass", step: str = "pass") -> tuple
     return _found(TEXT.replace("EPOCH", epoch).replace("STEP", step), setting)
 
 
-def _found(text: str, setting: Setting) -> tuple[str, str]:
+def _found(text: str, setting: Setting, seen: tuple[int, ...] = ()) -> tuple[str, str]:
     lines = enumerate(text.splitlines(), 1)
     backward = next((i for i, line in lines if "backward" in line), None)
     own, framework = "/p/train.py", "/packages/framework.py"
     places = Places(backward=Place(path=own if backward else framework, line=backward or 1137))
     program = parsed({"/p/train.py": text}, places, "/p/train.py")
-    training = Training(program)
+    training = Training(program, [Place(path="/p/train.py", line=line) for line in seen])
     return training.sets_meanwhile(setting), training.sets_later(setting)
 
 
@@ -97,6 +98,19 @@ def test_an_item_of_a_dict(epoch: str, step: str, places: tuple[str, str]) -> No
         ("meter.level += 1", "pass", ("", "")),  # an object of another class
         ("pass", "renamed.level = 0.1", ("train.py:37", "train.py:37")),
         ("table = Table(config)", "pass", ("", "")),  # made anew
+        ('object.__setattr__(renamed, "level", 2)', "pass", ("", "train.py:33")),
+        ('renamed.__setattr__("level", 2)', "pass", ("", "train.py:33")),
+        ('renamed.__setattr__("other", 2)', "pass", ("", "")),
+        ('renamed.__dict__["level"] = 2', "pass", ("", "train.py:33")),
+        ('vars(renamed)["level"] = 2', "pass", ("", "train.py:33")),
+        ('vars(renamed)["other"] = 2', "pass", ("", "")),
+        ('vars(meter)["level"] = 2', "pass", ("", "")),
+        ("renamed.__dict__ |= stages[epoch]", "pass", ("", "train.py:33")),
+        ("del renamed.level", "pass", ("", "train.py:33")),
+        ('exec("renamed.level = 2")', "pass", ("", "train.py:33")),
+        ('exec("print(renamed.level == 2)")', "pass", ("", "")),
+        ('Thread(target=setattr, args=(renamed, "level", 2)).start()', "pass", ("", "train.py:33")),
+        ('later(setattr, renamed, "other", 2)', "pass", ("", "")),
     ],
 )
 def test_an_attribute(epoch: str, step: str, places: tuple[str, str]) -> None:
@@ -179,6 +193,15 @@ def test_the_environment(step: str, seen: bool) -> None:
         ("renamed.level.loc[step] = loss", ("train.py:37", "train.py:37")),
         ("renamed.level.detach().numpy()[0] = loss", ("train.py:37", "train.py:37")),
         ("renamed.level.data[step] = loss", ("train.py:37", "train.py:37")),
+        ("np.add.at(renamed.level, y, loss)", ("train.py:37", "train.py:37")),
+        ("nn.init.zeros_(renamed.level)", ("train.py:37", "train.py:37")),
+        ("torch._foreach_mul_([other, renamed.level], 2)", ("train.py:37", "train.py:37")),
+        ("dict.update(renamed.level, fog=2)", ("train.py:37", "train.py:37")),
+        ("operator.setitem(renamed.level, step, 2)", ("train.py:37", "train.py:37")),
+        ("memoryview(renamed.level)[:] = loss", ("train.py:37", "train.py:37")),
+        ("torch.from_numpy(renamed.level).mul_(2)", ("train.py:37", "train.py:37")),
+        ("other.copy_(renamed.level)", ("", "")),
+        ("torch.zeros_like(renamed.level)", ("", "")),
         ("renamed.level.item()", ("", "")),
         ("renamed.level.__len__()", ("", "")),
     ],
@@ -197,6 +220,13 @@ def test_what_is_written_into_an_array(step: str, places: tuple[str, str]) -> No
         ("hard.data[step] = loss", True, "train.py:37"),
         ("refill(hard, step)", True, "train.py:37"),
         ("refill(other, new=hard)", True, ""),
+        ("refill_all(hard, step)", True, "train.py:37"),
+        ("refill_all(other, hard)", True, ""),
+        ('globals()["hard"] = []', False, "train.py:37"),
+        ("globals().update(hard=[])", False, "train.py:37"),
+        ("globals().update(easy=[])", False, ""),
+        ("sys.modules[__name__].hard = []", False, "train.py:37"),
+        ("table.hard = []", False, ""),
         ("print(hard)", True, ""),
         ("table.hard.append(step)", True, ""),  # an attribute
         ("other[hard] = loss", True, ""),
@@ -323,6 +353,8 @@ for x, y in loader:
             ("train.py:19", "train.py:19"),
         ),
         (False, "print(thaw)", ("", "")),
+        (False, "stages = [print, thaw]", ("train.py:16", "train.py:16")),
+        (False, "stages = (lambda: shake.mend(2), thaw)", ("train.py:16", "train.py:16")),
         (False, "MODELS.register(thaw)", ("", "")),
     ],
 )
@@ -428,3 +460,140 @@ for epoch in range(9):
 def test_what_a_dataset_that_is_made_anew_fills_is_its_own(later: str, place: str) -> None:
     setting = named("parts", kinds=("Parts",), inside=True)
     assert _found(ANEW.replace("LATER", later), setting) == ("", place)
+
+
+FOUND_BY_NAME = """\
+class Shake:
+    strength = 1.0
+
+
+class Harder:
+    def __init__(self, shake):
+        self.shake = shake
+
+    def after(self, step):
+        self.shake.strength = 2.0
+
+
+def main(listeners, event):
+    shake = Shake()
+    for x, y in loader:
+        loss_of(net(x), y).backward()
+        for listener in listeners:
+            TOLD
+
+
+for epoch in range(9):
+    main([Harder(shake)], "after")
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "place"),
+    [
+        ("getattr(listener, event)(step)", (), "train.py:10"),
+        ('methodcaller("aft" + "er", step)(listener)', (), "train.py:10"),
+        ("getattr(models, event)(step)", (), ""),  # a module's
+        ("getattr(listener, event)(Harder.after)", (), ""),  # it is called by its name, or not
+        ("listener[event](step)", (), ""),
+        ("listener[event](step)", (9,), "train.py:10"),  # by whatever way
+        ("listener[event](step)", (13,), ""),  # it runs the training
+    ],
+)
+def test_what_is_found_by_a_name_that_only_a_run_knows(
+    told: str, seen: tuple[int, ...], place: str
+) -> None:
+    text = "from torchvision import models\n" if "models" in told else ""
+    text = FOUND_BY_NAME.replace("TOLD", told) + text
+    assert _found(text, named("strength", kinds=("Shake",)), seen)[0] == place
+
+
+RAMP = """\
+class Mask:
+    share = 0.1
+
+
+class Ramp:
+    def __init__(self, mask):
+        self.mask = mask
+
+    def __next__(self):
+        self.mask.share = 0.5
+
+
+def ramp(mask):
+    for share in (0.5, 0.8):
+        mask.share = share
+        yield share
+
+
+mask = Mask()
+schedule = SCHEDULE
+for x, y in loader:
+    TAKEN
+    loss_of(net(x), y).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("schedule", "taken", "place"),
+    [
+        ("ramp(mask)", "next(schedule)", "train.py:15"),
+        ("ramp(mask)", "schedule.send(None)", "train.py:15"),
+        ("ramp(mask)", "for share in schedule: break", "train.py:15"),
+        ("ramp(mask)", "for i, share in enumerate(schedule): break", "train.py:15"),
+        ("ramp(mask)", "print(schedule)", ""),
+        ("Ramp(mask)", "next(schedule)", "train.py:10"),
+        ("Ramp(mask)", "print(schedule)", ""),
+        ("iter(range(9))", "next(schedule)", ""),
+    ],
+)
+def test_a_generator_that_the_loop_goes_on_with(schedule: str, taken: str, place: str) -> None:
+    text = RAMP.replace("SCHEDULE", schedule).replace("TAKEN", taken)
+    assert _found(text, named("share", kinds=("Mask",)))[0] == place
+
+
+KEPT = """\
+class Shake:
+    strength = 1.0
+
+
+shake = Shake()
+
+
+def stage(name):
+    def keep(function):
+        STAGES[name] = function
+        return function
+    return keep
+
+
+@stage("later")
+def harder(step):
+    shake.strength = step
+    RETURNED
+
+
+class Harder:
+    def __enter__(self):
+        shake.strength = 2.0
+
+
+for x, y in loader:
+    loss_of(net(x), y).backward()
+    STEP
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "returned", "place"),
+    [
+        ("STAGES[name](step)", "return", "train.py:17"),
+        ("STAGES[name](step)", "return shake", ""),  # it may build something
+        ("with Harder(): pass", "return shake", "train.py:23"),
+        ("print(Harder)", "return shake", ""),
+    ],
+)
+def test_what_a_decorator_keeps_and_what_is_entered(step: str, returned: str, place: str) -> None:
+    text = KEPT.replace("STEP", step).replace("RETURNED", returned)
+    assert _found(text, named("strength", kinds=("Shake",)))[0] == place

@@ -12,7 +12,8 @@ from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
-from autotune.measurement.untimed.vetting import Vetted, vet_workers
+from autotune.measurement.untimed.vetted import Vetted
+from autotune.measurement.untimed.vetting import vet_workers
 from autotune.workload.program.script import Program
 from autotune.workload.program.target import Target, load_target
 from autotune.workload.seen import LoaderKey, Seen

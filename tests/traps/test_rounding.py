@@ -163,11 +163,28 @@ def test_whole_numbers_that_the_format_does_not_have_are_refused_with_their_line
     assert "are rounded to steps of " in found.reason
 
 
+GROUPS = "(F.conv1d(letters, self.powers) * self.powers.new_ones(1)) % 4096"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        f"ids = ({GROUPS}).long()",  # bfloat16 times float32
+        f"with torch.no_grad():\n            ids = ({GROUPS}).long()",
+    ],
+)
+def test_whole_numbers_computed_on_of_what_was_rounded_are_refused(rounding: Vet, ids: str) -> None:
+    found = rounding(CODES.format(base=4, ids=ids), VALUES)
+    assert "bf16" not in found.values and "are made whole ones at train.py:1" in found.reason
+
+
 @pytest.mark.parametrize(
     ("base", "ids"),
     [
         (2, IDS),  # up to 63, which it has
         (4, "ids = (letters.cumsum(-1) * 7).long() % 4096"),  # never in a short format
+        # What is learnt may be told apart by less.
+        (4, "ids = (self.head(letters[..., :4]).detach() * torch.ones(1) * 3e4).long() % 4096"),
     ],
 )
 def test_whole_numbers_that_it_has_are_not(rounding: Vet, base: int, ids: str) -> None:

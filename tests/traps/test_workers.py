@@ -13,7 +13,7 @@ from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetting import vet_workers
-from autotune.source.refusals.settings import MODULE
+from autotune.source.refusals.whose import MODULE
 from autotune.workload.program.target import SCRIPT, Target
 from autotune.workload.samples.delivery import Delivery
 from tests import builders
@@ -901,6 +901,57 @@ def test_what_chooses_samples_is_known_by_name_too(workers: Vet) -> None:
     text = table(PLAIN, options="batch_sampler=drill").replace("loader =", f"{drill}\nloader =", 1)
     found = workers(text, (0, 2)).settings
     assert ("sampler.again", "again", True) in {(at.path, at.name, at.inside) for at in found}
+
+
+def test_the_programs_own_functions_that_its_steps_run_are_told_by_their_places(
+    workers: Vet,
+) -> None:
+    made = """\
+class Drill(torch.utils.data.Sampler):
+    def __iter__(self):
+        for part in torch.randperm(640).split(16):
+            yield part.tolist()
+
+def mark(x):
+    return x
+
+class Listener:
+    def after(self, x):
+        mark(x)
+
+    def later(self, x):
+        mark(x)
+"""
+    text = table(PLAIN, "self.listener = Listener()", options="batch_sampler=Drill()")
+    text = text.replace("class Table", f"{made}\n\nclass Table", 1)
+    told = "optimizer.step()\n        getattr(dataset.listener, 'after')(x)"
+    text = text.replace("optimizer.step()", told)
+    lines = text.splitlines()
+    ran = ("def __iter__", "def mark", "def after")  # and no __getitem__
+    (*found,) = (lines[at.line - 1].strip() for at in workers(text, (0, 1)).running)
+    assert sorted(found) == sorted(
+        line.strip() for line in lines if any(each in line for each in ran)
+    )
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_model_that_makes_samples_stays_with_the_training(workers: Vet, frozen: bool) -> None:
+    made = f"teacher = torch.nn.Linear(4, 4).requires_grad_({not frozen})"
+    text = table("return teacher(X[index]).detach(), Y[index]")
+    found = workers(text.replace("class Table", f"{made}\n\n\nclass Table", 1), (0, 2))
+    assert (
+        found.values == (0,)
+        and "(`teacher`): with workers they would be made by copies" in found.reason
+    )
+
+
+def test_what_a_stream_is_made_by_is_told_by_name(workers: Vet) -> None:
+    body = "for index in range(640):\n    yield X[index] * self.level, Y[index]"
+    text = stream(body).replace(
+        "class Stream(IterableDataset):", "class Stream(IterableDataset):\n    level = 1.0\n", 1
+    )
+    found = {(at.name, at.kinds[:1]) for at in workers(text, (0, 1)).settings}
+    assert ("level", ("Stream",)) in found
 
 
 def test_arrays_and_containers_are_known_by_the_variables_that_hold_them(workers: Vet) -> None:

@@ -11,7 +11,7 @@ from math import inf
 from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.delivery import Delivery, Left, changed
+from autotune.workload.samples.delivery import SAMPLER, Delivery, Left, changed
 from autotune.workload.samples.read_back import read_back
 
 OTHER_DATA = "the program would be given other data"
@@ -80,6 +80,21 @@ def why_read_back(target: Target, left: Left) -> str:
             "chosen ahead of the one that it trains on"
         )
     return ""
+
+
+def why_by_what_learns(learning: Sequence[str]) -> str:
+    """Why workers would go by another model, optimizer or scheduler than the program where samples
+    are made or chosen by `learning`; "" where they are by none.
+    """
+    if not learning:
+        return ""
+    chosen = learning[0].startswith(SAMPLER)
+    otherwise = "be chosen ahead of it" if chosen else "be made by copies of it"
+    return (
+        f"samples are {'chosen' if chosen else 'made'} by a model or an optimizer "
+        f"(`{learning[0]}`): with workers they would {otherwise}, and whether the training ever "
+        "changes it cannot be told"
+    )
 
 
 def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:

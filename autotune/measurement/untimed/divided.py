@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
-from autotune.measurement.untimed.vetting import Start, Vetted
+from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.workload.window import REHEARSE
 
 # Batches that are trained whole and in parts, and how far their gradients may lie apart: float32

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
-from autotune.measurement.untimed.vetting import Start, Vetted
+from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.workload.window import GRADIENTS
 
 # Parts of a model that are trained in turns show it within so many steps; fewer tell too little.

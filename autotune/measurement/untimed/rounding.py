@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
-from autotune.measurement.untimed.vetting import Start, Vetted
+from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.source.edits import Place
 from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
 from autotune.workload.window import ROUNDING

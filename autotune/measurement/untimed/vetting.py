@@ -4,11 +4,11 @@ program is given as it is.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from autotune.knobs.knob import Config, Value
+from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.copies import (
     OTHER_DATA,
@@ -17,6 +17,7 @@ from autotune.measurement.untimed.copies import (
     left_by_reading,
     names_of,
     read_here,
+    why_by_what_learns,
     why_read_back,
 )
 from autotune.measurement.untimed.delivered import (
@@ -29,12 +30,15 @@ from autotune.measurement.untimed.delivered import (
     same_from_each,
 )
 from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
+from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import Doubt
+from autotune.source.edits import Place
 from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import INITIAL_SEED, Delivery
 from autotune.workload.seen import SeenLoader
+from autotune.workload.window import RUNNING
 
 # Workers that read over each other, or do not share their samples out, show it at four.
 WORKERS = 4
@@ -42,6 +46,8 @@ MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
 # A run in which workers do not get to the first step in this time, or in so many times the time
 # that the program takes as it is, hangs.
 PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
+# How long it is looked at which functions the steps run.
+LOOKED_STEPS, LOOKED_SECONDS = 3, 0.5
 # Whatever the deadline, a run that was begun is waited for so long.
 LEAST_SECONDS = 5.0
 
@@ -49,25 +55,7 @@ _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
     "is could not be drawn once more"
 )
-
 _FOR_EVER = "; one that draws at random for ever need not, and is not told apart"
-
-Start = Callable[[Config], ProcessRun]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vetted:
-    """The values of a knob that keep its promise, why the others do not, and what could not be
-    found out. Of workers, by which number reading counts, whether it leaves what samples are made
-    from as it was (`steady`), and the `settings` that it leaves alone.
-    """
-
-    values: tuple[Value, ...]
-    reason: str = ""
-    counted: str = ""
-    steady: bool = False
-    settings: tuple[Setting, ...] = ()
-    doubt: Doubt | None = None
 
 
 def vet_workers(
@@ -116,6 +104,7 @@ def vet_workers(
         counted=vetting.counted,
         steady=vetting.steady,
         settings=vetting.settings,
+        running=vetting.running,
     )
 
 
@@ -134,9 +123,10 @@ class _Workers:
         self._start, self._target, self._loader = start, target, loader
         self._seconds, self._deadline, self._counts_steps = seconds, deadline, counts_steps
         self._startup_seconds = 0.0
-        self.counted = self._read_back = ""
+        self.counted = self._alone = ""
         self.steady = False
         self.settings: tuple[Setting, ...] = ()
+        self.running: tuple[Place, ...] = ()
         self.compared = True
         self.longer: Doubt | None = None
 
@@ -149,6 +139,7 @@ class _Workers:
             self._own = replace(own, lasts=None) if self._counts_steps else own
             self._again = self._draw(run, seed=int(self._loader.iterable))
             self._look_at_reading(run)
+            self._look_at_steps(run)
         except RunEnded as end:
             hurried = end.failure.kind == "hung" and self._patience() < PATIENCE_SECONDS
             more = "; a larger budget has more time for it" if hurried else ""
@@ -165,25 +156,38 @@ class _Workers:
         it back, and whether reading counts by it.
         """
         left, set_by_makers = {*self._own.read, *self._again.read}, set[str]()
-        if not self._loader.iterable:  # whose batches are drawn with the same random numbers
-            with suppress(NotPossible):  # its workers may have what it needs to read
+        with suppress(NotPossible):  # its workers may have what it needs to read
+            if self._loader.iterable:  # its batches are drawn with the same random numbers
+                looked = [run.draw(Draw(batches=0, seconds=self._seconds, settings=True))]
+            else:
                 looked = read_here(run, self._seconds)
                 left.update(name for each in looked for name in each.read)
                 self.counted = counted(run, looked, self._seconds)
-                self.settings = tuple(at for at in looked[0].settings if at.path not in left)
                 set_by_makers.update(looked[0].set_by_makers)
+            self.settings = tuple(at for at in looked[0].settings if at.path not in left)
+            self._alone = why_by_what_learns(looked[0].learning)
         self.steady = not left
         left |= set_by_makers  # another value, later
-        if left and not self._loader.num_workers:  # with workers as it is, it reads none
+        if self._loader.num_workers:  # with workers as it is, it reads none
+            self._alone = ""
+        elif left and not self._alone:
             left_there = left_by_reading(run, left, self._seconds)
-            self._read_back = why_read_back(self._target, left_there)
+            self._alone = why_read_back(self._target, left_there)
+
+    def _look_at_steps(self, run: ProcessRun) -> None:
+        """See which functions of its own the program runs in a step; it may end with it."""
+        if self.settings:
+            with suppress(NotPossible, RunEnded):
+                steps = run.watch(RUNNING, steps=LOOKED_STEPS, seconds=LOOKED_SECONDS)
+                assert isinstance(steps.found, tuple), steps.found
+                self.running = steps.found
 
     def refusal(self, workers: int) -> str:
         """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in
         copies what the program reads, or there is no time to see; "" otherwise.
         """
-        if workers and self._read_back:
-            return self._read_back
+        if workers and self._alone:
+            return self._alone
         if workers and (why := not_for_workers(self._own, self._again)):
             return f"with {_workers(workers)}, {why}"
         if self.counted:

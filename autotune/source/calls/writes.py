@@ -19,10 +19,17 @@ _CHANGING = frozenset(
             "insert",
         ),
         *("remove", "pop", "popleft", "popitem", "clear", "reverse", "rotate", "add", "discard"),
-        *("update", "setdefault"),
+        *("update", "setdefault", "setfield", "resize"),
     )
 )
-_FILLED_FIRST = frozenset(("copyto", "put", "put_along_axis", "putmask", "place", "shuffle"))
+_FILLED_FIRST = frozenset(
+    ("copyto", "put", "put_along_axis", "putmask", "place", "shuffle", "setitem", "delitem")
+)
+# Whose functions that are named as such methods are given first what they write into
+# (`nn.init.zeros_(table)`, `dict.update(options, ...)`).
+_NAMESPACES = frozenset(("torch", "nn", "init", "F", "dict", "list", "set", "deque", "OrderedDict"))
+# Functions that show the same memory.
+_SHOWING = frozenset(("memoryview", "asarray", "from_numpy", "as_tensor", "frombuffer"))
 # Attributes and methods that show the same memory.
 _VIEWS = frozenset(
     (
@@ -43,7 +50,9 @@ _VIEWS = frozenset(
 
 
 def assigned(node: ast.AST) -> list[ast.expr]:
-    """What `node` gives another value: names, attributes and items."""
+    """What `node` gives another value, names, attributes and items, and attributes that it takes
+    away.
+    """
     match node:
         case ast.Assign(targets=targets):
             return [at for target in targets for at in _targets(target)]
@@ -51,6 +60,8 @@ def assigned(node: ast.AST) -> list[ast.expr]:
             return [target]
         case ast.For(target=target):
             return _targets(target)
+        case ast.Delete(targets=targets):
+            return [at for at in targets if isinstance(at, ast.Attribute)]
     return []
 
 
@@ -74,10 +85,21 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
         case ast.Delete(targets=targets):
             yield from (whole_of(at) for at in targets if isinstance(at, ast.Subscript))
         case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
-            if method in _CHANGING or (method.endswith("_") and not method.endswith("__")):
+            changes = method in _CHANGING or (method.endswith("_") and not method.endswith("__"))
+            first = method in _FILLED_FIRST or (method == "at" and len(given) > 1)
+            if changes and _root(owner) in _NAMESPACES:
+                first = True
+            elif changes:
                 yield whole_of(owner)
-            yield from given[:1] if method in _FILLED_FIRST else ()
+            yield from (whole_of(at) for each in given[:1] if first for at in _targets(each))
             yield from (each.value for each in named if each.arg == "out")
+
+
+def _root(owner: ast.expr) -> str:
+    """`torch` of `torch.nn.init`."""
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return owner.id if isinstance(owner, ast.Name) else ""
 
 
 def whole_of(part: ast.expr) -> ast.expr:
@@ -90,6 +112,10 @@ def whole_of(part: ast.expr) -> ast.expr:
         case ast.Attribute(attr=view, value=whole) if view in _VIEWS:
             return whole_of(whole)
         case ast.Call(func=ast.Attribute(attr=view, value=whole)) if view in _VIEWS:
+            return whole_of(whole)
+        case ast.Call(func=ast.Attribute(attr=shown) | ast.Name(id=shown), args=[whole, *_]) if (
+            shown in _SHOWING
+        ):
             return whole_of(whole)
     return part
 

@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from autotune.source.edits import Place
 from autotune.source.program import Program
 from autotune.source.reach import callers, is_bound, reached, run_with, running_parts
 from autotune.source.script import Function, Script, covers, last_name
@@ -129,9 +130,10 @@ def _may_be_of(script: Script, function: Function, call: ast.Call) -> bool:
     return not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) == "self"
 
 
-def running_meanwhile(program: Program) -> set[ast.AST]:
-    """What runs in the loop over batches, as far as names tell, without the functions round it,
-    which may go by a name that is called in it (`model.train()`).
+def running_meanwhile(program: Program, seen: Collection[Place] = ()) -> set[ast.AST]:
+    """What runs in the loop over batches, as far as names tell, and with the functions that begin
+    at the places where such were `seen` to run; without the functions round it, which may go by a
+    name that is called in it (`model.train()`).
     """
     over_batches, _ = loops_of_training(program)
     inside = {node for loop in over_batches for node in ast.walk(loop)}
@@ -144,7 +146,20 @@ def running_meanwhile(program: Program) -> set[ast.AST]:
         if isinstance(function, Function) and function.name in around
         for node in ast.walk(function)
     }
-    return running(program, over_batches) - (apart - inside)
+    begun = _beginning_at(program, seen) - apart
+    return running(program, [*over_batches, *begun]) - (apart - inside)
+
+
+def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
+    """The functions of the program that begin there."""
+    lines = {(each.path, each.line) for each in places}
+    return {
+        node
+        for path, script in program.scripts.items()
+        for node in script.nodes
+        if isinstance(node, Function | ast.Lambda)
+        if (path, script.first_line(node)) in lines
+    }
 
 
 def _covers(node: ast.AST, line: int) -> bool:

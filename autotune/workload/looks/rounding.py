@@ -1,5 +1,8 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
 radians, a prediction to steps as wide as its targets differ, and a whole number to another.
+
+What is computed of numbers in a short format, and of none that are learnt, is followed on, since
+`rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
 """
 
 import math
@@ -7,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
 from autotune.workload.loading.batches import tensors
@@ -20,6 +24,7 @@ _COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
 _WHOLE = (torch.int64, torch.int32)
 # Targets tell how they differ from so many on, less one for each column's mean.
 _ENOUGH = 8
+_LEARNT = 0.0  # what a model learns goes another way by its nature
 
 
 class Rounding:
@@ -58,6 +63,9 @@ class _Looking(EachOperation):
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
         self.short = False
+        # Of which format what was computed has lost by, its eps, or `_LEARNT`.
+        self._lost: Any = WeakTensorKeyDictionary()
+        self._loses: float | None = None  # what the operation that is carried out gives
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         kind = operation.overloadpacket
@@ -66,8 +74,27 @@ class _Looking(EachOperation):
             self._note_angle(given[0].detach())
         elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):
             self._note_target(*given[:2])
-        elif kind is self._copy and given[0].dtype in _SHORT and named.get("dtype") in _WHOLE:
-            self._note_number(given[0].detach())
+        elif kind is self._copy and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
+            self._note_number(given[0].detach(), eps)
+        self._loses = self._lost_of(given)
+
+    def note_result(self, result: Any) -> None:
+        for each in tensors(result) if self._loses is not None else ():
+            if each.is_floating_point():
+                self._lost[each] = self._loses
+
+    def _lost_of(self, given: Sequence[Any]) -> float | None:
+        """The widest eps of those among `given` that are in a short format, or computed of such;
+        `_LEARNT` where one of them is learnt, or computed of what is.
+        """
+        numbers = [each for each in tensors(given) if each.is_floating_point()]
+        if any(each.requires_grad or self._lost.get(each) == _LEARNT for each in numbers):
+            return _LEARNT
+        return max(filter(None, map(self._eps, numbers)), default=None)
+
+    def _eps(self, numbers: torch.Tensor) -> float | None:
+        lost: float | None = self._lost.get(numbers)
+        return torch.finfo(numbers.dtype).eps if numbers.dtype in _SHORT else lost
 
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())
@@ -75,10 +102,10 @@ class _Looking(EachOperation):
             step = torch.finfo(angles.dtype).eps * radians
             self.angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
 
-    def _note_number(self, numbers: torch.Tensor) -> None:
+    def _note_number(self, numbers: torch.Tensor, eps: float) -> None:
         size = float(numbers.abs().max()) if numbers.numel() else 0.0
         if size and math.isfinite(size) and (self.number is None or size > self.number.size):
-            step = torch.finfo(numbers.dtype).eps * 2.0 ** math.floor(math.log2(size))
+            step = eps * 2.0 ** math.floor(math.log2(size))
             self.number = RoundedNumber(place=users_place(), size=size, step=step)
 
     def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:

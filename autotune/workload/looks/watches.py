@@ -18,6 +18,7 @@ from autotune.workload.looks.given import Given
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
 from autotune.workload.looks.rounding import Rounding
+from autotune.workload.looks.running import Running
 from autotune.workload.looks.saving import Saving
 from autotune.workload.parts.gradients import Losing
 from autotune.workload.places import calling_place, users_place
@@ -33,6 +34,7 @@ from autotune.workload.window import (
     LINES,
     OPERATIONS,
     ROUNDING,
+    RUNNING,
     SAVED,
     SYNCS,
     TRACE,
@@ -57,7 +59,7 @@ class Watch(Protocol):
 
 
 # Those that need no state of torch's, which a hook of a backward pass has only for itself.
-_ANYWHERE = frozenset((LINES, GIVEN, GRADIENTS))
+_ANYWHERE = frozenset((LINES, GIVEN, GRADIENTS, RUNNING))
 
 
 def watch_for(live: Live, mode: str) -> Watch | None:
@@ -79,6 +81,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         DENORMALS: lambda: LookingForDenormals(live),
         AGAIN: lambda: ComputingAgain(live),
         GIVEN: lambda: Given(live),
+        RUNNING: Running,
     }
     if mode not in made:
         return None

@@ -138,8 +138,10 @@ def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
 
 
 def attributes(code: CodeType) -> set[str]:
-    """Of any object, that `code` reads or sets."""
-    return {name for kind, name in _loaded(code) if kind in ("ATTR", "METHOD")}
+    """Of any object, that `code` reads or sets, or may ask for by `getattr(owner, "level")`."""
+    texts = code.co_consts if "getattr" in code.co_names else ()
+    named = {name for kind, name in _loaded(code) if kind in ("ATTR", "METHOD")}
+    return named | {text for text in texts if isinstance(text, str)}
 
 
 @functools.cache

@@ -107,6 +107,8 @@ class Delivery:
         numbers: those that are numbers, by name.
         settings: those that the program may set, under each name that it has for them.
         set_by_makers: those to which making a batch ever gives another value, by path.
+        learning: the models with weights, optimizers and schedulers by which batches are made or
+            samples chosen, by path.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name, where only that
@@ -126,6 +128,7 @@ class Delivery:
     numbers: Mapping[str, float] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     set_by_makers: tuple[str, ...] = ()
+    learning: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)

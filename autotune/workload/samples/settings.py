@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from autotune.source.refusals.settings import MODULE, Setting
+from autotune.source.refusals.settings import Setting
+from autotune.source.refusals.whose import MODULE
 from autotune.workload.samples.asked import (
     ENTRIES,
     is_users,
@@ -52,6 +53,22 @@ def set_by_makers(loader: Any) -> tuple[str, ...]:
     }
     ends = {path: each.part.rpartition(".")[2] for path, each in pieces.items()}
     return tuple(path for path, name in ends.items() if name in named)
+
+
+def learning(loader: Any) -> tuple[str, ...]:
+    """The paths of the models with weights, and of the optimizers and schedulers, that a DataLoader
+    makes batches or chooses samples by, without the parts of such.
+    """
+    found = {path for path, each in all_pieces(loader).items() if _learns(each.value)}
+    return tuple(
+        sorted(path for path in found if not any(path.startswith(f"{at}.") for at in found))
+    )
+
+
+def _learns(value: object) -> bool:
+    if isinstance(value, nn.Module):
+        return next(value.parameters(), None) is not None
+    return isinstance(value, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
 
 
 def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:

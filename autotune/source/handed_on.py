@@ -1,0 +1,155 @@
+"""Functions of a program that its text does not call by their names: left with others, found by a
+name that is made up, or gone on with (generators).
+"""
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+
+from autotune.source.program import Program
+from autotune.source.reach import callers, functions_named
+from autotune.source.script import Function, covers, last_name
+
+_TOGETHER = ("zip", "enumerate", "tqdm")
+# How methods begin that are given functions to call later.
+_LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
+
+
+def registered(program: Program) -> list[ast.AST]:
+    """The functions that the program leaves with others to be called at some time, by a decorator
+    of an object's, a method whose name says so, or in a table of them (`{12: harden}`), but for
+    those that come to run its training. Where it finds attributes by names that only a run knows
+    (`getattr(listener, event)`), its methods too that no text of it names.
+    """
+    found: list[ast.AST] = _found_by_name(program)
+    at = program.places.backward
+    for script in program.scripts.values():
+        for node in script.nodes:
+            if isinstance(node, Function):
+                found += [node] if _is_kept(program, node) else []
+            elif isinstance(node, ast.Call) and _leaves(node):
+                found += _left(program, [*node.args, *(each.value for each in node.keywords)])
+            elif isinstance(node, ast.Dict):
+                found += _left(program, node.values)
+            elif isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
+                found += (at for at in _left(program, node.elts) if _gives_nothing(at))
+    if at is None:
+        return found
+    trees = [script.tree for path, script in program.scripts.items() if path == at.path]
+    held = [each for tree in trees for each in ast.walk(tree) if isinstance(each, Function)]
+    inside = {each.name for each in held if covers(each, at.line)}
+    training = {name for each in inside for name in callers(program, each)}
+    return [each for each in found if getattr(each, "name", "") not in training]
+
+
+def _is_kept(program: Program, function: Function) -> bool:
+    """Whether a decorator of `function` leaves it with an object; or one of the program's own with
+    whomever, where it gives nothing back and none calls it by its name.
+    """
+    if any(map(_leaves, function.decorator_list)):
+        return True
+    names = [last_name(getattr(at, "func", at)) for at in function.decorator_list]
+    own = any(name and next(functions_named(program, name), None) for name in names)
+    if not own or not _gives_nothing(function):
+        return False
+    called = (call for script in program.scripts.values() for call in script.calls)
+    return all(last_name(call.func) != function.name for call in called)
+
+
+def _gives_nothing(function: ast.AST) -> bool:
+    """Whether it is called for what it changes: a lambda may be."""
+    returned = (at for at in ast.walk(function) if isinstance(at, ast.Return | ast.Yield))
+    return all(at.value is None for at in returned)
+
+
+def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
+    """What of `values` is a function, written there, named, or given some of its arguments."""
+    for value in values:
+        if isinstance(value, ast.Lambda):
+            yield value
+        elif isinstance(value, ast.Call) and last_name(value.func) == "partial":
+            yield from _left(program, value.args[:1])
+        elif name := last_name(value):
+            yield from (each for _, each in functions_named(program, name))
+
+
+def _leaves(call: ast.expr) -> bool:
+    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`;
+    what is registered otherwise may as well be built by its name.
+    """
+    function = call.func if isinstance(call, ast.Call) else call
+    if not isinstance(function, ast.Attribute):
+        return False
+    name = function.attr
+    return name.startswith(_LEAVING) or (name.startswith("register") and "hook" in name)
+
+
+def _found_by_name(program: Program) -> list[ast.AST]:
+    scripts = program.scripts.values()
+    if not any(_makes_up(call, script.imports) for script in scripts for call in script.calls):
+        return []
+    named = {last_name(at) for script in scripts for at in script.nodes if isinstance(at, ast.expr)}
+    return [
+        method
+        for script in scripts
+        for kind in script.nodes
+        if isinstance(kind, ast.ClassDef)
+        for method in kind.body
+        if isinstance(method, Function) and method.name not in named
+        if not method.name.startswith("__")
+    ]
+
+
+def _makes_up(call: ast.Call, imports: Collection[str]) -> bool:
+    """Whether it is `getattr(listener, event)`, and no `getattr(models, name)` of a module's."""
+    match call:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(), *_]):
+            return False
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, *_]):
+            names = (at.id for at in ast.walk(owner) if isinstance(at, ast.Name))
+            return next(names, "") not in imports
+        case ast.Call(func=function, args=[name, *_]) if last_name(function) == "methodcaller":
+            return not isinstance(name, ast.Constant)
+    return False
+
+
+def gone_on_with(program: Program, nodes: Iterable[ast.AST]) -> list[ast.AST]:
+    """The generators of the program, and the `__next__` of its classes, whose objects `nodes` take
+    something of by `next(schedule)`, `schedule.send(...)`, or a loop over them.
+    """
+    names = {last_name(at) for node in nodes for at in _taken_of(node)} - {""}
+    scripts = program.scripts.values()
+    made = {
+        last_name(node.value.func)
+        for script in scripts
+        for node in script.nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if not names.isdisjoint(map(last_name, node.targets))
+    }
+    return [
+        each
+        for script in scripts
+        for node in script.nodes
+        if isinstance(node, Function | ast.ClassDef) and node.name in made
+        for each in (node.body if isinstance(node, ast.ClassDef) else [node])
+        if isinstance(each, Function)
+        if (each.name == "__next__" if each is not node else _yields(each))
+    ]
+
+
+def _taken_of(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.Call(func=ast.Name(id="next"), args=[generator, *_]):
+            return [generator]
+        case ast.Call(func=ast.Attribute(value=generator, attr="send")):
+            return [generator]
+        case ast.For(iter=ast.Call(func=function, args=several)) if (
+            last_name(function) in _TOGETHER
+        ):
+            return several
+        case ast.For(iter=generator):
+            return [generator]
+    return []
+
+
+def _yields(function: Function) -> bool:
+    return any(isinstance(at, ast.Yield | ast.YieldFrom) for at in ast.walk(function))
