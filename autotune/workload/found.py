@@ -106,6 +106,18 @@ class RoundedNumber:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedChoice:
+    """A choice of the largest or smallest by numbers that were computed in a short format, of none
+    that are learnt (the nearest points, say): the share of its rows in which the first that was not
+    chosen lies closer to the last that was than that format tells apart; `place` as in
+    `RoundedAngle`.
+    """
+
+    place: Place | None
+    untold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
     """What was rounded furthest; None where there was nothing of the kind in a short format.
     `short` says whether any operation was given numbers in one.
@@ -115,6 +127,7 @@ class Rounded:
     angle: RoundedAngle | None = None
     target: RoundedTarget | None = None
     number: RoundedNumber | None = None
+    choice: RoundedChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,9 @@ def test_memory_that_is_read_as_it_lies_forbids_another_order(code: str, refused
         ("tiles = x.as_strided((2, 3), (3, 1))", True),
         ("tiles = x.as_strided((2, 3), x.stride()[:2])", False),
         ("tiles = x.contiguous().as_strided((2, 3), (3, 1))", False),
+        ("x = x.contiguous(); tiles = torch.as_strided(x, (2, 3), (3, 1))", False),
+        ("a, b = x.stride()[:2]; tiles = x.as_strided((2, 3), (a, b))", False),
+        ("y = y.contiguous(); tiles = x.as_strided((2, 3), (3, 1))", True),  # another one
     ],
 )
 def test_strides_that_the_training_makes_up_forbid_another_order(step: str, refused: bool) -> None:

@@ -12,6 +12,7 @@ THREADS = ProcessStatement(code="torch.set_num_threads(1)", threads=True)
     "line",
     [
         "lanes = 32 * torch.get_num_threads()",
+        "from torch import get_num_threads as cores; lanes = 32 * cores()",
         "data = make(torch.get_num_threads())",
         "threads = torch.get_num_threads()\nlanes = 32 * threads",
     ],

@@ -189,3 +189,50 @@ def test_whole_numbers_computed_on_of_what_was_rounded_are_refused(rounding: Vet
 )
 def test_whole_numbers_that_it_has_are_not(rounding: Vet, base: int, ids: str) -> None:
     assert rounding(CODES.format(base=base, ids=ids), VALUES).values == VALUES
+
+
+# Points, of which each is given the mean of its nearest ones.
+POINTS = """
+import torch
+from torch import nn
+class Near(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 4)
+    def forward(self, x):
+        {near}
+        near = torch.stack([points[each] for points, each in zip(x, index)])
+        return self.head(torch.cat([x, near.mean(2)], -1)).amax(1)
+torch.manual_seed(0)
+model = Near()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    x = torch.randn(4, {points}, 3)
+    model(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+NEAR = "index = (2 * x @ x.mT - x.square().sum(-1)[:, None]).topk(4).indices"
+IN_FLOAT32 = "index = torch.cdist(x, x).topk(4, largest=False).indices"
+FIRST = (
+    "y = x.flip(0); index = (y.square().sum(-1)[:, None] - 2 * x @ y.mT).argmin(-1)[..., None]"
+)
+LEARNT = "h = self.head(x.repeat(1, 1, 2))\n        index = (h @ h.mT).topk(4).indices"
+
+
+@pytest.mark.parametrize("near", [NEAR, FIRST])
+def test_the_nearest_of_many_points_are_not_told_by_what_is_rounded(
+    rounding: Vet, near: str
+) -> None:
+    found = rounding(POINTS.format(near=near, points=500), VALUES)
+    assert "bf16" not in found.values and "fp32" in found.values
+    assert "are chosen at train.py:9 (the nearest points, say)" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("near", "points"),
+    [(NEAR, 6), (IN_FLOAT32, 500), (LEARNT, 500)],
+    ids=["few points", "in float32", "learnt"],
+)
+def test_other_choices_are(rounding: Vet, near: str, points: int) -> None:
+    assert rounding(POINTS.format(near=near, points=points), VALUES).values == VALUES

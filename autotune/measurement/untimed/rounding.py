@@ -1,6 +1,7 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
-predictions by one of what their targets differ by, nor whole numbers to others.
+predictions by one of what their targets differ by, nor whole numbers to others, nor leave to chance
+which points are the nearest.
 """
 
 import os
@@ -10,7 +11,13 @@ from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.source.edits import Place
-from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
+from autotune.workload.found import (
+    Rounded,
+    RoundedAngle,
+    RoundedChoice,
+    RoundedNumber,
+    RoundedTarget,
+)
 from autotune.workload.window import ROUNDING
 
 # Of a wave's 6.3 radians: Hugging Face's rotary embeddings leave autocast for less (positions of
@@ -19,6 +26,8 @@ MOST_RADIANS = 0.1
 # Of the standard deviation of targets: a step of a tenth adds to the error of a model that explains
 # 99 % of their variance a twelfth. bf16 comes to it for the years of songs, and for kelvins.
 MOST_OF_THE_SPREAD = 0.1
+# Of the choices by what no training moves.
+MOST_UNTOLD = 0.25
 _SHORT = ("bf16", "fp16")
 _STEPS = 2
 
@@ -53,17 +62,18 @@ def _too_far(start: Start, value: Value) -> str:
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
-    angle, target, number = found.angle, found.target, found.number
-    if angle is not None and angle.step_radians > MOST_RADIANS:
-        return _angle_said(value, angle)
-    if target is not None and target.step > MOST_OF_THE_SPREAD * target.spread:
-        return _target_said(value, target)
-    if number is not None and number.step > 1:
-        return _number_said(value, number)
-    return ""
+    said = (
+        _angle_said(value, found.angle),
+        _target_said(value, found.target),
+        _number_said(value, found.number),
+        _choice_said(value, found.choice),
+    )
+    return next(filter(None, said), "")
 
 
-def _angle_said(value: Value, angle: RoundedAngle) -> str:
+def _angle_said(value: Value, angle: RoundedAngle | None) -> str:
+    if angle is None or angle.step_radians <= MOST_RADIANS:
+        return ""
     return (
         f"in {value} a sine or cosine{_at(angle.place)} is given angles of up to "
         f"{angle.radians:,.0f} radians, rounded to steps of {angle.step_radians:.2g}: compute them "
@@ -71,7 +81,9 @@ def _angle_said(value: Value, angle: RoundedAngle) -> str:
     )
 
 
-def _target_said(value: Value, target: RoundedTarget) -> str:
+def _target_said(value: Value, target: RoundedTarget | None) -> str:
+    if target is None or target.step <= MOST_OF_THE_SPREAD * target.spread:
+        return ""
     return (
         f"in {value} predictions of around {target.size:,.4g} are rounded to steps of "
         f"{target.step:.2g}, and the targets that they are compared with{_at(target.place)} differ "
@@ -80,11 +92,24 @@ def _target_said(value: Value, target: RoundedTarget) -> str:
     )
 
 
-def _number_said(value: Value, number: RoundedNumber) -> str:
+def _number_said(value: Value, number: RoundedNumber | None) -> str:
+    if number is None or number.step <= 1:
+        return ""
     return (
         f"in {value} numbers of up to {number.size:,.0f} that are made whole ones"
         f"{_at(number.place)} (ids, say) are rounded to steps of {number.step:,.0f}: compute them "
         "in float32, with autocast off"
+    )
+
+
+def _choice_said(value: Value, choice: RoundedChoice | None) -> str:
+    if choice is None or choice.untold <= MOST_UNTOLD:
+        return ""
+    return (
+        f"in {value} the largest or smallest of what is computed of the data alone are chosen"
+        f"{_at(choice.place)} (the nearest points, say), and in {choice.untold:.0%} of the choices "
+        "the next one is closer than the format tells apart: compute them in float32, with "
+        "autocast off"
     )
 
 

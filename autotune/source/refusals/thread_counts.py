@@ -28,7 +28,8 @@ def counted_by_threads(program: Program) -> str:
         if any(name in script.text for name in _ASKS):
             harmless = only_told(script)
             for call in script.calls:
-                if last_name(call.func) in _ASKS and call not in harmless:
+                called = script.qualified(call.func).rpartition(".")[2]
+                if called in _ASKS and call not in harmless:
                     return f"{os.path.basename(script.path)}:{call.lineno}"
     return ""
 

@@ -78,11 +78,23 @@ def read_as_it_lies(program: Program) -> str:
 
 
 def _makes_up(script: Script, call: ast.Call) -> bool:
-    """Whether the function of `call`, which gives strides, asks no tensor for its own, and puts
-    none in order: a term of a loss by the wrong elements may be too small to be seen in it.
+    """Whether `call`, which gives strides, is given none that a tensor was asked for, nor a tensor
+    that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
     """
+    given = [call.func, *call.args, *(each.value for each in call.keywords)]
+    names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
     around = script.function(call) or script.tree
-    return not any(last_name(each.func) in _ORDERED for each in calls_in(around))
+    given += (
+        at.value
+        for at in ast.walk(around)
+        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
+    )
+    return not any(last_name(each.func) in _ORDERED for at in given for each in calls_in(at))
+
+
+def _bound(assignment: ast.Assign) -> set[str]:
+    targets = (at for target in assignment.targets for at in ast.walk(target))
+    return {at.id for at in targets if isinstance(at, ast.Name)}
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:

@@ -1,5 +1,6 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
-radians, a prediction to steps as wide as its targets differ, and a whole number to another.
+radians, a prediction to steps as wide as its targets differ, a whole number to another, and which
+numbers are the largest is left to chance.
 
 What is computed of numbers in a short format, and of none that are learnt, is followed on, since
 `rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
@@ -12,7 +13,13 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from autotune.workload.found import Rounded, RoundedAngle, RoundedNumber, RoundedTarget
+from autotune.workload.found import (
+    Rounded,
+    RoundedAngle,
+    RoundedChoice,
+    RoundedNumber,
+    RoundedTarget,
+)
 from autotune.workload.loading.batches import tensors
 from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_place
@@ -47,7 +54,13 @@ class Rounding:
         """See `Watch`."""
         self._mode.__exit__(None, None, None)
         mode = self._mode
-        return Rounded(angle=mode.angle, target=mode.target, number=mode.number, short=mode.short)
+        return Rounded(
+            angle=mode.angle,
+            target=mode.target,
+            number=mode.number,
+            choice=mode.choice,
+            short=mode.short,
+        )
 
 
 class _Looking(EachOperation):
@@ -60,6 +73,8 @@ class _Looking(EachOperation):
         self._comparisons = {getattr(aten, name) for name in _COMPARISONS}
         self.angle: RoundedAngle | None = None
         self._copy = aten._to_copy
+        self._choices = {aten.topk, aten.argmin, aten.argmax}
+        self.choice: RoundedChoice | None = None
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
         self.short = False
@@ -77,6 +92,8 @@ class _Looking(EachOperation):
         elif kind is self._copy and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
             self._note_number(given[0].detach(), eps)
         self._loses = self._lost_of(given)
+        if kind in self._choices and self._loses:
+            self._note_choice(operation, self._loses, *given, **named)
 
     def note_result(self, result: Any) -> None:
         for each in tensors(result) if self._loses is not None else ():
@@ -108,6 +125,22 @@ class _Looking(EachOperation):
             step = eps * 2.0 ** math.floor(math.log2(size))
             self.number = RoundedNumber(place=users_place(), size=size, step=step)
 
+    def _note_choice(
+        self, operation: Any, eps: float, numbers: torch.Tensor, *given: Any, **named: Any
+    ) -> None:
+        """Where one of `numbers` along a dimension, or so many of them, are chosen."""
+        told = _told(operation, (numbers, *given), named)
+        dim, count = told.get("dim", -1), told.get("k", 1)
+        if dim is None or not numbers.ndim or count >= numbers.shape[dim]:
+            return
+        largest = told.get("largest", operation.overloadpacket is not torch.ops.aten.argmin)
+        rows = numbers.detach().float().movedim(dim, -1)
+        best = (rows if largest else -rows).topk(count + 1, dim=-1).values
+        step = eps * rows.abs().median(-1).values
+        untold = float((best[..., -2] - best[..., -1] < step).float().mean())
+        if self.choice is None or untold > self.choice.untold:
+            self.choice = RoundedChoice(place=users_place(), untold=untold)
+
     def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:
         """Where one of them is a prediction in a short format, and the other is what it should be:
         as many numbers, which nothing is learnt from.
@@ -128,6 +161,12 @@ class _Looking(EachOperation):
         if self.target is None or step / spread > self.target.step / self.target.spread:
             place = users_place()
             self.target = RoundedTarget(place=place, size=size, spread=spread, step=step)
+
+
+def _told(operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """What `operation` is given, by name, its own where it is not told."""
+    told = {each.name: each.default_value for each in operation._schema.arguments}
+    return told | dict(zip(told, given, strict=False)) | dict(named)
 
 
 def _eps(tensor: torch.Tensor) -> float | None:

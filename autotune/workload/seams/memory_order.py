@@ -26,8 +26,8 @@ def _refusing(own: Any) -> Any:
         by = sys._getframe(1).f_code.co_filename
         if _is_reordered(tensor) and not is_installed(by):
             raise RuntimeError(
-                "as_strided() of a tensor that is channels last: its memory is read as if it lay "
-                "in the usual order"
+                "autotune stopped it, since it would have gone on with wrong numbers: as_strided() "
+                "of a tensor that is channels last reads its memory as if it lay in the usual order"
             )
         return own(tensor, *args, **kwargs)
 
