@@ -5,7 +5,7 @@ by which samples are made, and the training itself.
 import functools
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
@@ -17,6 +17,7 @@ from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
+from autotune.source.refusals.seeded_anew import seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
@@ -90,10 +91,14 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     of that by which samples are made, however seldom.
     """
     target, seen = context.target, profiled.seen
-    if target.kind == OBJECTS or not vetted.settings:
+    if target.kind == OBJECTS:
         return space
-    training = Training(whole_program(target, seen), vetted.running)
+    program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
+    space = _without_other_numbers(space, vetted.streams, seeded_anew(program), had_workers)
+    if not vetted.settings:
+        return space
+    training = Training(program, vetted.running)
     for at in _distinct(vetted.settings):
         meanwhile = training.sets_meanwhile(at)
         ahead = at.path.startswith(SAMPLER)  # it stays where the training is
@@ -106,6 +111,25 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
         if place and "persistent_workers" in space.choices:
             ended = Vetted(values=(False,), reason=f"{why} that live on never see it")
             space = narrowed(space, "persistent_workers", ended)
+    return space
+
+
+def _without_other_numbers(
+    space: Space, streams: Sequence[str], anew: Mapping[str, str], had_workers: bool
+) -> Space:
+    """`space` without the workers that would draw other random numbers where each epoch begins
+    `anew` with the same: theirs go by torch's as an epoch begins.
+    """
+    if "torch" not in anew and not had_workers and "num_workers" in space.choices:
+        for place in (anew[each] for each in streams if each in anew):
+            reason = f"each epoch begins with the same random numbers ({place}), by which samples "
+            reason += "are made: workers have others"
+            space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
+    if anew and "persistent_workers" in space.choices:
+        (place, *_) = anew.values()
+        reason = f"each epoch begins with the same random numbers ({place}): workers that live on "
+        reason += "go on with theirs"
+        space = narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
     return space
 
 

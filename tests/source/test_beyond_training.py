@@ -147,6 +147,28 @@ def test_strides_that_the_training_makes_up_forbid_another_order(step: str, refu
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
 
 
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("flat = w.reshape(-1)\n    flat[flat.abs().topk(k).indices] = 0.0", True),
+        ("flat = w.flatten()\n    flat *= 0.5", True),
+        ("flat = w.contiguous()\n    flat.mul_(0.5)", True),
+        ("w.reshape(-1)[:k] = 0.0", True),
+        ("w.flatten().clamp_(0, 1)", True),
+        ("flat = w.view(-1)\n    flat[:k] = 0.0", False),  # which fails there
+        ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    return flat", False),
+        ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    w.copy_(flat.view_as(w))", True),
+        ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    w = rebuild(flat)", False),
+        ("flat = w.reshape(-1)\n    print(flat.abs().amax())", False),
+        ("flat = torch.zeros(9)\n    flat[:k] = 0.0", False),
+    ],
+)
+def test_what_flattens_and_is_written_into_forbids_another_order(code: str, refused: bool) -> None:
+    outcome = rewritten(f"{program()}\ndef prune(w, k):\n    {code}\n", LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert ("is written into at" in outcome.reason) == refused
+
+
 def test_what_is_saved_forbids_another_order_where_the_optimizer_is_built_elsewhere_too() -> None:
     text = program(epoch="import safetensors.torch as st; st.save_file(net.state_dict(), 'a')")
     text = text.replace("optim.SGD(net.parameters(), lr=0.1)", "build(net)")

@@ -214,9 +214,7 @@ while True:
 """
 NEAR = "index = (2 * x @ x.mT - x.square().sum(-1)[:, None]).topk(4).indices"
 IN_FLOAT32 = "index = torch.cdist(x, x).topk(4, largest=False).indices"
-FIRST = (
-    "y = x.flip(0); index = (y.square().sum(-1)[:, None] - 2 * x @ y.mT).argmin(-1)[..., None]"
-)
+FIRST = "y = x.flip(0); index = (y.square().sum(-1)[:, None] - 2 * x @ y.mT).argmin(-1)[..., None]"
 LEARNT = "h = self.head(x.repeat(1, 1, 2))\n        index = (h @ h.mT).topk(4).indices"
 
 

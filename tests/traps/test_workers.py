@@ -815,6 +815,7 @@ def test_settings_that_samples_are_made_by_are_told_by_name(workers: Vet) -> Non
         *(("scale", (), ""), ("level", ("Schedule",), ""), ("width", ("Table",), "")),
         *(("config", ("Table",), ""), ("schedule", (), MODULE)),
         *(("X", (), MODULE), ("Y", (), MODULE)),
+        ("__getitem__", ("Table",), ""),  # another may be put in its place
         *(
             (name, ("BatchSampler", "Sampler", "Generic"), "")
             for name in ("batch_size", "drop_last")
@@ -889,6 +890,47 @@ def test_settings_behind_a_cached_function_or_a_weak_reference(
     )
     found = workers(text, (0, 1)).settings
     assert ("grain", ("Options",)) in {(at.name, at.kinds) for at in found}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "streams"),
+    [
+        ("random.random()", ("random",)),
+        ("uniform(0, 1)", ("random",)),
+        ("np.random.rand()", ("numpy.random",)),
+        ("rand()", ("numpy.random",)),
+        ("draws.rand()", ("numpy.random",)),
+        ("np.random.default_rng(index).random()", ()),
+        ("random.Random(index).random()", ()),
+        ("float(torch.rand(()))", ()),
+    ],
+)
+def test_whose_random_numbers_samples_are_made_with(
+    workers: Vet, drawn: str, streams: tuple[str, ...]
+) -> None:
+    made = "import random\nfrom random import uniform\nimport numpy as np\n"
+    made += "from numpy import random as draws\nfrom numpy.random import rand\n"
+    text = table(f"return X[index] + {drawn}, Y[index]")
+    text = text.replace("class Table", f"{made}\n\nclass Table", 1)
+    assert workers(text, (0, 1)).streams == streams
+
+
+def test_methods_and_what_a_function_is_given_are_told_by_name(workers: Vet) -> None:
+    item = "return self.scaled(shifted(X[index])), Y[index]"
+    made = (
+        "import contextvars\nimport functools\n"
+        "RATE = contextvars.ContextVar('rate', default=1.0)\n"
+        "def shift(x, by):\n    return RATE.get() * x + by\n"
+        "shifted = functools.partial(shift, by=0.0)\n"
+    )
+    text = table(item).replace("class Table", f"{made}\n\nclass Table", 1)
+    text = text.replace(
+        "    def __len__", "    def scaled(self, x):\n        return x\n\n    def __len__"
+    )
+    found = {(at.name, at.kinds, at.scope, at.inside) for at in workers(text, (0, 1)).settings}
+    assert ("scaled", ("Table",), "", False) in found
+    assert ("by", (), "", False) in found
+    assert ("RATE", (), MODULE, True) in found
 
 
 def test_what_chooses_samples_is_known_by_name_too(workers: Vet) -> None:

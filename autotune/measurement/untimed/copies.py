@@ -8,11 +8,13 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
-from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.source.edits import Place
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import SAMPLER, Delivery, Left, changed
 from autotune.workload.samples.read_back import read_back
+from autotune.workload.window import RUNNING
 
 OTHER_DATA = "the program would be given other data"
 
@@ -21,6 +23,7 @@ WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
 # Batches, each drawn by itself, after which it is looked at what making it has changed: what is
 # left to chance is left alone in some.
 LOOKED_BATCHES, _STRIDE = 8, 5
+LOOKED_STEPS, LOOKED_SECONDS = 3, 0.5  # that tell which functions the steps run
 FEWEST_COUNTED = 4  # in which a number goes up each time
 _MOST_NAMED = 2
 
@@ -80,6 +83,18 @@ def why_read_back(target: Target, left: Left) -> str:
             "chosen ahead of the one that it trains on"
         )
     return ""
+
+
+def functions_run(run: ProcessRun) -> tuple[Place, ...]:
+    """Where those of the program's own functions begin that its steps run; the program may end
+    meanwhile.
+    """
+    try:
+        found = run.watch(RUNNING, steps=LOOKED_STEPS, seconds=LOOKED_SECONDS).found
+    except (NotPossible, RunEnded):
+        return ()
+    assert isinstance(found, tuple), found
+    return found
 
 
 def why_by_what_learns(learning: Sequence[str]) -> str:

@@ -26,4 +26,5 @@ class Vetted:
     steady: bool = False
     settings: tuple[Setting, ...] = ()
     running: tuple[Place, ...] = ()
+    streams: tuple[str, ...] = ()
     doubt: Doubt | None = None

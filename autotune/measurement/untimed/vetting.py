@@ -14,6 +14,7 @@ from autotune.measurement.untimed.copies import (
     OTHER_DATA,
     changed_by_training,
     counted,
+    functions_run,
     left_by_reading,
     names_of,
     read_here,
@@ -38,7 +39,6 @@ from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import INITIAL_SEED, Delivery
 from autotune.workload.seen import SeenLoader
-from autotune.workload.window import RUNNING
 
 # Workers that read over each other, or do not share their samples out, show it at four.
 WORKERS = 4
@@ -46,8 +46,6 @@ MOST_BATCHES, MOST_STREAMED_BATCHES = 64, 4096
 # A run in which workers do not get to the first step in this time, or in so many times the time
 # that the program takes as it is, hangs.
 PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
-# How long it is looked at which functions the steps run.
-LOOKED_STEPS, LOOKED_SECONDS = 3, 0.5
 # Whatever the deadline, a run that was begun is waited for so long.
 LEAST_SECONDS = 5.0
 
@@ -105,6 +103,7 @@ def vet_workers(
         steady=vetting.steady,
         settings=vetting.settings,
         running=vetting.running,
+        streams=vetting.streams,
     )
 
 
@@ -127,6 +126,7 @@ class _Workers:
         self.steady = False
         self.settings: tuple[Setting, ...] = ()
         self.running: tuple[Place, ...] = ()
+        self.streams: tuple[str, ...] = ()
         self.compared = True
         self.longer: Doubt | None = None
 
@@ -139,7 +139,7 @@ class _Workers:
             self._own = replace(own, lasts=None) if self._counts_steps else own
             self._again = self._draw(run, seed=int(self._loader.iterable))
             self._look_at_reading(run)
-            self._look_at_steps(run)
+            self.running = functions_run(run) if self.settings else ()
         except RunEnded as end:
             hurried = end.failure.kind == "hung" and self._patience() < PATIENCE_SECONDS
             more = "; a larger budget has more time for it" if hurried else ""
@@ -165,6 +165,7 @@ class _Workers:
                 self.counted = counted(run, looked, self._seconds)
                 set_by_makers.update(looked[0].set_by_makers)
             self.settings = tuple(at for at in looked[0].settings if at.path not in left)
+            self.streams = looked[0].streams
             self._alone = why_by_what_learns(looked[0].learning)
         self.steady = not left
         left |= set_by_makers  # another value, later
@@ -173,14 +174,6 @@ class _Workers:
         elif left and not self._alone:
             left_there = left_by_reading(run, left, self._seconds)
             self._alone = why_read_back(self._target, left_there)
-
-    def _look_at_steps(self, run: ProcessRun) -> None:
-        """See which functions of its own the program runs in a step; it may end with it."""
-        if self.settings:
-            with suppress(NotPossible, RunEnded):
-                steps = run.watch(RUNNING, steps=LOOKED_STEPS, seconds=LOOKED_SECONDS)
-                assert isinstance(steps.found, tuple), steps.found
-                self.running = steps.found
 
     def refusal(self, workers: int) -> str:
         """Why `workers` cannot be had: they hang, crash, deliver other data, leave behind in

@@ -19,7 +19,7 @@ _CHANGING = frozenset(
             "insert",
         ),
         *("remove", "pop", "popleft", "popitem", "clear", "reverse", "rotate", "add", "discard"),
-        *("update", "setdefault", "setfield", "resize"),
+        *("update", "setdefault", "setfield", "resize", "set"),
     )
 )
 _FILLED_FIRST = frozenset(
@@ -86,6 +86,7 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
             yield from (whole_of(at) for at in targets if isinstance(at, ast.Subscript))
         case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
             changes = method in _CHANGING or (method.endswith("_") and not method.endswith("__"))
+            changes = changes or any(each.arg == "inplace" for each in named)
             first = method in _FILLED_FIRST or (method == "at" and len(given) > 1)
             if changes and _root(owner) in _NAMESPACES:
                 first = True

@@ -9,6 +9,7 @@ from autotune.source.edits import ModelStatement
 from autotune.source.places import Call
 from autotune.source.program import Forbidden, Program
 from autotune.source.refusals.compiled import why_not_compiled
+from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.model_uses import handed_on, kept, merged
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
 
@@ -34,6 +35,12 @@ def check_program(program: Program, edit: ModelStatement) -> None:
         raise Forbidden(
             f"the memory of tensors is read at {at}, where they lie in another order then",
             f"at {at}: .contiguous() before it",
+        )
+    if edit.reordered and (at := written_flat(program)):
+        raise Forbidden(
+            f"what flattens a tensor is written into at {at}: where that lies in another order it "
+            "is a copy, and the tensor stays as it was",
+            f"at {at}: .view(...) instead, which fails there",
         )
     if edit.compiled and (reason := why_not_compiled(program)):
         raise Forbidden(reason)

@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from autotune.source.calls.by_name import is_module, set_by_name
 from autotune.source.calls.writes import assigned, keys_set, whole_of, written_into
@@ -92,7 +93,8 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         keys = keys_set(node) if setting.keys else None
         if keys is not None and not keys & setting.keys:
             return False
-        return any(_is_it(program, script, at, setting) for at in written_into(node))
+        memory = [at.value for at in assigned(node) if _is_memory(at)]
+        return any(_is_it(program, script, at, setting) for at in (*memory, *written_into(node)))
     targets = [*assigned(node)]
     if any(_is_it(program, script, at, setting) for at in targets):
         return True
@@ -100,6 +102,11 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         return True
     targets += [node.func] if isinstance(node, ast.Call) else []
     return any(_is_setter(program, script, at, setting) for at in targets)
+
+
+def _is_memory(target: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Whether it is `table.data`, by which a tensor gets other memory."""
+    return isinstance(target, ast.Attribute) and target.attr == "data"
 
 
 def _sets_by_name(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:

@@ -109,6 +109,7 @@ class Delivery:
         set_by_makers: those to which making a batch ever gives another value, by path.
         learning: the models with weights, optimizers and schedulers by which batches are made or
             samples chosen, by path.
+        streams: the random numbers of the process that its functions draw, Python's and NumPy's.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
         remembered: how much the dataset of a loader without workers keeps, by name, where only that
@@ -129,6 +130,7 @@ class Delivery:
     settings: tuple[Setting, ...] = ()
     set_by_makers: tuple[str, ...] = ()
     learning: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)
     remembered: Mapping[str, int] = field(default_factory=dict)

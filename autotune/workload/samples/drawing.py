@@ -24,6 +24,7 @@ from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
 from autotune.workload.samples.remembered import remembered
 from autotune.workload.samples.reopened import reopened
 from autotune.workload.samples.settings import learning, set_by_makers, settings_of
+from autotune.workload.samples.streams import streams_of
 from autotune.workload.seams.loader import draw
 
 # So many batches are looked at again once the next one is there.
@@ -66,6 +67,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         settings=settings_of(loader) if command.settings else (),
         set_by_makers=set_by_makers(loader) if command.settings else (),
         learning=learning(loader) if command.settings else (),
+        streams=streams_of(loader) if command.settings else (),
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
         position=(id(iterator), getattr(iterator, "_num_yielded", 0)),

@@ -3,10 +3,14 @@ it.
 """
 
 import dis
+import functools
 import gc
+import inspect
 import sys
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -18,6 +22,7 @@ from autotune.source.refusals.settings import Setting
 from autotune.source.refusals.whose import MODULE
 from autotune.workload.samples.asked import (
     ENTRIES,
+    attributes,
     is_users,
     is_users_class,
     of_the_users,
@@ -27,6 +32,7 @@ from autotune.workload.samples.kept import SETTINGS, Piece, functions_of
 from autotune.workload.samples.of_loader import all_pieces
 
 _MOST_ARRAYS = 20
+_FILLED = (list, deque, set, dict, bytearray, array, ContextVar)
 _ENVIRONMENT = frozenset(("environ", "getenv"))
 
 Memory = tuple[int, int]  # the address of its first byte, and that behind its last
@@ -36,7 +42,7 @@ def settings_of(loader: Any) -> tuple[Setting, ...]:
     """All that a DataLoader makes batches by, under each name that the program has for it."""
     pieces = list(all_pieces(loader).values())
     keys = _constants(pieces)
-    replaced = (each for piece in pieces for each in _replaced(piece, keys))
+    replaced = (each for piece in pieces for each in (*_replaced(piece, keys), *_methods(piece)))
     of_environment = _of_environment(pieces)
     return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys), *of_environment)))
 
@@ -80,7 +86,8 @@ def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
         return
     if piece.part.startswith("["):
         key = piece.part[2:-2]
-        if isinstance(piece.above.value, dict) and key in keys:
+        named = key in keys or isinstance(piece.above.owner, functools.partial)
+        if isinstance(piece.above.value, dict) and named:
             yield Setting(path=piece.path, name=key)
     elif isinstance(piece.owner, ModuleType) or (piece.owner is None and name == piece.part):
         yield Setting(path=piece.path, name=name, scope=MODULE)
@@ -88,6 +95,18 @@ def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
         kinds = _kinds(piece.owner) or tuple(kind.__name__ for kind in _classes(piece.owner))
         setters = _setters(piece.owner, name)
         yield Setting(path=piece.path, name=name, kinds=kinds, setters=setters)
+
+
+def _methods(piece: Piece) -> Iterator[Setting]:
+    """The methods by which `piece`, an object of the user's, makes samples: a program may put
+    another in the place of one.
+    """
+    kind = type(piece.value)
+    names = {name for code, _ in functions_of(piece.value) for name in attributes(code)}
+    for name in sorted(names | {*ENTRIES} if is_users_class(kind) else ()):
+        if any(inspect.isroutine(vars(base).get(name)) for base in kind.__mro__[:-1]):
+            path = f"{kind.__name__}.{name}"
+            yield Setting(path=path, name=name, kinds=_kinds(piece.value))
 
 
 def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
@@ -191,7 +210,7 @@ class _Wanted:
         self._containers = {
             id(each.value): (each.path, _keys_of(each.value) & keys)
             for each in pieces
-            if isinstance(each.value, (list, deque, set, dict))
+            if isinstance(each.value, _FILLED)
             or getattr(each.value, "_mgr", None) is not None  # a table of pandas
         }
 

@@ -1,0 +1,92 @@
+"""Where a program begins its random numbers anew for each epoch, always with the same: whoever
+draws them elsewhere draws others.
+"""
+
+import ast
+import os
+from collections.abc import Collection, Iterator
+
+from autotune.source.loops.around_training import own_loops, running
+from autotune.source.program import Program
+from autotune.source.reach import argument, is_bound
+from autotune.source.script import Function, Script, last_name
+
+_ALL = ("random", "numpy.random", "torch")
+# Which random numbers a function begins anew.
+_SEEDS = {
+    "random.seed": ("random",),
+    "random.setstate": ("random",),
+    "numpy.random.seed": ("numpy.random",),
+    "numpy.random.set_state": ("numpy.random",),
+    "torch.manual_seed": ("torch",),
+    "torch.random.manual_seed": ("torch",),
+    "torch.set_rng_state": ("torch",),
+}
+_LIBRARIES = ("seed_everything", "set_seed")  # lightning's, accelerate's, transformers'
+
+
+def seeded_anew(program: Program) -> dict[str, str]:
+    """Which random numbers ("random", "numpy.random", "torch") begin anew with the same seed for
+    each epoch: the file and line of each.
+    """
+    inner, outer = own_loops(program)
+    if not outer:
+        return {}
+    ran = running(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
+    moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
+    found = dict[str, str]()
+    for script in program.scripts.values():
+        for call in script.calls:
+            if call in ran and not _moves(program, script, call, ran, moving):
+                place = f"{os.path.basename(script.path)}:{call.lineno}"
+                found |= {each: place for each in _seeded(script, call) if each not in found}
+    return found
+
+
+def _seeded(script: Script, call: ast.Call) -> tuple[str, ...]:
+    name = script.qualified(call.func)
+    own = ast.unparse(call.func).partition(".")[0] not in script.imports
+    if name.rpartition(".")[2] in _LIBRARIES and not own:
+        return _ALL
+    return _SEEDS.get(name, ())
+
+
+def _moves(
+    program: Program,
+    script: Script,
+    call: ast.Call,
+    ran: Collection[ast.AST],
+    moving: Collection[str],
+) -> bool:
+    """Whether what `call` is given is another in each epoch: a variable that the loop over them
+    sets, or an argument that its function is given such.
+    """
+    names = {at.id for each in call.args for at in ast.walk(each) if isinstance(at, ast.Name)}
+    if names & set(moving):
+        return True
+    function = script.function(call)
+    if function is None:
+        return False
+    given = (each for name in names for each in _given(program, script, function, name, ran))
+    return any(last_name(at) in moving for each in given for at in _leaves(each))
+
+
+def _given(
+    program: Program, script: Script, function: Function, name: str, ran: Collection[ast.AST]
+) -> Iterator[ast.expr]:
+    bound = is_bound(script, function)
+    for other in program.scripts.values():
+        for call in other.calls:
+            if call in ran and last_name(call.func) == function.name:
+                told = argument(call, function, name, bound=bound)
+                yield from [told] if told is not None else []
+
+
+def _leaves(given: ast.expr) -> Iterator[ast.expr]:
+    return (at for at in ast.walk(given) if isinstance(at, ast.Name | ast.Attribute))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that `node` gives a value."""
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        yield last_name(node)

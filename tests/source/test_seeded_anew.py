@@ -1,0 +1,80 @@
+"""Random numbers that begin anew with the same seed for each epoch are found."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.program import parsed
+from autotune.source.refusals.seeded_anew import seeded_anew
+
+TEXT = """\
+import random
+import numpy as np
+import torch
+from lightning import seed_everything
+
+
+def everything(seed):
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def train_epoch(loader, seed):
+    ONCE
+    for x, y in loader:
+        STEP
+        loss_of(net(x), y).backward()
+        optimizer.step()
+
+
+np.random.seed(1)
+for fold in range(5):
+    torch.manual_seed(0)
+    for epoch in range(9):
+        EPOCH
+        train_epoch(loader, 3 + args.seed)
+        MORE
+"""
+
+
+def found(**given: str) -> dict[str, str]:
+    text = TEXT
+    for name in ("ONCE", "STEP", "EPOCH", "MORE"):
+        text = text.replace(name, given.get(name.lower(), "pass"))
+    line = text.splitlines().index("        loss_of(net(x), y).backward()") + 1
+    places = Places(backward=Place(path="/p/train.py", line=line))
+    return seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py"))
+
+
+@pytest.mark.parametrize(
+    ("given", "streams"),
+    [
+        ({}, {}),
+        ({"epoch": "np.random.seed(7)"}, {"numpy.random": "train.py:25"}),
+        ({"epoch": "np.random.seed(epoch)"}, {}),
+        ({"epoch": "random.seed(args.seed)"}, {"random": "train.py:25"}),
+        ({"epoch": "step = 10 * epoch; random.seed(step)"}, {}),
+        ({"once": "random.seed(seed)"}, {"random": "train.py:14"}),
+        ({"once": "random.seed(seed + 1)"}, {"random": "train.py:14"}),
+        ({"step": "random.seed(seed)"}, {}),  # in each step: another matter
+        (
+            {"epoch": "everything(3)"},
+            {"random": "train.py:8", "numpy.random": "train.py:9", "torch": "train.py:10"},
+        ),
+        ({"epoch": "everything(3 + epoch)"}, {}),
+        (
+            {"epoch": "seed_everything(3)"},
+            dict.fromkeys(("random", "numpy.random", "torch"), "train.py:25"),
+        ),
+        ({"epoch": "rng.seed(3)"}, {}),  # one of its own
+    ],
+)
+def test_seeds_that_are_the_same_in_each_epoch(
+    given: dict[str, str], streams: dict[str, str]
+) -> None:
+    assert found(**given) == streams
+
+
+def test_those_that_a_caller_moves_on_are_not() -> None:
+    text = "train_epoch(loader, 3 + epoch)"
+    assert found(once="random.seed(seed)", more=f"{text}") == {}
