@@ -16,9 +16,9 @@ _LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "
 
 def registered(program: Program) -> list[ast.AST]:
     """The functions that the program leaves with others to be called at some time, by a decorator
-    of an object's, a method whose name says so, or in a table of them (`{12: harden}`), but for
-    those that come to run its training. Where it finds attributes by names that only a run knows
-    (`getattr(listener, event)`), its methods too that no text of it names.
+    of an object's, a method whose name says so, or in a list or a table of them (`{12: harden}`),
+    but for those that come to run its training. Where it finds attributes by names that only a run
+    knows (`getattr(listener, event)`), its methods too that no text of it names.
     """
     found: list[ast.AST] = _found_by_name(program)
     at = program.places.backward
@@ -30,8 +30,10 @@ def registered(program: Program) -> list[ast.AST]:
                 found += _left(program, [*node.args, *(each.value for each in node.keywords)])
             elif isinstance(node, ast.Dict):
                 found += _left(program, node.values)
-            elif isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
+            elif isinstance(node, ast.List):
                 found += (at for at in _left(program, node.elts) if _gives_nothing(at))
+            elif isinstance(node, ast.Tuple):  # `return train, test` may be of data
+                found += (at for at in node.elts if isinstance(at, ast.Lambda))
     if at is None:
         return found
     trees = [script.tree for path, script in program.scripts.items() if path == at.path]

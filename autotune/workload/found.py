@@ -108,13 +108,21 @@ class RoundedNumber:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedChoice:
     """A choice of the largest or smallest by numbers that were computed in a short format, of none
-    that are learnt (the nearest points, say): the share of its rows in which the first that was not
-    chosen lies closer to the last that was than that format tells apart; `place` as in
-    `RoundedAngle`.
+    that are learnt (the nearest points, say): the share of those chosen that lie closer to the
+    first that was not than that format tells apart; `place` as in `RoundedAngle`.
     """
 
     place: Place | None
     untold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedChance:
+    """The logarithm of a probability that was computed in a short format; `place` as in
+    `RoundedAngle`.
+    """
+
+    place: Place | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +136,7 @@ class Rounded:
     target: RoundedTarget | None = None
     number: RoundedNumber | None = None
     choice: RoundedChoice | None = None
+    chance: RoundedChance | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,10 @@ for step, (x, y) in enumerate(loader):
         ("net.weight.grad = found * 2", "train.py:13"),
         ("net.weight.grad.copy_(turned(net.weight.grad))", ""),  # into what lies as it did
         ("other = turned(net.weight.grad)", ""),
+        ("if step > 900: net.weight.grad = torch.linalg.solve(a, net.weight.grad)", "train.py:13"),
+        ("net.weight.grad.data = cholesky_solve(net.weight.grad, a)", "train.py:13"),
+        ("net.weight.grad = a @ net.weight.grad", ""),
+        ("other = torch.linalg.solve(a, net.weight.grad)", ""),
     ],
 )
 def test_gradients_of_its_own(step: str, place: str) -> None:

@@ -32,7 +32,7 @@ def anneal(given, step):
 
 def refill(pool, new): pool.append(new)
 def refill_all(pool, new): refill(pool, new)
-
+def smooth(pool, new): part = pool.narrow(0, new, 2); part.mul_(2)
 
 config = {"scale": 1.0}
 config["scale"] = 2.0
@@ -204,6 +204,16 @@ def test_the_environment(step: str, seen: bool) -> None:
         ("renamed.level.replace(0, 2, inplace=True)", ("train.py:37", "train.py:37")),
         ("renamed.level.data = loss", ("train.py:37", "train.py:37")),
         ("other.data = renamed.level", ("", "")),
+        ("renamed.level.narrow(0, step, 2).lerp_(loss, 0.5)", ("train.py:37", "train.py:37")),
+        ("part = renamed.level[2:4]; part.lerp_(loss, 0.5)", ("train.py:37", "train.py:37")),
+        ("part = renamed.level[step]; part[:] = loss", ("train.py:37", "train.py:37")),
+        ("part = renamed.level; part += 1", ("train.py:37", "train.py:37")),
+        ("for row in renamed.level: row.mul_(2)", ("train.py:37", "train.py:37")),
+        ("for i, row in enumerate(renamed.level): row.mul_(2)", ("train.py:37", "train.py:37")),
+        ("part = renamed.level[step]; part += 1", ("", "")),  # a number
+        ("part = renamed.level[renamed.level > 3]; part.mul_(2)", ("", "")),  # a copy
+        ("part = renamed.level * 2; part.mul_(2)", ("", "")),
+        ("smooth(renamed.level, step)", ("train.py:37", "train.py:37")),
         ("other.copy_(renamed.level)", ("", "")),
         ("torch.zeros_like(renamed.level)", ("", "")),
         ("renamed.level.item()", ("", "")),
@@ -358,7 +368,8 @@ for x, y in loader:
         ),
         (False, "print(thaw)", ("", "")),
         (False, "stages = [print, thaw]", ("train.py:16", "train.py:16")),
-        (False, "stages = (lambda: shake.mend(2), thaw)", ("train.py:16", "train.py:16")),
+        (False, "stages = (lambda: setattr(shake, 'strength', 2), 3)", ("train.py:19",) * 2),
+        (False, "stages = (thaw, freeze)", ("", "")),  # they may be data of such names
         (False, "MODELS.register(thaw)", ("", "")),
     ],
 )

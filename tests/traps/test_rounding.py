@@ -222,7 +222,7 @@ LEARNT = "h = self.head(x.repeat(1, 1, 2))\n        index = (h @ h.mT).topk(4).i
 def test_the_nearest_of_many_points_are_not_told_by_what_is_rounded(
     rounding: Vet, near: str
 ) -> None:
-    found = rounding(POINTS.format(near=near, points=500), VALUES)
+    found = rounding(POINTS.format(near=near, points=2000), VALUES)
     assert "bf16" not in found.values and "fp32" in found.values
     assert "are chosen at train.py:9 (the nearest points, say)" in found.reason
 
@@ -234,3 +234,61 @@ def test_the_nearest_of_many_points_are_not_told_by_what_is_rounded(
 )
 def test_other_choices_are(rounding: Vet, near: str, points: int) -> None:
     assert rounding(POINTS.format(near=near, points=points), VALUES).values == VALUES
+
+
+# A classifier whose loss takes the logarithm of its probabilities.
+LOGARITHM = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+class Told(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        return {told}
+torch.manual_seed(0)
+model = Told()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    x, y = torch.randn(16, 8), torch.randint(4, (16,))
+    p = model(x)
+    {loss}
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SOFTMAX, SIGMOID, LOGITS = "self.head(x).softmax(1)", "self.head(x).sigmoid()", "self.head(x)"
+CHOSEN = "[torch.arange(16), y]"
+BCE = "loss = F.binary_cross_entropy(p, F.one_hot(y, 4).float())"
+
+
+@pytest.mark.parametrize(
+    ("told", "loss"),
+    [
+        (SOFTMAX, f"loss = -torch.log(p{CHOSEN}).mean()"),
+        (SOFTMAX, f"loss = -p.clamp(1e-6, 1 - 1e-6){CHOSEN}.log().mean()"),
+        (SIGMOID, "loss = -torch.log(1 - p + 1e-6).mean()"),
+        (SIGMOID, BCE),
+    ],
+)
+def test_logarithms_of_rounded_probabilities_are_refused_with_their_line(
+    rounding: Vet, told: str, loss: str
+) -> None:
+    found = rounding(LOGARITHM.format(told=told, loss=loss), VALUES)
+    assert found.values == ("fp32",)
+    assert "become 1 before their logarithm is taken at train.py:17" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("told", "loss"),
+    [
+        (LOGITS, f"loss = -torch.log(p.softmax(1){CHOSEN}).mean()"),  # of wide logits
+        (LOGITS, BCE.replace("entropy(", "entropy_with_logits(")),
+        (LOGITS, "loss = F.cross_entropy(p, y)"),
+        (SOFTMAX, "loss = (p - F.one_hot(y, 4)).square().mean()"),
+        (f"{LOGITS} * {SOFTMAX}", "loss = torch.log(p.square() + 1).mean()"),
+    ],
+)
+def test_other_logarithms_are_not(rounding: Vet, told: str, loss: str) -> None:
+    assert rounding(LOGARITHM.format(told=told, loss=loss), VALUES).values == VALUES

@@ -12,6 +12,7 @@ from autotune.workload.program.target import load_target
 TOPS = {
     "what is under version control": ((".git", "proj/pyproject.toml"), "."),
     "else what builds a package": (("proj/pyproject.toml",), "proj"),
+    "or what lists what it needs": (("proj/requirements.txt",), "proj"),
     "the nearest such": (("setup.py", "proj/setup.cfg"), "proj"),
     "else the program's own folder": ((), "proj/scripts"),
 }

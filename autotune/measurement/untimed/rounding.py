@@ -1,7 +1,7 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
 predictions by one of what their targets differ by, nor whole numbers to others, nor leave to chance
-which points are the nearest.
+which points are the nearest, nor make probabilities 1 of which the logarithm is taken.
 """
 
 import os
@@ -14,6 +14,7 @@ from autotune.source.edits import Place
 from autotune.workload.found import (
     Rounded,
     RoundedAngle,
+    RoundedChance,
     RoundedChoice,
     RoundedNumber,
     RoundedTarget,
@@ -26,7 +27,7 @@ MOST_RADIANS = 0.1
 # Of the standard deviation of targets: a step of a tenth adds to the error of a model that explains
 # 99 % of their variance a twelfth. bf16 comes to it for the years of songs, and for kelvins.
 MOST_OF_THE_SPREAD = 0.1
-# Of the choices by what no training moves.
+# Of what is chosen by what no training moves.
 MOST_UNTOLD = 0.25
 _SHORT = ("bf16", "fp16")
 _STEPS = 2
@@ -67,6 +68,7 @@ def _too_far(start: Start, value: Value) -> str:
         _target_said(value, found.target),
         _number_said(value, found.number),
         _choice_said(value, found.choice),
+        _chance_said(value, found.chance),
     )
     return next(filter(None, said), "")
 
@@ -107,9 +109,19 @@ def _choice_said(value: Value, choice: RoundedChoice | None) -> str:
         return ""
     return (
         f"in {value} the largest or smallest of what is computed of the data alone are chosen"
-        f"{_at(choice.place)} (the nearest points, say), and in {choice.untold:.0%} of the choices "
-        "the next one is closer than the format tells apart: compute them in float32, with "
+        f"{_at(choice.place)} (the nearest points, say), and {choice.untold:.0%} of them are "
+        "closer to the next one than the format tells apart: compute them in float32, with "
         "autocast off"
+    )
+
+
+def _chance_said(value: Value, chance: RoundedChance | None) -> str:
+    if chance is None:
+        return ""
+    return (
+        f"in {value} probabilities near 1 become 1 before their logarithm is taken"
+        f"{_at(chance.place)}, and nothing more is learnt of them: take log_softmax, or a loss of "
+        "logits"
     )
 
 

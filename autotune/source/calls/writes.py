@@ -1,6 +1,7 @@
 """What a statement or a call sets, and into what it writes."""
 
 import ast
+import functools
 from collections.abc import Iterator
 
 # Methods that write into an array, or change a container; functions that write into the first they
@@ -33,18 +34,11 @@ _SHOWING = frozenset(("memoryview", "asarray", "from_numpy", "as_tensor", "fromb
 # Attributes and methods that show the same memory.
 _VIEWS = frozenset(
     (
-        "loc",
-        "iloc",
-        "at",
-        "iat",
-        "values",
-        "flat",
-        "T",
-        "detach",
-        "numpy",
-        "view",
-        "reshape",
-        "ravel",
+        *("loc", "iloc", "at", "iat", "values", "items", "flat", "T", "mT", "detach", "numpy"),
+        *("view", "view_as", "reshape", "reshape_as", "ravel", "flatten", "narrow", "select"),
+        *("squeeze", "unsqueeze", "transpose", "permute", "swapaxes", "movedim", "expand"),
+        *("chunk", "split", "tensor_split", "unbind", "diagonal", "unfold"),
+        *("as_strided", "real", "imag", "contiguous", "cpu"),
     )
 )
 
@@ -119,6 +113,38 @@ def whole_of(part: ast.expr) -> ast.expr:
         ):
             return whole_of(whole)
     return part
+
+
+@functools.lru_cache(maxsize=4096)  # it is asked for each setting, and a tree does not change
+def shown_by(name: str, within: ast.AST) -> tuple[ast.expr, ...]:
+    """What the variable `name` may show the memory of, by what `within` gives it:
+    `table.narrow(0, 3, 2)` where it is set to that, and `table` of `for row in table`.
+    """
+    found = list[ast.expr]()
+    for node in ast.walk(within):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=own)], value=value) if own == name:
+                found += [] if any(map(_copies, ast.walk(value))) else [value]
+            case ast.For(target=target, iter=given):
+                if any(isinstance(at, ast.Name) and at.id == name for at in ast.walk(target)):
+                    found += _gone_through(given)
+    return tuple(found)
+
+
+def _gone_through(given: ast.expr) -> list[ast.expr]:
+    """`table` of itself, and of `enumerate(table)`."""
+    match given:
+        case ast.Call(func=ast.Name(), args=several):
+            return several
+    return [given]
+
+
+def _copies(part: ast.AST) -> bool:
+    """Whether it is `table[chosen > 3]`, and no part that is told by numbers and slices."""
+    return isinstance(part, ast.Subscript) and not any(
+        isinstance(at, ast.Slice | ast.Constant | ast.Name)
+        for at in (part.slice, *(getattr(part.slice, "elts", ())))
+    )
 
 
 def keys_set(node: ast.AST) -> set[object] | None:

@@ -30,8 +30,8 @@ def kept_attributes(program: Program, *, on_a_gpu: bool) -> set[str]:
     found: set[str] = set()
     for script in program.scripts.values():
         for method in forward_methods(script):
-            for attribute, value in _kept(method):
-                if _may_be_short(method, value, on_a_gpu, frozenset()):
+            for attribute, value in kept_in(method):
+                if may_be_short(method, value, on_a_gpu):
                     found.add(attribute)
     return found
 
@@ -49,7 +49,7 @@ def forward_methods(script: Script) -> list[Function]:
     return found
 
 
-def _kept(method: Function) -> Iterator[tuple[str, ast.expr]]:
+def kept_in(method: Function) -> Iterator[tuple[str, ast.expr]]:
     """The attributes of its object that `method` gives values or adds to, each with the value."""
     for node in ast.walk(method):
         match node:
@@ -79,7 +79,7 @@ def _own_attribute(target: ast.expr) -> str:
     return ""
 
 
-def _may_be_short(
+def may_be_short(
     method: Function, value: ast.expr, on_a_gpu: bool, known: Set[str] = frozenset()
 ) -> bool:
     """Whether `value`, in `method`, may be a tensor that autocast has made shorter, or hold one."""
@@ -92,7 +92,7 @@ def _may_be_short(
         parts = _made_from(value, on_a_gpu)
     else:
         parts = _held(value)
-    return parts is None or any(_may_be_short(method, at, on_a_gpu, known) for at in parts)
+    return parts is None or any(may_be_short(method, at, on_a_gpu, known) for at in parts)
 
 
 def _given_to(method: Function, name: str) -> list[ast.expr] | None:

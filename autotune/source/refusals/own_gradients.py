@@ -9,11 +9,20 @@ from autotune.source.script import Script
 
 _TURNED = frozenset(("T", "mT", "H", "mH"))
 _TURNING = frozenset(("t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"))
+# Whose results lie column by column, as LAPACK writes them, or as their indices were summed.
+_BY_COLUMNS = frozenset(
+    (
+        *("solve", "solve_ex", "solve_triangular", "triangular_solve", "lstsq", "lu_solve"),
+        *("ldl_solve", "cholesky_solve", "cholesky", "cholesky_inverse", "qr", "svd", "eig"),
+        *("eigh", "inv", "inv_ex", "inverse", "pinv", "pinverse", "householder_product"),
+        *("ormqr", "matrix_exp", "einsum", "tensordot"),
+    )
+)
 
 
 def turned_gradients(program: Program) -> str:
-    """Where a weight is given a gradient that comes of a transposed one, in whatever step: file and
-    line, "" where none is.
+    """Where a weight is given a gradient that comes of a transposed one, or of what lies column by
+    column, in whatever step: file and line, "" where none is.
 
     Such a gradient may lie in memory otherwise than its weight.
     """
@@ -27,6 +36,8 @@ def turned_gradients(program: Program) -> str:
 
 
 def _is_gradient(target: ast.expr) -> bool:
+    if isinstance(target, ast.Attribute) and target.attr == "data":
+        target = target.value
     return isinstance(target, ast.Attribute) and target.attr == "grad"
 
 
@@ -45,6 +56,6 @@ def _turns(node: ast.AST) -> bool:
     match node:
         case ast.Attribute(attr=name) if name in _TURNED:
             return True
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name in _TURNING
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name in _TURNING or name in _BY_COLUMNS
     return False

@@ -4,12 +4,12 @@ start of an epoch, or, where they live on, from the start.
 
 import ast
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from autotune.source.calls.by_name import is_module, set_by_name
-from autotune.source.calls.writes import assigned, keys_set, whole_of, written_into
+from autotune.source.calls.writes import assigned, keys_set, shown_by, whole_of, written_into
 from autotune.source.edits import Place
 from autotune.source.handed_on import gone_on_with, registered
 from autotune.source.loops.around_training import (
@@ -20,7 +20,7 @@ from autotune.source.loops.around_training import (
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
-from autotune.source.script import Script, last_name
+from autotune.source.script import Function, Script, last_name
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
 
@@ -94,7 +94,8 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         if keys is not None and not keys & setting.keys:
             return False
         memory = [at.value for at in assigned(node) if _is_memory(at)]
-        return any(_is_it(program, script, at, setting) for at in (*memory, *written_into(node)))
+        written = _meant(script, node, (*memory, *written_into(node)))
+        return any(_is_it(program, script, at, setting) for at in written)
     targets = [*assigned(node)]
     if any(_is_it(program, script, at, setting) for at in targets):
         return True
@@ -102,6 +103,18 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         return True
     targets += [node.func] if isinstance(node, ast.Call) else []
     return any(_is_setter(program, script, at, setting) for at in targets)
+
+
+def _meant(script: Script, node: ast.AST, written: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """What is `written` into in `node`, and what a variable among it shows a part of; what is added
+    to a single item of a table is a number.
+    """
+    for target in written:
+        yield target
+        if isinstance(target, ast.Name):
+            for value in shown_by(target.id, script.function(node) or script.tree):
+                if not (isinstance(node, ast.AugAssign) and isinstance(value, ast.Subscript)):
+                    yield whole_of(value)
 
 
 def _is_memory(target: ast.expr) -> TypeGuard[ast.Attribute]:
@@ -163,6 +176,7 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
         told = [*zip(names[is_bound(at, function) :], call.args, strict=False)]
         told += [(each.arg, each.value) for each in call.keywords if each.arg]
         own = {each for each, value in told if value is given}
+        own |= _parts_of(function, own)
         changed = (target for part in ast.walk(function) for target in written_into(part))
         if own & {target.id for target in changed if isinstance(target, ast.Name)}:
             return True
@@ -171,6 +185,16 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
             if any(_changes(program, inner, each, known | {name}) for each in handed):
                 return True
     return False
+
+
+def _parts_of(function: Function, own: Collection[str]) -> set[str]:
+    """The variables of `function` that show a part of its `own`."""
+    names = {at.id for at in ast.walk(function) if isinstance(at, ast.Name)}
+    return {
+        name
+        for name in names
+        if any(last_name(whole_of(at)) in own for at in shown_by(name, function))
+    }
 
 
 def _is_it(program: Program, script: Script, target: ast.expr, setting: Setting) -> bool:

@@ -16,6 +16,7 @@ from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
+from autotune.source.refusals.short_numbers import rare_chance, running_values
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
 from autotune.source.script import last_name
@@ -39,7 +40,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
     hand_step = f"{header} round forward and loss, up to backward{wide}{_likewise(program)}"
     if edit.scaled:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
-    _check_numpy(program, edit, hand_step)
+    _check_bfloat16(program, edit, hand_step)
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
     if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):
         program = outputs_in_float32(program)
@@ -51,18 +52,31 @@ def autocast(program: Program, edit: Autocast) -> Program:
     return with_scaler(program, edit.device_type, hand_step) if edit.scaled else program
 
 
-def _check_numpy(program: Program, edit: Autocast, hand_step: str) -> None:
-    """Refuse where NumPy would be given bfloat16 that a module keeps: at an epoch's end, perhaps,
-    where no run that is timed comes.
+def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
+    """Refuse where NumPy would be given bfloat16 that a module keeps, or what bfloat16 loses shows
+    in no loss so soon: at an epoch's end, perhaps, where no run that is timed comes.
     """
-    if edit.dtype == "bfloat16":
-        at = given_to_numpy(program, on_a_gpu=edit.device_type == "cuda")
-        if at:
-            raise Forbidden(
-                f"what a module keeps of its forward pass is given to NumPy at {at} without "
-                ".float(), which has no bfloat16",
-                f"{at}: .float() before that; {hand_step}",
-            )
+    if edit.dtype != "bfloat16":
+        return
+    on_a_gpu = edit.device_type == "cuda"
+    if at := given_to_numpy(program, on_a_gpu=on_a_gpu):
+        raise Forbidden(
+            f"what a module keeps of its forward pass is given to NumPy at {at} without "
+            ".float(), which has no bfloat16",
+            f"{at}: .float() before that; {hand_step}",
+        )
+    if at := running_values(program, on_a_gpu=on_a_gpu):
+        raise Forbidden(
+            f"a module moves on at {at} what it has kept of an earlier forward pass, and bfloat16 "
+            "loses small steps",
+            f"{at}: .float() of what is kept first; {hand_step}",
+        )
+    if at := rare_chance(program):
+        raise Forbidden(
+            f"a model compares random numbers in the format of its activations at {at}, of which "
+            "bfloat16 has 256: a small chance would be another",
+            f"{at}: torch.rand(h.shape, device=h.device) instead; {hand_step}",
+        )
 
 
 def _likewise(program: Program) -> str:

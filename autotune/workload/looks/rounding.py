@@ -1,6 +1,6 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
-radians, a prediction to steps as wide as its targets differ, a whole number to another, and which
-numbers are the largest is left to chance.
+radians, a prediction to steps as wide as its targets differ, a whole number to another, which
+numbers are the largest is left to chance, and probabilities near 1 become 1.
 
 What is computed of numbers in a short format, and of none that are learnt, is followed on, since
 `rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
@@ -21,6 +21,7 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.places import users_place
 
@@ -59,6 +60,7 @@ class Rounding:
             target=mode.target,
             number=mode.number,
             choice=mode.choice,
+            chance=mode.chances.found,
             short=mode.short,
         )
 
@@ -77,7 +79,7 @@ class _Looking(EachOperation):
         self.choice: RoundedChoice | None = None
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
-        self.short = False
+        self.short, self.chances = False, Chances()
         # Of which format what was computed has lost by, its eps, or `_LEARNT`.
         self._lost: Any = WeakTensorKeyDictionary()
         self._loses: float | None = None  # what the operation that is carried out gives
@@ -91,11 +93,13 @@ class _Looking(EachOperation):
             self._note_target(*given[:2])
         elif kind is self._copy and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
             self._note_number(given[0].detach(), eps)
+        self.chances.note(kind, given)
         self._loses = self._lost_of(given)
         if kind in self._choices and self._loses:
             self._note_choice(operation, self._loses, *given, **named)
 
     def note_result(self, result: Any) -> None:
+        self.chances.note_result(result)
         for each in tensors(result) if self._loses is not None else ():
             if each.is_floating_point():
                 self._lost[each] = self._loses
@@ -137,7 +141,8 @@ class _Looking(EachOperation):
         rows = numbers.detach().float().movedim(dim, -1)
         best = (rows if largest else -rows).topk(count + 1, dim=-1).values
         step = eps * rows.abs().median(-1).values
-        untold = float((best[..., -2] - best[..., -1] < step).float().mean())
+        close = best[..., :-1] - best[..., -1:] < step[..., None]
+        untold = float(close.float().mean())
         if self.choice is None or untold > self.choice.untold:
             self.choice = RoundedChoice(place=users_place(), untold=untold)
 

@@ -22,8 +22,8 @@ from autotune.workload.program.script import Program, import_root
 # A recipe's program is measured, not trained: its runs end when there is enough to see.
 _MANY_EPOCHS = 1_000_000
 
-# What lies at the top of a project: of a repository, or of what builds a package.
-MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+# What lies at the top of a project: of a repository, or of what builds or needs packages.
+MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 
 SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
@@ -97,7 +97,7 @@ class Target:
 
 def project_root(folder: Path) -> Path:
     """The project's directory that `folder` is in: the one under version control, else the nearest
-    that builds a package, else itself.
+    that builds a package or lists what it needs, else itself.
     """
     above = (folder, *folder.parents)
     marked = (at for mark in (MARKS[:1], MARKS[1:]) for at in above if _is_marked(at, mark))

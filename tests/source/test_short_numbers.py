@@ -1,0 +1,86 @@
+"""What a short number format loses in modules beyond what is compared."""
+
+import pytest
+
+from autotune.source.edits import Places
+from autotune.source.program import Program, parsed
+from autotune.source.refusals.short_numbers import rare_chance, running_values
+
+CHANCE = """\
+class Faults(nn.Module):
+    def forward(self, h):
+        CODE
+        return h
+
+
+class Noise(Dataset):
+    def __getitem__(self, index):
+        hit = torch.rand_like(X[index]) < 1e-4
+        return X[index] * hit
+"""
+
+
+def program(text: str) -> Program:
+    return parsed({"/p/train.py": text}, Places(), "/p/train.py")
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("hit = torch.rand_like(h) < 1e-4", True),
+        ("hit = torch.rand_like(h) < self.rate", True),
+        ("hit = self.rate > torch.rand_like(h)", True),
+        ("u = torch.rand_like(h); hit = u > 0.999", True),
+        ("hit = torch.empty_like(h).uniform_() < self.rate", True),
+        ("u = torch.rand_like(h); g = -torch.log(-torch.log(u + 1e-9))", True),
+        ("g = -torch.rand_like(h).log()", True),
+        ("hit = torch.rand_like(h) < 0.1", False),
+        ("hit = torch.rand(h.shape) < 1e-4", False),
+        ("h = h + torch.rand_like(h)", False),
+        ("hit = h < 1e-4", False),
+    ],
+)
+def test_small_chances_in_the_format_of_activations(code: str, found: bool) -> None:
+    text = CHANCE.replace("CODE", code)
+    assert rare_chance(program(text)) == ("/p/train.py:3" if found else "")
+
+
+RUNNING = """\
+class Whiten(nn.Module):
+    def __init__(self):
+        self.mean, self.stats = None, {}
+        self.register_buffer("long", torch.zeros(9))
+
+    def forward(self, h):
+        mean = h.mean(0)
+        FIRST
+        THEN
+        return h
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "found"),
+    [
+        (
+            "if self.mean is None: self.mean = mean",
+            "self.mean = self.mean + 0.01 * (mean - self.mean)",
+            True,
+        ),
+        ('self.stats["mean"] = mean', 'self.stats["mean"] = 0.9 * self.stats["mean"] + mean', True),
+        ("if self.mean is None: self.mean = mean", "self.mean = self.mean.lerp(mean, 0.01)", True),
+        (
+            "if self.mean is None: self.mean = mean.float()",
+            "self.mean = self.mean + 0.01 * (mean - self.mean)",
+            False,
+        ),
+        ("pass", "self.long = 0.99 * self.long + 0.01 * mean", False),  # float32 from the start
+        ("self.mean = mean", "print(self.mean)", False),
+        ("self.mean = mean", "self.mean = self.cell(h, self.mean)", False),
+    ],
+)
+def test_what_moves_on_by_small_steps_is_kept_in_float32(
+    first: str, then: str, found: bool
+) -> None:
+    text = RUNNING.replace("FIRST", first).replace("THEN", then)
+    assert running_values(program(text), on_a_gpu=False) == ("/p/train.py:9" if found else "")
