@@ -987,6 +987,14 @@ def test_a_model_that_makes_samples_stays_with_the_training(workers: Vet, frozen
     )
 
 
+def test_an_optimizer_that_makes_samples_stays_with_the_training(workers: Vet) -> None:
+    made = "rate = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)"
+    text = table('return X[index] * rate.param_groups[0]["lr"], Y[index]')
+    found = workers(text.replace("class Table", f"{made}\n\n\nclass Table", 1), (0, 2))
+    assert found.values == (0,)
+    assert "(`rate`): with workers they would be made by copies" in found.reason
+
+
 def test_what_a_stream_is_made_by_is_told_by_name(workers: Vet) -> None:
     body = "for index in range(640):\n    yield X[index] * self.level, Y[index]"
     text = stream(body).replace(
