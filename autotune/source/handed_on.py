@@ -5,11 +5,11 @@ name that is made up, or gone on with (generators).
 import ast
 from collections.abc import Collection, Iterable, Iterator
 
+from autotune.source.calls.writes import gone_through
 from autotune.source.program import Program
 from autotune.source.reach import callers, functions_named
 from autotune.source.script import Function, covers, last_name
 
-_TOGETHER = ("zip", "enumerate", "tqdm")
 # How methods begin that are given functions to call later.
 _LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
 
@@ -144,12 +144,8 @@ def _taken_of(node: ast.AST) -> list[ast.expr]:
             return [generator]
         case ast.Call(func=ast.Attribute(value=generator, attr="send")):
             return [generator]
-        case ast.For(iter=ast.Call(func=function, args=several)) if (
-            last_name(function) in _TOGETHER
-        ):
-            return several
-        case ast.For(iter=generator):
-            return [generator]
+        case ast.For(iter=given):
+            return [given, *gone_through(given)]
     return []
 
 

@@ -202,6 +202,7 @@ def test_the_environment(step: str, seen: bool) -> None:
         ("torch.from_numpy(renamed.level).mul_(2)", ("train.py:37", "train.py:37")),
         ("renamed.level.set(2.0)", ("train.py:37", "train.py:37")),
         ("renamed.level.replace(0, 2, inplace=True)", ("train.py:37", "train.py:37")),
+        ("renamed.level.replace(0, 2, inplace=False)", ("", "")),
         ("renamed.level.data = loss", ("train.py:37", "train.py:37")),
         ("other.data = renamed.level", ("", "")),
         ("renamed.level.narrow(0, step, 2).lerp_(loss, 0.5)", ("train.py:37", "train.py:37")),
@@ -210,6 +211,8 @@ def test_the_environment(step: str, seen: bool) -> None:
         ("part = renamed.level; part += 1", ("train.py:37", "train.py:37")),
         ("for row in renamed.level: row.mul_(2)", ("train.py:37", "train.py:37")),
         ("for i, row in enumerate(renamed.level): row.mul_(2)", ("train.py:37", "train.py:37")),
+        ("for row, at in zip(renamed.level, y): row.mul_(at)", ("train.py:37", "train.py:37")),
+        ("for row in sorted(): row.mul_(renamed.level)", ("", "")),
         ("part = renamed.level[step]; part += 1", ("", "")),  # a number
         ("part = renamed.level[renamed.level > 3]; part.mul_(2)", ("", "")),  # a copy
         ("part = renamed.level * 2; part.mul_(2)", ("", "")),

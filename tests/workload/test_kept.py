@@ -103,6 +103,27 @@ def test_the_variables_of_the_function_around_it_count() -> None:
     assert changed(before, kept_by(dataset)) == ("buffer",)
 
 
+SCALES = [1.0]
+
+
+class Defaulted(Dataset[Any]):
+    def __getitem__(self, index: int, scales: list[float] = SCALES) -> Any:  # noqa: B006
+        return self.drawn(index) * scales[0]
+
+    def drawn(self, index: int, *, count: list[int] = [0]) -> int:  # noqa: B006
+        count[0] += 1
+        return index + count[0]
+
+
+def test_what_parameters_are_that_nobody_gives_counts() -> None:
+    dataset = Defaulted()
+    before = kept_by(dataset)
+    dataset[0]
+    assert changed(before, kept_by(dataset)) == ("count=", "count=[0]")
+    SCALES[0] = 2.0
+    assert {"scales=", "scales=[0]"} < set(changed(before, kept_by(dataset)))
+
+
 def _write(values: Any) -> None:
     values[0] = 7
 

@@ -80,7 +80,7 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
             yield from (whole_of(at) for at in targets if isinstance(at, ast.Subscript))
         case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
             changes = method in _CHANGING or (method.endswith("_") and not method.endswith("__"))
-            changes = changes or any(each.arg == "inplace" for each in named)
+            changes = changes or any(map(_in_place, named))
             first = method in _FILLED_FIRST or (method == "at" and len(given) > 1)
             if changes and _root(owner) in _NAMESPACES:
                 first = True
@@ -88,6 +88,12 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
                 yield whole_of(owner)
             yield from (whole_of(at) for each in given[:1] if first for at in _targets(each))
             yield from (each.value for each in named if each.arg == "out")
+
+
+def _in_place(argument: ast.keyword) -> bool:
+    """Whether it is `inplace=True`, or may be."""
+    given = argument.value
+    return argument.arg == "inplace" and not (isinstance(given, ast.Constant) and not given.value)
 
 
 def _root(owner: ast.expr) -> str:
@@ -127,14 +133,14 @@ def shown_by(name: str, within: ast.AST) -> tuple[ast.expr, ...]:
                 found += [] if any(map(_copies, ast.walk(value))) else [value]
             case ast.For(target=target, iter=given):
                 if any(isinstance(at, ast.Name) and at.id == name for at in ast.walk(target)):
-                    found += _gone_through(given)
+                    found += gone_through(given)
     return tuple(found)
 
 
-def _gone_through(given: ast.expr) -> list[ast.expr]:
+def gone_through(given: ast.expr) -> list[ast.expr]:
     """`table` of itself, and of `enumerate(table)`."""
     match given:
-        case ast.Call(func=ast.Name(), args=several):
+        case ast.Call(func=ast.Name(), args=[_, *_] as several):
             return several
     return [given]
 

@@ -66,7 +66,7 @@ def called_by(waiting: list[FunctionType | None], kind: type) -> list[Function]:
         function = waiting.pop()
         if function is None or function.__code__ in found:
             continue
-        around = ChainMap(_enclosed(function), function.__globals__)
+        around = ChainMap(_defaults(function), _enclosed(function), function.__globals__)
         for code in _codes(function.__code__):
             found[code] = (code, around)
             own = (inspect.getattr_static(kind, name, None) for name in attributes(code))
@@ -88,6 +88,15 @@ def function_of(value: Any) -> FunctionType | None:
     if not isinstance(value, FunctionType):
         return None
     return value if is_users(value.__code__.co_filename) else None
+
+
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """What its parameters are that nobody gives, as `scale=`: lists and tables stay the same."""
+    values = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    last = zip(names[len(names) - len(values) :], values, strict=True)
+    named = dict(last) | (function.__kwdefaults__ or {})
+    return {f"{name}=": value for name, value in named.items()}
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
@@ -158,8 +167,10 @@ def set_of_its_own(code: CodeType) -> frozenset[str]:
 
 
 def variables(code: CodeType) -> set[str]:
-    """Of the module and of the functions around it."""
-    return {name for kind, name in _loaded(code) if kind in ("GLOBAL", "NAME", "DEREF")}
+    """Of the module and of the functions around it, and its parameters, as `scale=`."""
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = {name for kind, name in _loaded(code) if kind in ("GLOBAL", "NAME", "DEREF")}
+    return names | {f"{name}=" for name in parameters}
 
 
 @functools.cache
