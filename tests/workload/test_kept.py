@@ -107,7 +107,7 @@ SCALES = [1.0]
 
 
 class Defaulted(Dataset[Any]):
-    def __getitem__(self, index: int, scales: list[float] = SCALES) -> Any:  # noqa: B006
+    def __getitem__(self, index: int, scales: list[float] = SCALES) -> Any:
         return self.drawn(index) * scales[0]
 
     def drawn(self, index: int, *, count: list[int] = [0]) -> int:  # noqa: B006

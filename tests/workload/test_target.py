@@ -101,6 +101,33 @@ def test_what_an_option_did_not_choose_is_none_of_the_program(tmp_path: Path) ->
     assert names() == ["chosen", "lazy", "other", "train"]  # nobody knows
 
 
+@pytest.mark.parametrize("path", ['str(ROOT / "src")', 'os.path.join(ROOT, "src")', "SRC"])
+def test_modules_are_found_where_the_program_puts_them_on_the_path(
+    tmp_path: Path, path: str
+) -> None:
+    source, scripts = tmp_path / "src" / "net", tmp_path / "scripts"
+    source.mkdir(parents=True)
+    scripts.mkdir()
+    (scripts / "train.py").write_text(
+        "ROOT = Path(__file__).resolve().parents[1]\nSRC = f'{ROOT}/src'\n"
+        f"sys.path.insert(0, {path})\nfrom net.trainer import Trainer\n"
+    )
+    for name in ("__init__", "unused"):
+        (source / f"{name}.py").write_text("")
+    (source / "trainer.py").write_text("def evaluate():\n    from net import lazy\n")
+    (source / "lazy.py").write_text("")
+    (tmp_path / "requirements.txt").write_text("torch\n")
+    target = load_target(scripts / "train.py")
+
+    def names(*loaded: str) -> list[str]:
+        files = files_that_run(target, [f"{scripts}/../src/net/{name}.py" for name in loaded])
+        return sorted(file.stem for file, _ in files)
+
+    everything = ["__init__", "lazy", "train", "trainer"]
+    assert names("__init__", "trainer") == everything
+    assert names() == (everything if path != "SRC" else ["train"])  # only a run knows
+
+
 @pytest.mark.parametrize("error", ["ImportError", "(OSError, ModuleNotFoundError)", ""])
 def test_what_could_not_be_imported_is_none_of_the_program(tmp_path: Path, error: str) -> None:
     (tmp_path / "train.py").write_text(

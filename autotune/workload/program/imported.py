@@ -22,16 +22,29 @@ from autotune.workload.seen import Seen
 
 # Reading a thousand files for each edit that is asked about would take the time of a search.
 MOST_FILES = 200
+_LONGEST = 60  # name of a directory
 _MISSING = frozenset(("ImportError", "ModuleNotFoundError", "Exception"))
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 
 def imported_files(target: Target, loaded: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
-    """The program's file and the modules of the user's that it imports, one by the other, each with
-    its text; see `files_from`.
+    """The program's file, the project's modules that a run of it has `loaded`, wherever it found
+    them, and those of the user's that these import, one by the other, each with its text; see
+    `files_from`.
     """
-    if target.path:
-        yield from files_from([(Path(target.path), target.source)], _folders(target), loaded)
+    if not target.path:
+        return
+    inside = os.path.join(target.root, "")
+    own = [file for file in loaded if file.startswith(inside) and file != target.path]
+    waiting = [(Path(file), text) for file in own for text in _readable(Path(file))]
+    waiting.append((Path(target.path), target.source))
+    yield from files_from(waiting, _folders(target, own), loaded)
+
+
+def _readable(file: Path) -> Iterator[str]:
+    """The text of a module; nothing of one that cannot be read: the program fails with it."""
+    with suppress(UsageError):
+        yield read_source(file)
 
 
 def files_that_run(target: Target, loaded: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -56,16 +69,16 @@ def files_from(
     they are found, each with its text. Where it is known which a run has `loaded`, one that is
     imported only if it can be, or as an option has it, and was not, is none of them.
     """
-    known, there = {file for file, _ in waiting}, set(map(os.path.realpath, loaded))
+    known = {os.path.realpath(file) for file, _ in waiting}
+    there = set(map(os.path.realpath, loaded))
     while waiting:
         file, text = waiting.pop()
         yield file, text
         for module, may_fail in _imported(file, text, folders):
-            failed = may_fail and there and os.path.realpath(module) not in there
-            if module not in known and not failed:
-                with suppress(UsageError):  # it cannot be read: the program fails with it
-                    waiting.append((module, read_source(module)))
-                    known.add(module)
+            real = os.path.realpath(module)
+            if real not in known and not (may_fail and there and real not in there):
+                waiting += [(module, text) for text in _readable(module)]
+                known.add(real)
 
 
 def whole_program(target: Target, seen: Seen) -> Program:
@@ -74,15 +87,41 @@ def whole_program(target: Target, seen: Seen) -> Program:
     return parsed(files, seen.places, target.path)
 
 
-def _folders(target: Target) -> tuple[Path, ...]:
+def _folders(target: Target, loaded: Collection[str]) -> tuple[Path, ...]:
     """What modules of the project are imported from: the program's folder; those above it, which it
-    may put on the path, up to the project's, and the next two where it does so in its text.
+    may put on the path, up to the project's; where its text does so, the next two, and what it
+    names below those (`ROOT / "src"`); and whatever packages were `loaded` from.
     """
     own, root = Path(import_root(target.path, target.module)), Path(target.root)
-    above = [folder for folder in own.parents if folder.is_relative_to(root)]
+    found = [own, *(folder for folder in own.parents if folder.is_relative_to(root))]
     if "sys.path" in target.source:
-        above += [folder for folder in own.parents[:2] if folder not in above]
-    return (own, *above)
+        found += own.parents[:2]
+        named = [*_texts(target.source)]
+        found += [at for folder in (*found,) for name in named for at in _below(folder, name)]
+    found += map(_root_of, loaded)
+    return tuple(dict.fromkeys(found))
+
+
+def _texts(source: str) -> Iterator[str]:
+    for node in ast.walk(tree_of(source)):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
+
+
+def _below(folder: Path, name: str) -> Iterator[Path]:
+    """The directory in `folder` that a text of a program may name."""
+    if len(name) < _LONGEST and "\n" not in name and not os.path.isabs(name):
+        place = Path(os.path.normpath(folder / name))
+        yield from [place] if place.is_dir() else []
+
+
+def _root_of(file: str) -> Path:
+    """What a module is imported from: the directory in which its outermost package is."""
+    folder = Path(file).parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
 
 
 @functools.lru_cache(maxsize=1024)
