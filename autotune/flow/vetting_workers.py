@@ -11,12 +11,13 @@ from dataclasses import replace
 from autotune.flow.context import Context
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
-from autotune.measurement.untimed.trained import why_not_living_on, why_not_trained
+from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
 from autotune.measurement.untimed.vetted import Vetted
 from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
+from autotune.source.loops.seldom import seldom, sooner
 from autotune.source.refusals.seeded_anew import seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.trials.space import Space
@@ -35,6 +36,9 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
 # Of how many steps an epoch then is, to see whether workers may live on: many must begin.
 STEPS_PER_EPOCH = 2
+# What comes every so many steps, or begins at one, comes after this share of those that are
+# compared, and after so many at the most.
+SOONER_SHARE, SOONER_STEPS = 1 / 3, 16
 _TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
 
 
@@ -166,10 +170,12 @@ def _trained_alike(
         return _not_trained(space, needed)
     context.listener.stage("training a few steps with workers and without, on the same batches")
     start = functools.partial(context.bench.start, alike=True)
+    steps = int(SOONER_SHARE * seconds / profiled.step_seconds)
+    hurried = _sooner(context, profiled, start, min(max(steps, STEPS_PER_EPOCH), SOONER_STEPS))
     for at, workers in enumerate(others):
         if at and time.monotonic() + needed > deadline:
             why = f"the training with {_workers(workers)} {_TOO_LATE}"
-        elif why := why_not_trained(start, workers, steady=steady, seconds=seconds):
+        elif why := why_not_trained(start, workers, steady=steady, seconds=seconds, sooner=hurried):
             why = f"with {_workers(workers)}, {why}"
         values = space.choices["num_workers"]
         kept = tuple(each for each in values if each == own or (each == 0) != (workers == 0))
@@ -181,8 +187,29 @@ def _trained_alike(
     if not others or time.monotonic() + needed < deadline:
         batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
         begun_often = functools.partial(start, epoch_batches=batches)
-        why = why_not_living_on(begun_often, workers, seconds=seconds)
+        hurried = _sooner(context, profiled, begun_often, STEPS_PER_EPOCH)
+        why = why_not_living_on(begun_often, workers, seconds=seconds, sooner=hurried)
     return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=why))
+
+
+def _sooner(context: Context, profiled: Profile, start: Start, steps: int) -> Start | None:
+    """What starts the program so that what it does late comes after so many steps; None where its
+    text has nothing of that.
+    """
+    program = whole_program(context.target, profiled.seen)
+    whole = frozenset[str]()  # its epochs stay as long and as many as they are
+    found = {
+        path: sooner(
+            program.scripts[path].text,
+            replace(what, inner=whole, outer=whole),
+            interval=steps,
+            batches=0,
+            epochs=0,
+        )
+        for path, what in seldom(program).items()
+        if what.remainders or what.stages
+    }
+    return functools.partial(start, sources=found) if found else None
 
 
 def _workers(number: int) -> str:

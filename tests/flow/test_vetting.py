@@ -214,6 +214,37 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
 
 
 @pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        ("if epoch % 300 == 0: mend()", "if epoch % max(1, min(300, 8)) == 0: mend()"),
+        ("if epoch >= 300: mend()", "if epoch >= min(300, 8): mend()"),
+        ("mend()", ""),
+    ],
+)
+def test_trainings_are_compared_with_what_they_do_late_sooner(
+    monkeypatch: pytest.MonkeyPatch, device: Device, step: str, text: str
+) -> None:
+    sooner: list[Any] = []
+
+    def compare(*_: Any, **options: Any) -> str:
+        sooner.append(options["sooner"])
+        return ""
+
+    places = replace(builders.seen().places, backward=Place(path="train.py", line=4))
+    program = parsed({"train.py": TOLD.format(epoch="pass", step=step)}, places, "train.py")
+    same = Vetted(values=(0, 2))
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", compare)
+    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
+    profiled = builders.profile(step_seconds=1 / 24, startup_seconds=1.0, compiling_seconds=0.0)
+    vetted(monkeypatch, device, SCRIPT, Emission(), space, profiled)
+    (found,) = sooner
+    sources = found.keywords["sources"] if found else {}
+    assert sources == ({"train.py": TOLD.format(epoch="pass", step=text)} if text else {})
+
+
+@pytest.mark.parametrize(
     ("startup_seconds", "differs", "left", "said"),
     [
         (1.0, (), (0, 2, 4), []),

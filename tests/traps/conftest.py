@@ -30,9 +30,12 @@ class Bench:
         self._runs: list[ProcessRun] = []
         self._key: LoaderKey | None = None
 
-    def start(self, config: Config, *, alike: bool = False, epoch_batches: int = 0) -> ProcessRun:
+    def start(
+        self, config: Config, *, alike: bool = False, epoch_batches: int = 0, text: str = ""
+    ) -> ProcessRun:
+        path, sources = str(self._path), {str(self._path): text} if text else {}
         job = Job(
-            program=Program(path=str(self._path), directory=str(self._path.parent)),
+            program=Program(path=path, directory=str(self._path.parent), sources=sources),
             config=config,
             training_loader=self._key if config else None,
             alike=alike,

@@ -131,6 +131,29 @@ def test_workers_that_never_saw_what_the_training_changes_are_found_out(alike: A
     assert "batch 2 of the training is another" in why
 
 
+def test_what_the_training_changes_late_is_found_out_where_it_comes_sooner(
+    alike: Alike,
+) -> None:
+    late = program("X.mul_(0.9 if (steps := len(seen)) % 300 == 299 else 1); seen.append(steps)")
+    late = late.replace(OWN, f"seen = []\n{OWN}")
+    start = alike(late)
+    compare = functools.partial(why_not_trained, start, 2, steady=True, seconds=1.0)
+    assert compare() == ""
+    why = compare(sooner=functools.partial(start, text=late.replace("300 == 299", "3 == 2")))
+    assert "batch 4 of the training, where what it does later comes sooner, is another" in why
+
+
+@pytest.mark.parametrize(("text", "said"), [(program(), ""), (CHOOSING, "batch 2")])
+def test_a_training_that_fails_where_that_comes_sooner_is_compared_as_it_is(
+    alike: Alike, text: str, said: str
+) -> None:
+    start = alike(text)
+    sooner = functools.partial(start, text="raise ValueError")
+    why = why_not_trained(start, 2, steady=True, seconds=1.0, sooner=sooner)
+    assert said in why if said else why == ""
+    assert "sooner" not in why
+
+
 @pytest.mark.parametrize(
     ("text", "said"), [(program(), ""), (CHOOSING, "batch 2")], ids=["plain", "choosing"]
 )

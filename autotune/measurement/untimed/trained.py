@@ -8,6 +8,7 @@ program is run as it is and with workers, all its loaders reading alike whoever 
 left to differ is what has other sources.
 """
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -36,12 +37,15 @@ _LIVES_ON = "workers that live on go on reading from the copies that they began 
 # The loss of a step whose backward pass is none of autograd's (torch.func): the batches remain.
 UNSEEN = math.nan
 _SAME_CHANCE = "though all random numbers are the same"
+_SOONER = ", where what it does later comes sooner,"
 
 # A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in
 # their trial as well, which says so.
 STEP_SECONDS = 1.0
+# Where evaluations come sooner, one is waited for twice as long as all steps may take.
+SOONER_STEP_SHARE = 0.1
 
-Start = Callable[[Config], ProcessRun]
+Start = Callable[..., ProcessRun]  # with settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,53 +60,80 @@ class Trained:
     epochs: int = 0
 
 
-def why_not_trained(start: Start, workers: int, *, steady: bool, seconds: float) -> str:
+def why_not_trained(
+    start: Start, workers: int, *, steady: bool, seconds: float, sooner: Start | None = None
+) -> str:
     """Why the training with `workers` is another; "" where it is not, or that cannot be told, since
     the program is another in each run.
 
     Args:
         start: starts the program with settings, its loaders reading alike.
         workers: how many.
+        sooner: starts it so that what it does late comes soon, in place of `start` where it takes a
+            step.
         steady: whether reading leaves what samples are made from as it was; what has random numbers
             of its own gives workers others.
         seconds: that each of the runs may take, of which there are two or three.
     """
     try:
-        own = trained(start, {}, seconds)
-        other = trained(start, {"num_workers": workers}, seconds, len(own.losses))
+        train, own, so = _begun(start, sooner, {}, seconds)
+        other = train({"num_workers": workers}, seconds, len(own.losses))
         step, batch = parts_at(own, other), given_another_at(own, other) if steady else None
-        if (step is None and batch is None) or not _comes_again(own, start, {}, seconds):
+        if (step is None and batch is None) or not _comes_again(own, train, {}, seconds):
             return ""
     except (NotPossible, RunEnded):
         return ""
     if step is None:
-        return f"batch {batch} of the training is another, {_SAME_CHANCE}: {_AHEAD}"
+        return f"batch {batch} of the training{so} is another, {_SAME_CHANCE}: {_AHEAD}"
     return (
-        f"on the same batches the loss of step {step} is {other.losses[step - 1]:.6g} instead of "
-        f"{own.losses[step - 1]:.6g}: {_LEFT}"
+        f"on the same batches the loss of step {step}{so} is {other.losses[step - 1]:.6g} instead "
+        f"of {own.losses[step - 1]:.6g}: {_LEFT}"
     )
 
 
-def why_not_living_on(start: Start, workers: int, *, seconds: float) -> str:
+def why_not_living_on(
+    start: Start, workers: int, *, seconds: float, sooner: Start | None = None
+) -> str:
     """Why the training with `workers` that live on from epoch to epoch is another; "" where it is
     not, or no second epoch begins in so many `seconds`. See `why_not_trained`.
     """
     config: Config = {"num_workers": workers, "persistent_workers": False}
     try:
-        own = trained(start, config, seconds)
+        train, own, so = _begun(start, sooner, config, seconds)
         if own.epochs < 2:
             return ""
-        other = trained(start, {**config, "persistent_workers": True}, seconds, len(own.losses))
+        other = train({**config, "persistent_workers": True}, seconds, len(own.losses))
         batch = given_another_at(own, other)
-        if batch is None or not _comes_again(own, start, config, seconds):
+        if batch is None or not _comes_again(own, train, config, seconds):
             return ""
     except (NotPossible, RunEnded):
         return ""
-    return f"batch {batch} of the training is another, {_SAME_CHANCE}: {_LIVES_ON}"
+    return f"batch {batch} of the training{so} is another, {_SAME_CHANCE}: {_LIVES_ON}"
 
 
-def trained(start: Start, config: Config, seconds: float, most: int = MOST_STEPS) -> Trained:
-    """As many steps of the program with `config` as `seconds` have time for, `most` at the most.
+def _begun(
+    start: Start, sooner: Start | None, config: Config, seconds: float
+) -> tuple[Callable[..., Trained], Trained, str]:
+    """What trains as `sooner` starts the program, that training with `config`, and what to say of
+    it; as `start` does if the program fails at once.
+    """
+    if sooner is not None:
+        patient = functools.partial(trained, sooner, step_seconds=SOONER_STEP_SHARE * seconds)
+        with suppress(RunEnded):
+            if (found := patient(config, seconds)).losses:
+                return patient, found, _SOONER
+    return functools.partial(trained, start), trained(start, config, seconds), ""
+
+
+def trained(
+    start: Start,
+    config: Config,
+    seconds: float,
+    most: int = MOST_STEPS,
+    step_seconds: float = 0.0,
+) -> Trained:
+    """As many steps of the program with `config` as `seconds` have time for, `most` at the most,
+    each of which is given up after twenty times `step_seconds`, or `STEP_SECONDS`.
 
     Raises:
         RunEnded: the program crashed, hung or was killed before its first step.
@@ -113,7 +144,7 @@ def trained(start: Start, config: Config, seconds: float, most: int = MOST_STEPS
     run = start(config)
     try:
         run.await_first_step()
-        run.limit(STEP_SECONDS)
+        run.limit(step_seconds or STEP_SECONDS)
         ends = time.monotonic() + seconds
         with suppress(RunEnded):
             while len(losses) < most and (not losses or time.monotonic() < ends):
@@ -156,7 +187,9 @@ def given_another_at(own: Trained, other: Trained) -> int | None:
     return next((number for number, (mine, its) in enumerate(pairs, 1) if mine != its), None)
 
 
-def _comes_again(own: Trained, start: Start, config: Config, seconds: float) -> bool:
+def _comes_again(
+    own: Trained, train: Callable[..., Trained], config: Config, seconds: float
+) -> bool:
     """Whether the program has the same batches and losses when it is run again."""
-    again = trained(start, config, 2 * seconds, len(own.losses))
+    again = train(config, 2 * seconds, len(own.losses))
     return again.given[: own.drawn[-1]] == own.given[: own.drawn[-1]] and again.losses == own.losses
