@@ -4,8 +4,9 @@ by which samples are made, and the training itself.
 
 import functools
 import math
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
@@ -18,8 +19,9 @@ from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
 from autotune.source.loops.seldom import seldom, sooner
-from autotune.source.refusals.seeded_anew import seeded_anew
+from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
+from autotune.source.refusals.shared_out import shared_out_rounded_down
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
@@ -100,6 +102,8 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
     space = _without_other_numbers(space, vetted.streams, seeded_anew(program), had_workers)
+    if seen.loader is not None and seen.loader.iterable:
+        space = _without_rest(space, shared_out_rounded_down(program), seen.loader.num_workers)
     if not vetted.settings:
         return space
     training = Training(program, vetted.running)
@@ -122,12 +126,10 @@ def _without_other_numbers(
     space: Space, streams: Sequence[str], anew: Mapping[str, str], had_workers: bool
 ) -> Space:
     """`space` without the workers that would draw other random numbers where each epoch begins
-    `anew` with the same: theirs go by torch's as an epoch begins.
+    `anew` with the same: theirs go, as an epoch begins, by the loader's generator, torch's mostly.
     """
-    if "torch" not in anew and not had_workers and "num_workers" in space.choices:
-        for place in (anew[each] for each in streams if each in anew):
-            reason = f"each epoch begins with the same random numbers ({place}), by which samples "
-            reason += "are made: workers have others"
+    if not had_workers and "num_workers" in space.choices:
+        for reason in _other_numbers(streams, anew):
             space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
     if anew and "persistent_workers" in space.choices:
         (place, *_) = anew.values()
@@ -135,6 +137,34 @@ def _without_other_numbers(
         reason += "go on with theirs"
         space = narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
     return space
+
+
+def _other_numbers(streams: Sequence[str], anew: Mapping[str, str]) -> Iterator[str]:
+    """Why workers would draw other random numbers than the program does as it is."""
+    seeds = anew.get(LOADER) or anew.get("torch")
+    moves_on = [each for each in streams if each not in anew]
+    if LOADER in anew or (seeds and moves_on):
+        yield (
+            f"each epoch begins with the same random numbers of torch's ({seeds}), by which those "
+            "of workers go: they would make the same of a sample in every epoch"
+        )
+    for place in (anew[each] for each in streams if each in anew and not seeds):
+        yield (
+            f"each epoch begins with the same random numbers ({place}), by which samples are made: "
+            "workers have others"
+        )
+
+
+def _without_rest(space: Space, place: str, own: int) -> Space:
+    """`space` without numbers of workers, beside the program's `own`, by which a stream's parts are
+    divided at `place` with a rest that none of them reads.
+    """
+    if not place or "num_workers" not in space.choices:
+        return space
+    kept = tuple(each for each in space.choices["num_workers"] if each in (0, 1, own))
+    reason = f"each worker's share of the stream is rounded down ({os.path.basename(place)}): "
+    reason += "what is left over would be read by none"
+    return narrowed(space, "num_workers", Vetted(values=kept, reason=reason))
 
 
 def _distinct(settings: Sequence[Setting]) -> Iterable[Setting]:

@@ -28,6 +28,7 @@ def train_epoch(loader, seed):
 
 
 np.random.seed(1)
+loader = DataLoader(dataset, generator=order)
 for fold in range(5):
     torch.manual_seed(0)
     for epoch in range(9):
@@ -50,9 +51,9 @@ def found(**given: str) -> dict[str, str]:
     ("given", "streams"),
     [
         ({}, {}),
-        ({"epoch": "np.random.seed(7)"}, {"numpy.random": "train.py:25"}),
+        ({"epoch": "np.random.seed(7)"}, {"numpy.random": "train.py:26"}),
         ({"epoch": "np.random.seed(epoch)"}, {}),
-        ({"epoch": "random.seed(args.seed)"}, {"random": "train.py:25"}),
+        ({"epoch": "random.seed(args.seed)"}, {"random": "train.py:26"}),
         ({"epoch": "step = 10 * epoch; random.seed(step)"}, {}),
         ({"once": "random.seed(seed)"}, {"random": "train.py:14"}),
         ({"once": "random.seed(seed + 1)"}, {"random": "train.py:14"}),
@@ -64,9 +65,17 @@ def found(**given: str) -> dict[str, str]:
         ({"epoch": "everything(3 + epoch)"}, {}),
         (
             {"epoch": "seed_everything(3)"},
-            dict.fromkeys(("random", "numpy.random", "torch"), "train.py:25"),
+            dict.fromkeys(("random", "numpy.random", "torch"), "train.py:26"),
         ),
         ({"epoch": "rng.seed(3)"}, {}),  # one of its own
+        ({"epoch": "order.manual_seed(3)"}, {"loader": "train.py:26"}),
+        ({"epoch": "order.manual_seed(epoch)"}, {}),
+        ({"epoch": "noise.manual_seed(3)"}, {}),  # of no loader's
+        ({"epoch": "order = torch.Generator().manual_seed(3)"}, {"loader": "train.py:26"}),
+        (
+            {"epoch": "loader = DataLoader(x, generator=torch.Generator().manual_seed(3))"},
+            {"loader": "train.py:26"},
+        ),
     ],
 )
 def test_seeds_that_are_the_same_in_each_epoch(

@@ -4,7 +4,7 @@ draws them elsewhere draws others.
 
 import ast
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.program import Program
@@ -23,28 +23,48 @@ _SEEDS = {
     "torch.set_rng_state": ("torch",),
 }
 _LIBRARIES = ("seed_everything", "set_seed")  # lightning's, accelerate's, transformers'
+LOADER = "loader"
 
 
 def seeded_anew(program: Program) -> dict[str, str]:
-    """Which random numbers ("random", "numpy.random", "torch") begin anew with the same seed for
-    each epoch: the file and line of each.
+    """Which random numbers ("random", "numpy.random", "torch", "loader" of a DataLoader's own
+    generator) begin anew with the same seed for each epoch: the file and line of each.
     """
     inner, outer = own_loops(program)
     if not outer:
         return {}
     ran = running(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
     moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
+    generators = _of_loaders(program)
     found = dict[str, str]()
     for script in program.scripts.values():
         for call in script.calls:
             if call in ran and not _moves(program, script, call, ran, moving):
                 place = f"{os.path.basename(script.path)}:{call.lineno}"
-                found |= {each: place for each in _seeded(script, call) if each not in found}
+                seeded = _seeded(script, call, generators)
+                found |= {each: place for each in seeded if each not in found}
     return found
 
 
-def _seeded(script: Script, call: ast.Call) -> tuple[str, ...]:
+def _of_loaders(program: Program) -> set[str]:
+    """The names of generators that something, a DataLoader mostly, is given as its own."""
+    return {
+        last_name(each.value)
+        for script in program.scripts.values()
+        for call in script.calls
+        for each in call.keywords
+        if each.arg == "generator"
+    }
+
+
+def _seeded(script: Script, call: ast.Call, generators: Set[str]) -> tuple[str, ...]:
     name = script.qualified(call.func)
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed":
+        above = next(script.ancestors(call))
+        names = [call.func.value, *getattr(above, "targets", ())]
+        given = isinstance(above, ast.keyword) and above.arg == "generator"
+        if given or not generators.isdisjoint(filter(None, map(last_name, names))):
+            return (LOADER,)
     own = ast.unparse(call.func).partition(".")[0] not in script.imports
     if name.rpartition(".")[2] in _LIBRARIES and not own:
         return _ALL

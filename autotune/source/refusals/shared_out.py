@@ -1,0 +1,80 @@
+"""Where a stream gives each of its workers the same whole number of parts, and what is left over to
+none.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from autotune.source.program import Program
+from autotune.source.script import Function, last_name
+
+_NUMBER = "num_workers"  # as torch calls it
+_ROUND_UP = frozenset(("ceil", "divmod", "array_split"))
+
+
+def shared_out_rounded_down(program: Program) -> str:
+    """Where `len(shards) // info.num_workers` is each worker's share, and nothing in its function
+    sees to the rest: file and line, "" where that is nowhere.
+    """
+    for script in program.scripts.values():
+        own = (at for at in script.nodes if isinstance(at, Function) and at.name != "__len__")
+        for function in filter(_asks, own):
+            share = next(_shares(function), None)
+            if share is not None and not _has_rest(function):
+                return f"{script.path}:{share.lineno}"
+    return ""
+
+
+def _asks(function: ast.AST) -> bool:
+    """Whether it asks torch which worker it runs in."""
+    calls = (at.func for at in ast.walk(function) if isinstance(at, ast.Call))
+    return "get_worker_info" in map(last_name, calls)
+
+
+def _shares(function: ast.AST) -> Iterator[ast.expr]:
+    numbers = _numbers(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(left=ast.UnaryOp()):  # `-(-n // workers)`
+                continue
+            case ast.BinOp(op=ast.FloorDiv(), right=by) if last_name(by) in numbers:
+                yield node
+            case ast.Call(func=ast.Name(id="int"), args=[ast.BinOp(op=ast.Div(), right=by)]) if (
+                last_name(by) in numbers
+            ):
+                yield node
+
+
+def _has_rest(function: ast.AST) -> bool:
+    """Whether it rounds up, takes a remainder, or asks which worker is the last."""
+    numbers = _numbers(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(op=ast.Mod(), right=by) if last_name(by) in numbers:
+                return True
+            case ast.BinOp(left=number, op=ast.Sub(), right=ast.Constant(value=1)) if last_name(
+                number
+            ) in numbers or _adds(number, numbers):
+                return True
+            case ast.Call(func=called) if last_name(called) in _ROUND_UP:
+                return True
+    return False
+
+
+def _adds(node: ast.expr, numbers: set[str]) -> bool:
+    """Whether it is `n + workers`."""
+    parts = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(last_name(each) in numbers for each in parts)
+
+
+def _numbers(function: ast.AST) -> set[str]:
+    """The names that the number of workers has there."""
+    found = {_NUMBER}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                found |= {name} if last_name(value) in found else set()
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs = zip(map(last_name, names), map(last_name, values), strict=False)
+                found |= {name for name, value in pairs if value in found}
+    return found
