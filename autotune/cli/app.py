@@ -25,6 +25,7 @@ from autotune.errors import AutotuneError, ProgramError, UsageError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
 _GOES_ON = "; trials made so far, if any, are kept: {}the same command goes on from there."
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _OUTPUT_LINES = 30  # the end of what a failed program printed
 
 
@@ -41,6 +42,8 @@ class Commands(typer.core.TyperGroup):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 raise _ended(_too_long(error)) from None
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise _ended(_unwritten(error)) from None
             takes_arguments = ctx.invoked_subcommand in ("profile", "search")
             if type(error).__name__ == "NoSuchOption" and takes_arguments:  # typer's, or click's
                 said = _AFTER_DASHES.format(ctx.invoked_subcommand)
@@ -89,6 +92,13 @@ def autotune(
 def _too_long(error: OSError) -> UsageError:
     name = os.path.basename(str(error.filename))
     return UsageError(f"{name[:20]}… is {len(name)} characters long: {error.strerror}.")
+
+
+def _unwritten(error: OSError) -> UsageError:
+    """What is left to be shown goes nowhere: Python would fail on it once more as it ends."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UsageError(f"Nothing more can be written: {error.strerror}.")
 
 
 def _ended(error: AutotuneError) -> typer.Exit:

@@ -30,6 +30,7 @@ STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
 OWN_SECONDS = 60.0
 # Workers may keep a program from its end: it is waited for so many times as long as without them.
 TO_THE_END, TO_THE_END_SECONDS = 3.0, 5.0
+WORKER_SECONDS = 0.3  # to start one, and to see it end, in each epoch
 WITH_WORKERS = frozenset({"num_workers", "persistent_workers"})
 NO_END = Failure(kind="hung", reason="it does not come to its end")
 
@@ -147,7 +148,9 @@ class _Through:
         own = self.of()
         if not own.ended:
             return found
-        again = tuned(seconds=TO_THE_END * own.seconds + TO_THE_END_SECONDS)
+        workers = int(config.get("num_workers", 0)) or 1
+        starts = EPOCHS * workers * WORKER_SECONDS
+        again = tuned(seconds=TO_THE_END * own.seconds + TO_THE_END_SECONDS + starts)
         return again if again.ended or again.failure else replace(again, failure=NO_END)
 
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:

@@ -1,10 +1,12 @@
 """Between space and trials: settings that promise the same training are held to it."""
 
 import functools
+import math
 import re
 import time
 
 from autotune.flow.context import Context
+from autotune.flow.sooner import texts_sooner
 from autotune.flow.vetting_workers import (
     VETTING_SECONDS,
     VETTING_SHARE,
@@ -27,6 +29,9 @@ from autotune.workload.seen import Seen
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
+# Of how many steps an epoch is then, how many of these there are, and after how many steps or
+# epochs what begins late does.
+STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
 
 # Sines, losses of regressions, and what makes whole numbers.
 _MAY_BE_ROUNDED = re.compile(
@@ -122,11 +127,17 @@ def _vet_formats(context: Context, space: Space) -> Vetted:
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
     context.listener.stage("looking for weights that have no gradient in some steps")
+    seen, start = profiled.seen, context.bench.start
+    batches = STEPS_PER_EPOCH * math.ceil(max(1.0, seen.backwards_per_step))
+    texts = texts_sooner(
+        context.target, seen, steps=INTERVAL, batches=batches, epochs=EPOCHS, every=False
+    )
     return vet_freed_gradients(
-        context.bench.start,
+        start,
         space.choices["set_to_none"],
         space.own["set_to_none"],
         step_seconds=profiled.step_seconds,
         seconds=context.seconds(LOOK_SHARE, LOOK_SECONDS),
         most_seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
+        sooner=functools.partial(start, sources=texts, epoch_batches=batches),
     )

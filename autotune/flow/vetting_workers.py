@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
+from autotune.flow.sooner import texts_sooner
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
@@ -18,7 +19,6 @@ from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
-from autotune.source.loops.seldom import seldom, sooner
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared_out import shared_out_rounded_down
@@ -66,7 +66,7 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     space = _without_late(context, profiled, space, vetted)
     if loader.iterable or context.target.kind == OBJECTS:
         return space
-    return _trained_alike(context, profiled, space, steady=vetted.steady, deadline=deadline)
+    return _trained_alike(context, profiled, space, vetted, deadline)
 
 
 def _counts_steps(context: Context, profiled: Profile) -> bool:
@@ -178,7 +178,7 @@ def _distinct(settings: Sequence[Setting]) -> Iterable[Setting]:
 
 
 def _trained_alike(
-    context: Context, profiled: Profile, space: Space, *, steady: bool, deadline: float
+    context: Context, profiled: Profile, space: Space, vetted: Vetted, deadline: float
 ) -> Space:
     """`space` without the numbers of workers with which the training itself would be another, and
     without workers that live on. Where there is no time to see, it has a doubt; what there is none
@@ -190,6 +190,7 @@ def _trained_alike(
     more = numbers - {0, own}
     others = [min(max(more), WORKERS)] if more else []
     others += [0] if own and 0 in numbers else []
+    steady = vetted.steady
     lives_on = steady and not loader.persistent_workers and "persistent_workers" in space.choices
     if not (others or lives_on):
         return space
@@ -200,8 +201,7 @@ def _trained_alike(
         return _not_trained(space, needed)
     context.listener.stage("training a few steps with workers and without, on the same batches")
     start = functools.partial(context.bench.start, alike=True)
-    steps = int(SOONER_SHARE * seconds / profiled.step_seconds)
-    hurried = _sooner(context, profiled, start, min(max(steps, STEPS_PER_EPOCH), SOONER_STEPS))
+    hurried = _sooner(context, profiled, vetted, start, _soon(profiled, seconds))
     for at, workers in enumerate(others):
         if at and time.monotonic() + needed > deadline:
             why = f"the training with {_workers(workers)} {_TOO_LATE}"
@@ -217,29 +217,26 @@ def _trained_alike(
     if not others or time.monotonic() + needed < deadline:
         batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
         begun_often = functools.partial(start, epoch_batches=batches)
-        hurried = _sooner(context, profiled, begun_often, STEPS_PER_EPOCH)
+        hurried = _sooner(context, profiled, vetted, begun_often, STEPS_PER_EPOCH)
         why = why_not_living_on(begun_often, workers, seconds=seconds, sooner=hurried)
     return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=why))
 
 
-def _sooner(context: Context, profiled: Profile, start: Start, steps: int) -> Start | None:
+def _soon(profiled: Profile, seconds: float) -> int:
+    """After how many of the steps that there is time for what is late comes."""
+    steps = int(SOONER_SHARE * seconds / profiled.step_seconds)
+    return min(max(steps, STEPS_PER_EPOCH), SOONER_STEPS)
+
+
+def _sooner(
+    context: Context, profiled: Profile, vetted: Vetted, start: Start, steps: int
+) -> Start | None:
     """What starts the program so that what it does late comes after so many steps; None where its
     text has nothing of that.
     """
-    program = whole_program(context.target, profiled.seen)
-    whole = frozenset[str]()  # its epochs stay as long and as many as they are
-    found = {
-        path: sooner(
-            program.scripts[path].text,
-            replace(what, inner=whole, outer=whole),
-            interval=steps,
-            batches=0,
-            epochs=0,
-        )
-        for path, what in seldom(program).items()
-        if what.remainders or what.stages
-    }
-    return functools.partial(start, sources=found) if found else None
+    running = vetted.running
+    texts = texts_sooner(context.target, profiled.seen, steps=steps, running=running)
+    return functools.partial(start, sources=texts) if texts else None
 
 
 def _workers(number: int) -> str:

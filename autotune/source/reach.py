@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
@@ -77,7 +77,7 @@ def reached(
     values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
     what `super().__init__()` may be of other classes.
     """
-    known, waiting = {"__init__"} if strictly else set[str](), _called(sources)
+    known, waiting = {"__init__"} if strictly else set[str](), _called(sources, strictly=strictly)
     found, behind_names = dict.fromkeys(sources), _behind_made if strictly else _behind
     while waiting := waiting - known:
         known |= waiting
@@ -89,13 +89,27 @@ def reached(
             if node not in found
         ]
         found |= dict.fromkeys(behind)
-        waiting = _called(behind)
+        waiting = _called(behind, strictly=strictly)
     return list(found)
 
 
-def _called(nodes: Iterable[ast.AST]) -> set[str]:
+def _called(nodes: Sequence[ast.AST], *, strictly: bool) -> set[str]:
+    """The names that `nodes` call; of classes their bases too, whose methods `super()` calls."""
     parts = (part for node in nodes for part in running_parts(node))
-    return {last_name(call.func) for part in parts for call in calls_in(part)} - {""}
+    calls = (call for part in parts for call in calls_in(part))
+    names = {last_name(call.func) for call in calls if not _is_of_a_base(call)}
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef) and not strictly)
+    return (names | {last_name(base) for node in classes for base in node.bases}) - {""}
+
+
+def _is_of_a_base(call: ast.Call) -> bool:
+    """Whether it is `super().__init__()` or `Base.__init__(self)`."""
+    match call.func:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"):
+            return True
+        case ast.Attribute(value=owner, attr="__init__"):
+            return last_name(owner)[:1].isupper()
+    return False
 
 
 def running_parts(node: ast.AST) -> list[ast.AST]:

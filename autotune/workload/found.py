@@ -118,11 +118,12 @@ class RoundedChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedChance:
-    """The logarithm of a probability that was computed in a short format; `place` as in
-    `RoundedAngle`.
+    """The logarithm of a probability that was computed in a short format, or of uniform random
+    numbers that were `drawn` in it; `place` as in `RoundedAngle`.
     """
 
     place: Place | None
+    drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,18 @@ def test_the_version_is_said() -> None:
     assert (answer.returncode, answer.stdout) == (0, f"autotune {autotune.__version__}\n")
 
 
+@pytest.mark.parametrize("words", [("explain",), ("explain", "num_workers")])
+def test_what_cannot_be_written_is_said_in_a_sentence(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "autotune", *words]
+        answer = subprocess.run(
+            command, check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+
+    assert answer.returncode == 2
+    assert answer.stderr == "Error: Nothing more can be written: No space left on device.\n"
+
+
 @pytest.mark.parametrize("words", [["report"], ["search"]])
 def test_a_name_that_is_too_long_is_said(words: list[str]) -> None:
     answer = autotune_command(*words, "a" * 300)

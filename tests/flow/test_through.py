@@ -170,7 +170,8 @@ def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyP
         verdict, _, runs = judged(monkeypatch, lambda _: False, config=config, ends=ends)
         return verdict, [(which, seconds) for which, _, seconds in runs][:3]
 
-    longer = through.TO_THE_END * 4.0 + through.TO_THE_END_SECONDS
+    starts = through.EPOCHS * 2 * through.WORKER_SECONDS
+    longer = through.TO_THE_END * 4.0 + through.TO_THE_END_SECONDS + starts
     verdict, runs = answer([None, {"num_workers": 2}])
     assert runs == [(PATCHED, 12.0), (None, 12.0), (PATCHED, longer)]
     assert verdict.breaks and verdict.suspect == "num_workers"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import vetting, vetting_workers
+from autotune.flow import sooner, vetting, vetting_workers
 from autotune.measurement.untimed.vetted import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
@@ -224,10 +224,10 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
 def test_trainings_are_compared_with_what_they_do_late_sooner(
     monkeypatch: pytest.MonkeyPatch, device: Device, step: str, text: str
 ) -> None:
-    sooner: list[Any] = []
+    given: list[Any] = []
 
     def compare(*_: Any, **options: Any) -> str:
-        sooner.append(options["sooner"])
+        given.append(options["sooner"])
         return ""
 
     places = replace(builders.seen().places, backward=Place(path="train.py", line=4))
@@ -236,10 +236,11 @@ def test_trainings_are_compared_with_what_they_do_late_sooner(
     monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
     monkeypatch.setattr(vetting_workers, "why_not_trained", compare)
     monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     profiled = builders.profile(step_seconds=1 / 24, startup_seconds=1.0, compiling_seconds=0.0)
     vetted(monkeypatch, device, SCRIPT, Emission(), space, profiled)
-    (found,) = sooner
+    (found,) = given
     sources = found.keywords["sources"] if found else {}
     assert sources == ({"train.py": TOLD.format(epoch="pass", step=text)} if text else {})
 

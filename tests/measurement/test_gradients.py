@@ -9,7 +9,7 @@ from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.vetted import Vetted
 
 
-def looked(found: int | None, *, step_seconds: float) -> tuple[Vetted, list[int]]:
+def looked(found: tuple[int, int] | None, *, step_seconds: float) -> tuple[Vetted, list[int]]:
     """The answer, and how many steps were looked at."""
     asked: list[int] = []
 
@@ -30,7 +30,7 @@ def looked(found: int | None, *, step_seconds: float) -> tuple[Vetted, list[int]
 def test_slow_programs_are_looked_at_in_fewer_steps_or_not_at_all(
     step_seconds: float, steps: list[int]
 ) -> None:
-    vetted, asked = looked(0, step_seconds=step_seconds)
+    vetted, asked = looked((0, 0), step_seconds=step_seconds)
     assert asked == steps
     assert vetted.values == ((False, True) if steps else (False,))
     assert bool(steps) == (not vetted.reason)

@@ -38,8 +38,7 @@ for fold in range(5):
 """
 
 
-def found(**given: str) -> dict[str, str]:
-    text = TEXT
+def found(text: str = TEXT, **given: str) -> dict[str, str]:
     for name in ("ONCE", "STEP", "EPOCH", "MORE"):
         text = text.replace(name, given.get(name.lower(), "pass"))
     line = text.splitlines().index("        loss_of(net(x), y).backward()") + 1
@@ -87,3 +86,38 @@ def test_seeds_that_are_the_same_in_each_epoch(
 def test_those_that_a_caller_moves_on_are_not() -> None:
     text = "train_epoch(loader, 3 + epoch)"
     assert found(once="random.seed(seed)", more=f"{text}") == {}
+
+
+CLASSES = """\
+class Table(Dataset):
+    def __init__(self):
+        super().__init__()
+        np.random.seed(7)
+
+
+class Base:
+    def __init__(self):
+        random.seed(7)
+
+
+class Meter(Base):
+    def __init__(self):
+        super().__init__()
+
+
+class Logger:
+    def __init__(self):
+        super().__init__()
+
+
+def train_epoch(loader, seed):
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "streams"),
+    [("Logger", set()), ("Meter", {"random"}), ("Base", {"random"}), ("Table", {"numpy.random"})],
+)
+def test_what_is_built_in_each_epoch_counts_with_its_bases(made: str, streams: set[str]) -> None:
+    text = TEXT.replace("def train_epoch(loader, seed):\n", CLASSES)
+    assert found(text, epoch=f"meter = {made}()").keys() == streams

@@ -60,6 +60,20 @@ def test_what_tells_that_it_is_time_is_found(code: str, found: set[str]) -> None
     assert found_in(code).remainders == {"step % 50", *found}
 
 
+def test_what_was_seen_to_run_counts_whatever_its_names_say() -> None:
+    text = textwrap.dedent(TRAIN).replace("CODE", "clock.tick")
+    text += "class Clock:\n    @property\n    def tick(self):\n        self.t += 1\n"
+    text += "        return self.t > 299 or self.updates % 300 == 0\n"
+    lines = text.splitlines()
+    backward = next(n for n, at in enumerate(lines, 1) if "backward" in at)
+    places = Places(backward=Place(path=PATH, line=backward))
+    program, tick = parsed({PATH: text}, places, PATH), lines.index("    @property") + 1
+    assert seldom(program)[PATH].remainders == {"step % 50"}
+    seen = seldom(program, [Place(path=PATH, line=tick)])[PATH]
+    assert seen.remainders == {"step % 50", "self.updates % 300"}
+    assert not seen.stages, "that ends or gives something, and begins nothing"
+
+
 @pytest.mark.parametrize(
     ("code", "found"),
     [

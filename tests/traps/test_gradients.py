@@ -1,8 +1,12 @@
 """Gradients are freed where zeros in their place do not move weights."""
 
+import functools
+from collections.abc import Callable
+
 import pytest
 
-from tests.traps.conftest import Vet
+from autotune.measurement.untimed.gradients import vet_freed_gradients
+from tests.traps.conftest import Bench, Vet
 
 BOTH = (False, True)
 PROGRAM = """
@@ -49,14 +53,12 @@ def program(output: str = ALL, update: str = PLAIN, *, epochs: int = 1000, befor
 
 class TestTheSameTraining:
     @pytest.mark.parametrize(
-        "output",
-        [ALL, "outputs[0]", "outputs[0] + (outputs[1] if step > 9 else 0)"],
-        ids=["every weight", "a head that never gets any", "one that gets its first later"],
+        "before", ["", "for w in heads[1].parameters(): w.requires_grad = False"]
     )
-    def test_is_had_where_a_weight_goes_without_only_before_its_first(
-        self, freed: Vet, output: str
+    def test_is_had_where_every_weight_has_a_gradient_or_never_can(
+        self, freed: Vet, before: str
     ) -> None:
-        vetted = freed(program(output), BOTH)
+        vetted = freed(program("outputs[0]" if before else ALL, before=before), BOTH)
         assert vetted.values == BOTH, vetted.reason
 
     @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ class TestTheSameTraining:
     def test_is_had_where_an_optimizer_keeps_something_of_every_weight_from_the_start(
         self, freed: Vet
     ) -> None:
-        adagrad = program("outputs[0]").replace("SGD(", "Adagrad(").replace("momentum=0.9, ", "")
+        adagrad = program().replace("SGD(", "Adagrad(").replace("momentum=0.9, ", "")
         vetted = freed(adagrad, BOTH)
         assert vetted.values == BOTH, vetted.reason
 
@@ -89,8 +91,12 @@ class TestAnotherTraining:
     @pytest.mark.parametrize("update", [PLAIN, "optimizer.step(loss)"], ids=["plain", "closure"])
     @pytest.mark.parametrize(
         "output",
-        ["outputs[step % 2]", "outputs[0] + (0 if step else outputs[1])"],
-        ids=["heads in turns", "a head in the first step only"],
+        [
+            "outputs[step % 2]",
+            "outputs[0] + (0 if step else outputs[1])",
+            "outputs[step // 51 % 2]",
+        ],
+        ids=["heads in turns", "a head in the first step only", "one that has its turn later"],
     )
     def test_is_found_where_a_weight_goes_without_after_its_first(
         self, freed: Vet, output: str, update: str
@@ -112,3 +118,22 @@ class TestAnotherTraining:
         vetted = freed(short, BOTH)
         assert vetted.values == (False,)
         assert "could not be seen" in vetted.reason
+
+    @pytest.mark.parametrize("text", ["", "raise ValueError"], ids=["sooner", "fails so"])
+    def test_is_found_where_a_weight_goes_without_late(
+        self, bench: Callable[[str], Bench], text: str
+    ) -> None:
+        late = program("outputs[0] + (outputs[1] if step < 420 else 0)")
+        made = bench(late)
+        made.observe()
+        sooner = functools.partial(made.start, text=text or late.replace("420", "2"))
+        vetted = vet_freed_gradients(
+            made.start,
+            BOTH,
+            False,
+            step_seconds=0.01,
+            seconds=0.0,
+            most_seconds=10.0,
+            sooner=sooner,
+        )
+        assert vetted.values == (BOTH if text else (False,)), vetted.reason

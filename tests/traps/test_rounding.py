@@ -270,6 +270,9 @@ BCE = "loss = F.binary_cross_entropy(p, F.one_hot(y, 4).float())"
         (SOFTMAX, f"loss = -p.clamp(1e-6, 1 - 1e-6){CHOSEN}.log().mean()"),
         (SIGMOID, "loss = -torch.log(1 - p + 1e-6).mean()"),
         (SIGMOID, BCE),
+        ("1 - torch.exp(-F.softplus(self.head(x)))", "loss = -torch.log(p + 1e-8).mean()"),
+        ("self.head(x).tanh()", "loss = torch.log(1 - p.pow(2) + 1e-6).mean()"),
+        ("self.head(x).exp()", "loss = torch.log(1 + p).mean()"),
     ],
 )
 def test_logarithms_of_rounded_probabilities_are_refused_with_their_line(
@@ -280,6 +283,16 @@ def test_logarithms_of_rounded_probabilities_are_refused_with_their_line(
     assert "become 1 before their logarithm is taken at train.py:17" in found.reason
 
 
+@pytest.mark.parametrize("drawn", ["torch.rand_like(h)", "torch.zeros_like(h).uniform_(0, 1)"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_logarithms_of_rounded_random_numbers_are(rounding: Vet, drawn: str, wide: bool) -> None:
+    told = f"(h := self.head(x)) - torch.log(-torch.log({drawn} + 1e-9) + 1e-9)"
+    told = told.replace("(h)", "(h.float())") if wide else told
+    found = rounding(LOGARITHM.format(told=told, loss="loss = F.cross_entropy(p, y)"), VALUES)
+    assert found.values == (VALUES if wide else ("fp32",))
+    assert wide or "random numbers is taken at train.py:10, of which bf16" in found.reason
+
+
 @pytest.mark.parametrize(
     ("told", "loss"),
     [
@@ -288,6 +301,9 @@ def test_logarithms_of_rounded_probabilities_are_refused_with_their_line(
         (LOGITS, "loss = F.cross_entropy(p, y)"),
         (SOFTMAX, "loss = (p - F.one_hot(y, 4)).square().mean()"),
         (f"{LOGITS} * {SOFTMAX}", "loss = torch.log(p.square() + 1).mean()"),
+        ("self.head(x).exp()", "loss = torch.log(p + 1e-6).mean()"),  # of a variance
+        ("self.head(x).exp()", "loss = torch.log(p / p.sum(1, keepdim=True)).mean()"),
+        ("self.head(x).tanh()", "loss = torch.log1p(p.square().sum(1)).mean()"),
     ],
 )
 def test_other_logarithms_are_not(rounding: Vet, told: str, loss: str) -> None:

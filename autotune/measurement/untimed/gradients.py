@@ -2,10 +2,15 @@
 be another training.
 """
 
+import functools
 from collections.abc import Sequence
 
 from autotune.knobs.knob import Config, Value
-from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.processes.process import (
+    WATCHED_STEPS_TAKE_AT_MOST,
+    NotPossible,
+    RunEnded,
+)
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.workload.window import GRADIENTS
 
@@ -13,13 +18,12 @@ from autotune.workload.window import GRADIENTS
 MOST_STEPS, FEWEST_STEPS = 30, 8
 
 _IN_TURNS = (
-    "some weights have no gradient in some steps: a gradient of zeros still moves them, by "
-    "momentum or weight decay, and none does not"
+    "some weights have no gradient in some steps, or had none yet: a gradient of zeros still moves "
+    "them, by momentum or weight decay, and none does not"
 )
 _HELD = "the program holds on to its gradients itself: freed, it would go on with dead ones"
 _NOT_SEEN = "whether every weight has a gradient in every step could not be seen"
-# As it is, what holds a gradient holds the one that the next step fills again.
-_LOOKS: tuple[tuple[Config, str], ...] = (({}, _HELD), ({"set_to_none": True}, _IN_TURNS))
+_FREED: Config = {"set_to_none": True}
 
 
 def vet_freed_gradients(
@@ -30,11 +34,12 @@ def vet_freed_gradients(
     step_seconds: float,
     seconds: float,
     most_seconds: float,
+    sooner: Start | None = None,
 ) -> Vetted:
     """Both `values`, freed gradients and zeros, where they are the same training; else its `own`.
 
-    They are where each weight has a gradient from its first one on in every step of its optimizer
-    (before that neither is there), and where nothing but the weights holds them.
+    They are where each weight has a gradient in every step of its optimizer, and where nothing but
+    the weights holds them. A weight without one yet may have one later, and none again.
 
     Args:
         start: starts the program with settings.
@@ -43,25 +48,40 @@ def vet_freed_gradients(
         step_seconds: how long a step of it takes.
         seconds: that are looked at, at the least.
         most_seconds: that the steps looked at may take, where these are more.
+        sooner: starts the program so that what it does late comes soon; looked at as well.
     """
     steps = min(MOST_STEPS, int(most_seconds / step_seconds))
     if steps < FEWEST_STEPS:
         reason = f"{_NOT_SEEN} in the time that the budget has for it: a larger budget has more"
     else:
-        found = (_refusal(start, config, why, steps, seconds) for config, why in _LOOKS)
-        reason = next(filter(None, found), "")
+        look = functools.partial(_refusal, steps=steps, seconds=seconds)
+        reason = look(start, {}) or look(start, _FREED)
+        if not reason and sooner is not None:
+            later = look(sooner, _FREED, most_seconds=most_seconds)
+            reason = "" if later.startswith(_NOT_SEEN) else later  # as it is, it may fail so
     return Vetted(values=(own,) if reason else tuple(values), reason=reason)
 
 
-def _refusal(start: Start, config: Config, why_not: str, steps: int, seconds: float) -> str:
+def _refusal(
+    start: Start, config: Config, *, steps: int, seconds: float, most_seconds: float = 0.0
+) -> str:
+    """Why not, by a run with `config`; of one in which evaluations come sooner too, in so many
+    seconds at the most.
+    """
     run = start(config)
     try:
-        wrong = run.watch(GRADIENTS, steps=steps, seconds=seconds).found
+        if most_seconds:
+            run.await_first_step()
+            run.limit(most_seconds / (WATCHED_STEPS_TAKE_AT_MOST * (steps + 1)))
+        found = run.watch(GRADIENTS, steps=steps, seconds=seconds).found
     except (NotPossible, RunEnded) as why:
         reason = why.failure.reason if isinstance(why, RunEnded) else str(why)
         return f"{_NOT_SEEN}: {reason}"
     finally:
         run.kill()
-    if wrong is None:
+    if not isinstance(found, tuple):
         return f"{_NOT_SEEN}: no optimizer was seen to step"
-    return why_not if wrong else ""
+    lost, held = found
+    if config:
+        return _IN_TURNS if lost else ""
+    return _HELD if held else ""  # what holds a gradient holds the one that the next step fills

@@ -118,6 +118,11 @@ def _choice_said(value: Value, choice: RoundedChoice | None) -> str:
 def _chance_said(value: Value, chance: RoundedChance | None) -> str:
     if chance is None:
         return ""
+    if chance.drawn:
+        return (
+            f"the logarithm of uniform random numbers is taken{_at(chance.place)}, of which "
+            f"{value} has too few: draw them in float32"
+        )
     return (
         f"in {value} probabilities near 1 become 1 before their logarithm is taken"
         f"{_at(chance.place)}, and nothing more is learnt of them: take log_softmax, or a loss of "

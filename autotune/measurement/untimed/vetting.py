@@ -30,6 +30,7 @@ from autotune.measurement.untimed.delivered import (
     more_steps,
     same_from_each,
 )
+from autotune.measurement.untimed.open_files import why_files_run_out
 from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import Doubt
@@ -202,6 +203,7 @@ class _Workers:
                 self._difference(run, given, workers)
                 or unshareable(given, workers)
                 or (changed_by_training(run, given.read) if workers else "")
+                or (why_files_run_out(run, self._loader.length) if workers else "")
             )
         except RunEnded as end:
             if end.failure.kind == "hung" and patience < PATIENCE * self._startup_seconds:

@@ -5,11 +5,16 @@ its end), and a text in which it comes to that sooner.
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from autotune.source.edits import Places
-from autotune.source.loops.around_training import loops_of_training, own_loops, running
+from autotune.source.edits import Place, Places
+from autotune.source.loops.around_training import (
+    loops_of_training,
+    own_loops,
+    running,
+    running_meanwhile,
+)
 from autotune.source.loops.beginnings import beginnings, begun_sooner, counters
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
 from autotune.source.script import Script
@@ -38,12 +43,14 @@ class Seldom:
     outer: frozenset[str]
 
 
-def seldom(program: Program) -> dict[str, Seldom]:
-    """What the loops of the training have of it, and the remainders in what they call, by file."""
+def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
+    """What the loops of the training have of it, and in what they call, by file; and in functions
+    that begin at the places where such were `seen` to run.
+    """
     inner, outer = own_loops(program)
     loops = [*itertools.chain(*loops_of_training(program))]  # a framework's as well
     own = {node for loop in loops for node in ast.walk(loop)}
-    ran = running(program, loops)
+    ran = running(program, loops) | (running_meanwhile(program, seen) if seen else set())
     names = counters([*inner, *outer], own | ran)
     found = dict[str, Seldom]()
     for path, script in program.scripts.items():

@@ -134,6 +134,8 @@ def keeping(place: Path | str | None) -> Iterator[None]:
         cure += "the trials are, the search begins anew"
         if is_shared(place):
             cure = "see that the server is up and lets you in, or choose another --storage"
+            if str(place).startswith("sqlite"):
+                cure = "see that its folder is there and can be written, or choose another"
         raise UsageError(
             f"the study cannot be kept in {without_password(str(place))}: {why}", cure
         ) from error

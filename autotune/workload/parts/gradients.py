@@ -1,4 +1,4 @@
-"""Which gradients are gone in later steps, and which the program holds on to itself."""
+"""Which weights have no gradient in some steps, and which the program holds on to itself."""
 
 import sys
 from collections.abc import Mapping
@@ -13,20 +13,16 @@ from torch.utils.hooks import RemovableHandle
 
 
 class Losing:
-    """Counts the weights that have a gradient in one step of their optimizer and none in a later
-    one; a `Watch`.
+    """Counts the weights that have no gradient in a step of their optimizer, though they could, and
+    the gradients that something else holds, or the memory that they are a part of: freed, that
+    would go on with dead ones. A `Watch`.
 
-    What an optimizer keeps of a weight says that it had one before the look began. Gradients are
-    looked at before a step, or after it where a closure computes them within.
-
-    Where gradients are not freed, it also counts those that something else holds, or the memory
-    that they are a part of: freed, that would go on with dead ones. A loop's variable may hold one.
+    Gradients are looked at before a step, or after it where a closure computes them within.
     """
 
     def __init__(self) -> None:
         self._alone = _references_of_one_alone()
         self._steps = 0
-        self._had: set[torch.Tensor] = set()
         self._lost: set[torch.Tensor] = set()
         self._held: set[torch.Tensor] = set()
         self._hooks: list[RemovableHandle] = []
@@ -41,12 +37,14 @@ class Losing:
     def step(self) -> None:
         """See `Watch`."""
 
-    def end(self) -> int | None:
-        """See `Watch`: how many, None where no optimizer was seen to step."""
+    def end(self) -> tuple[int, int] | None:
+        """See `Watch`: how many of either, None where no optimizer was seen to step. A single one
+        may be held by a loop's variable.
+        """
         for hook in self._hooks:
             hook.remove()
         held = len(self._held) if len(self._held) > 1 else 0
-        return len(self._lost) + held if self._steps else None
+        return (len(self._lost), held) if self._steps else None
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _has_closure(args, kwargs):
@@ -60,12 +58,10 @@ class Losing:
         self._steps += 1
         for group in optimizer.param_groups:
             for weight in group["params"]:
-                if weight.grad is not None:
-                    self._had.add(weight)
-                    if _references(weight) > self._alone:
-                        self._held.add(weight)
-                elif weight in self._had or _was_stepped(optimizer.state.get(weight)):
-                    self._lost.add(weight)
+                if weight.grad is None:
+                    self._lost.update({weight} if weight.requires_grad else ())
+                elif _references(weight) > self._alone:
+                    self._held.add(weight)
 
 
 def _references(weight: torch.Tensor) -> int:
@@ -79,13 +75,6 @@ def _references_of_one_alone() -> int:
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
     return _references(weight)
-
-
-def _was_stepped(state: Mapping[str, Any] | None) -> bool:
-    """Whether an optimizer has moved a weight of which it keeps `state`: Adagrad keeps some from
-    the start.
-    """
-    return bool(state and state.get("step", True))
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

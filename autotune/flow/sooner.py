@@ -1,0 +1,48 @@
+"""The texts of a program in which what it does late comes soon."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from autotune.source.edits import Place
+from autotune.source.loops.seldom import Seldom, seldom, sooner
+from autotune.workload.program.imported import whole_program
+from autotune.workload.program.target import OBJECTS, Target
+from autotune.workload.seen import Seen
+
+_NOTHING = frozenset[str]()
+_NONE = Seldom(remainders=_NOTHING, inner=_NOTHING, outer=_NOTHING)
+
+
+def texts_sooner(
+    target: Target,
+    seen: Seen,
+    *,
+    steps: int,
+    running: Collection[Place] = (),
+    batches: int = 0,
+    epochs: int = 0,
+    every: bool = True,
+) -> dict[str, str]:
+    """The files of the program, by path, whose text has what comes late; with that sooner.
+
+    Args:
+        target: the program.
+        seen: a run of it.
+        steps: after which it comes, whether these are steps or epochs.
+        running: where functions begin that its steps were seen to run.
+        batches: that an epoch has at the most; as many as it has with 0, and as many epochs.
+        epochs: that there are at the most.
+        every: whether what comes every so many steps does so as well (evaluations mostly), and not
+            only what begins at one.
+    """
+    if target.kind == OBJECTS:
+        return {}
+    program = whole_program(target, seen)
+    found = dict[str, str]()
+    for path, each in seldom(program, running).items():
+        what = each if batches else replace(each, inner=_NOTHING, outer=_NOTHING)
+        what = what if every else replace(what, remainders=_NOTHING)
+        if what != _NONE:
+            text = program.scripts[path].text
+            found[path] = sooner(text, what, interval=steps, batches=batches, epochs=epochs)
+    return found
