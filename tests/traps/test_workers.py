@@ -1,6 +1,7 @@
 """Workers are offered where they deliver what the program is given without them, and only there."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -124,7 +125,8 @@ class TestStreams:
             startup_seconds=0.1,
             limit=lambda _: None,
             draw=lambda _: Delivery(batches=batches, ended=False, lasts=900),
-            window=lambda _: None,
+            window=lambda _, **__: None,
+            pid=os.getpid(),
             kill=lambda: None,
         )
         own = builders.seen().loader
