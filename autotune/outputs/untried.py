@@ -28,8 +28,10 @@ def no_gain(result: Result) -> str:
         return "Nothing was tried"
     if _takes_too_much(result):
         return "Nothing found to gain within the memory limit"
-    whole = not untried(result) and not _is_cut_short(result)
-    return "Nothing to gain" if whole else "Nothing found to gain in what was tried"
+    if untried(result) or _is_cut_short(result):
+        return "Nothing found to gain in what was tried"
+    is_open = result.verdict is not None and result.verdict.is_open
+    return "Nothing found to gain" if is_open else "Nothing to gain"
 
 
 def why_untried(result: Result) -> str:

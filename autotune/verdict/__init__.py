@@ -251,7 +251,7 @@ def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> 
     if speedup.high < 1:
         return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
     if speedup.low <= 1:
-        meaning = "too rough to tell" if speedup.spans(ROUGH) else "no difference"
+        meaning = "too rough to tell" if speedup.spans(ROUGH) else "no difference found"
         if speedup.estimate > WORTH_MORE_TIME:
             meaning = "it may be chance"
         return "no_gain", f"Timed in turns, the best settings came out {found}: {meaning}."

@@ -6,6 +6,7 @@ import pytest
 
 from autotune.diagnosis import Bottleneck
 from autotune.measurement.measurement import Failure
+from autotune.measurement.ratios import Ratio
 from autotune.outputs.report import render
 from autotune.outputs.untried import ended, loading_stays, no_gain, untried, why_untried
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
@@ -38,6 +39,14 @@ def searched(*names: str, why: str = PATIENCE, failed: str = "") -> Result:
 def test_all_that_was_to_be_searched_was_tried() -> None:
     result = searched("threads", "compile", why=EXHAUSTED)
     assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
+
+
+def test_a_gain_that_is_not_excluded_is_not_denied() -> None:
+    result = searched("threads", "compile", why=EXHAUSTED)
+    for high, said in ((1.11, "Nothing found to gain"), (1.01, "Nothing to gain")):
+        ratio = Ratio(estimate=1.005, low=0.93, high=high)
+        verdict = builders.verdict(outcome="no_gain", speedup=ratio)
+        assert no_gain(replace(result, verdict=verdict)) == said
 
 
 @pytest.mark.parametrize("why", [BUDGET, TRIALS])
