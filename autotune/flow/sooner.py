@@ -1,5 +1,6 @@
 """The texts of a program in which what it does late comes soon."""
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -9,8 +10,17 @@ from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS, Target
 from autotune.workload.seen import Seen
 
+# Of a program that is run past all of it: how many steps an epoch has then, how many of these there
+# are, and how many steps or epochs lie before what begins late, or comes every so many.
+STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
+
 _NOTHING = frozenset[str]()
 _NONE = Seldom(remainders=_NOTHING, inner=_NOTHING, outer=_NOTHING)
+
+
+def batches_of(steps: int, seen: Seen) -> int:
+    """How many batches so many steps take."""
+    return steps * math.ceil(max(1.0, seen.backwards_per_step))
 
 
 def texts_sooner(

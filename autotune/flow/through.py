@@ -3,13 +3,13 @@ sooner: to its end, if that comes in time.
 """
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.flow.emitting import without
 from autotune.flow.next_best import in_order
+from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.untimed.through import Through, run_through
@@ -23,9 +23,6 @@ from autotune.workload.seen import Seen
 
 # How long it is run on for.
 THROUGH_SHARE, THROUGH_SECONDS = 0.06, (6.0, 30.0)
-# Of how many steps an epoch is, how many of these there are, and how many steps or epochs lie
-# between what comes every so many.
-STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
 # How long the program as it is has to come as far as one that failed.
 OWN_SECONDS = 60.0
 # Workers may keep a program from its end: it is waited for so many times as long as without them.
@@ -76,7 +73,7 @@ class _Through:
     def __init__(self, context: Context, seen: Seen) -> None:
         self._bench = context.bench
         self._seen = seen
-        self._batches = STEPS_PER_EPOCH * math.ceil(max(1.0, seen.backwards_per_step))
+        self._batches = batches_of(STEPS_PER_EPOCH, seen)
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
         whole = whole_program(context.target, seen) if context.target.path else None
         self._seldom = seldom(whole) if whole is not None else {}

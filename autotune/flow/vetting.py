@@ -1,12 +1,11 @@
 """Between space and trials: settings that promise the same training are held to it."""
 
 import functools
-import math
 import re
 import time
 
 from autotune.flow.context import Context
-from autotune.flow.sooner import texts_sooner
+from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, texts_sooner
 from autotune.flow.vetting_workers import (
     VETTING_SECONDS,
     VETTING_SHARE,
@@ -29,9 +28,6 @@ from autotune.workload.seen import Seen
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
-# Of how many steps an epoch is then, how many of these there are, and after how many steps or
-# epochs what begins late does.
-STEPS_PER_EPOCH, EPOCHS, INTERVAL = 5, 10, 2
 
 # Sines, losses of regressions, and what makes whole numbers.
 _MAY_BE_ROUNDED = re.compile(
@@ -128,7 +124,7 @@ def _vet_formats(context: Context, space: Space) -> Vetted:
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
     context.listener.stage("looking for weights that have no gradient in some steps")
     seen, start = profiled.seen, context.bench.start
-    batches = STEPS_PER_EPOCH * math.ceil(max(1.0, seen.backwards_per_step))
+    batches = batches_of(STEPS_PER_EPOCH, seen)
     texts = texts_sooner(
         context.target, seen, steps=INTERVAL, batches=batches, epochs=EPOCHS, every=False
     )

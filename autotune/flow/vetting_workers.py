@@ -3,14 +3,13 @@ by which samples are made, and the training itself.
 """
 
 import functools
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
-from autotune.flow.sooner import texts_sooner
+from autotune.flow.sooner import batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
@@ -215,7 +214,7 @@ def _trained_alike(
         return space
     why = f"the training with workers that live on {_TOO_LATE}"
     if not others or time.monotonic() + needed < deadline:
-        batches = STEPS_PER_EPOCH * math.ceil(max(1.0, profiled.seen.backwards_per_step))
+        batches = batches_of(STEPS_PER_EPOCH, profiled.seen)
         begun_often = functools.partial(start, epoch_batches=batches)
         hurried = _sooner(context, profiled, vetted, begun_often, STEPS_PER_EPOCH)
         why = why_not_living_on(begun_often, workers, seconds=seconds, sooner=hurried)

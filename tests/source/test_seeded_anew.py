@@ -70,6 +70,8 @@ def found(text: str = TEXT, **given: str) -> dict[str, str]:
         ({"epoch": "order.manual_seed(3)"}, {"loader": "train.py:26"}),
         ({"epoch": "order.manual_seed(epoch)"}, {}),
         ({"epoch": "noise.manual_seed(3)"}, {}),  # of no loader's
+        ({"epoch": "noise.manual_seed(3); torch.randn(4, generator=noise)"}, {}),
+        ({"epoch": "images = pipeline(16, generator=torch.Generator().manual_seed(3))"}, {}),
         ({"epoch": "order = torch.Generator().manual_seed(3)"}, {"loader": "train.py:26"}),
         (
             {"epoch": "loader = DataLoader(x, generator=torch.Generator().manual_seed(3))"},

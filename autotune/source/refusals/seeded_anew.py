@@ -47,23 +47,29 @@ def seeded_anew(program: Program) -> dict[str, str]:
 
 
 def _of_loaders(program: Program) -> set[str]:
-    """The names of generators that something, a DataLoader mostly, is given as its own."""
+    """The names of generators that a DataLoader is given as its own."""
     return {
         last_name(each.value)
         for script in program.scripts.values()
         for call in script.calls
         for each in call.keywords
-        if each.arg == "generator"
+        if each.arg == "generator" and _builds_a_loader(call)
     }
+
+
+def _builds_a_loader(call: ast.AST | None) -> bool:
+    return isinstance(call, ast.Call) and "loader" in last_name(call.func).lower()
 
 
 def _seeded(script: Script, call: ast.Call, generators: Set[str]) -> tuple[str, ...]:
     name = script.qualified(call.func)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed":
-        above = next(script.ancestors(call))
+        above, around, *_ = (*script.ancestors(call), None)
         names = [call.func.value, *getattr(above, "targets", ())]
         given = isinstance(above, ast.keyword) and above.arg == "generator"
-        if given or not generators.isdisjoint(filter(None, map(last_name, names))):
+        if (given and _builds_a_loader(around)) or not generators.isdisjoint(
+            filter(None, map(last_name, names))
+        ):
             return (LOADER,)
     own = ast.unparse(call.func).partition(".")[0] not in script.imports
     if name.rpartition(".")[2] in _LIBRARIES and not own:
