@@ -52,12 +52,13 @@ class Left:
 
 
 def controls(
-    context: Context, config: Config, own: Sequence[float], *, exact: bool
+    context: Context, start: Start, config: Config, own: Sequence[float], *, exact: bool
 ) -> list[list[float]]:
-    """As many losses as its `own` of the program as it is, its weights moved by `NUDGE`, and its
-    samples read with other random numbers where `config` has other workers read them, or the same
-    ones go on; these are seeded once, so that the order of later epochs is another too. Several
-    runs there, where the program has other losses in each, and where one fails.
+    """As many losses as its `own` of the program as `start` starts it, its weights moved by
+    `NUDGE`, and its samples read with other random numbers where `config` has other workers read
+    them, or the same ones go on; these are seeded once, so that the order of later epochs is
+    another too. Several runs there, where the program has other losses in each, and where one
+    fails.
 
     Where the same numbers are promised, `exact`ly, it is only run again: it may have others in each
     run.
@@ -71,7 +72,7 @@ def controls(
         other: dict[str, Any] = {"nudge": 0.0 if exact else NUDGE}
         if otherwise:
             other |= {"stream": len(found) + 1, "reorder": LIVING_ON in config}
-        losses, failed = left.losses(context.bench.start, len(own), other)
+        losses, failed = left.losses(start, len(own), other)
         found.append(losses)
         if not (otherwise or failed) and first_difference(own, losses) is None:
             break

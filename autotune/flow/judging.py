@@ -115,7 +115,7 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
     if parted := _parted(verdict, may_be_chance):
         exact = promised(turns, best.config) is Semantics.IDENTICAL
         own = turns.losses.get(BASELINE, ())[: max(parity.steps for parity in parted.values())]
-        turns.controls = controls(context, best.config, own, exact=exact)
+        turns.controls = controls(context, context.bench.start, best.config, own, exact=exact)
         verdict = decided()
     verdict = _left_open(_with_seeds(context, turns, contestants, verdict, decided))
     emission = _handed_back(verdict, emission, failed=DELIVERED in turns.failures)

@@ -1,23 +1,28 @@
 """What is handed back is run on first, past its first evaluations and checkpoints, which come
-sooner: to its end, if that comes in time.
+sooner: to its end, if that comes in time. It has to train there as the program as it is does.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from autotune.flow.context import Context
+from autotune.flow.controls import Start
 from autotune.flow.emitting import without
-from autotune.flow.next_best import in_order
+from autotune.flow.later import parity_later
+from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of
 from autotune.knobs.knob import Config
+from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.measurement import Failure
 from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
 from autotune.source.loops.seldom import Seldom, seldom, sooner
-from autotune.verdict import Verdict
+from autotune.verdict import Parity, Verdict
 from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
@@ -48,19 +53,23 @@ def seen_through(
     if not through.is_worth_it:
         return verdict, emission
     context.listener.stage("running the tuned program past its first evaluations and checkpoints")
-    patch = functools.partial(through.of, sources=emission.sources, compiles=emission.compiles)
+    patch: dict[str, Any] = {"sources": emission.sources, "compiles": emission.compiles}
     whole = bool(emission.sources) and not emission.refused
-    run, why = patch if whole else functools.partial(through.of, config), ""
-    tuned = through.awaited(run, config)
+    given, why = patch if whole else {"config": config}, ""
+    tuned = through.awaited(given, config)
     while tuned.failure and (why := through.why_unknown(tuned)) and through.changes_less():
-        tuned = through.awaited(run, config)
+        tuned = through.awaited(given, config)
     if tuned.failure is not None:
         if why:
             return replace(verdict, through=why), emission
         return through.withheld(verdict, tuned.failure, config), Emission()
-    verdict = replace(verdict, through=through.said(tuned))
+    known = verdict.parity is not None and verdict.parity.same_training
+    same = through.parity(given, tuned, config) if known else None
+    if same and same.same_training is False:
+        return _another(verdict, same, config), Emission()
+    verdict = replace(verdict, through=through.said(tuned, same))
     if emission.sources and not whole:
-        patched = patch()
+        patched = through.of(**patch)
         if patched.failure is not None and not through.why_unknown(patched):
             reason = f"with the patch the program fails later on: {patched.failure.reason}"
             emission = emission.withdrawn(reason)
@@ -71,8 +80,9 @@ class _Through:
     """Runs past what comes after the first steps."""
 
     def __init__(self, context: Context, seen: Seen) -> None:
-        self._bench = context.bench
+        self._context = context
         self._seen = seen
+        self._own: Through | None = None  # the program as it is, where it was run
         self._batches = batches_of(STEPS_PER_EPOCH, seen)
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
         whole = whole_program(context.target, seen) if context.target.path else None
@@ -84,21 +94,29 @@ class _Through:
         """Whether the program has anything that can be had sooner."""
         return bool(self._seen.loader or self._seldom)
 
-    def of(
+    def start(
         self,
         config: Config | None = None,
         *,
         sources: Mapping[str, str] | None = None,
         compiles: bool = False,
-        seconds: float = 0.0,
-        steps: int = 0,
-    ) -> Through:
-        """How it fares with a config, or with the text of files in the place of its own."""
+    ) -> Start:
+        """What starts it with a config, or with the text of files in the place of its own."""
         texts = {**self._texts, **(sources or {})}
         texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
-        start = functools.partial(self._bench.start, config, sources=texts, compiles=compiles)
+        return functools.partial(
+            self._context.bench.start, config, sources=texts, compiles=compiles
+        )
+
+    def of(
+        self, *, seconds: float = 0.0, steps: int = 0, losses: float = math.inf, **given: Any
+    ) -> Through:
+        """How it fares as it is `start`ed with what is `given`."""
         seconds = seconds or self._seconds
-        return run_through(start, batches=self._batches, seconds=seconds, steps=steps)
+        start = self.start(**given)
+        return run_through(
+            start, batches=self._batches, seconds=seconds, steps=steps, losses=losses
+        )
 
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
@@ -111,6 +129,7 @@ class _Through:
             if any(getattr(what, name) for what in self._seldom.values()):
                 less = {name: frozenset[str]()}
                 self._seldom = {path: replace(at, **less) for path, at in self._seldom.items()}
+                self._own = None
                 return True
         return False
 
@@ -135,19 +154,20 @@ class _Through:
             f"({other.failure.reason}); as it is, it did not come as far in {OWN_SECONDS:.0f} s"
         )
 
-    def awaited(self, tuned: Callable[..., Through], config: Config) -> Through:
-        """How `tuned` fares; where its workers may keep it from its end, to which the program as it
-        is comes in time, it is waited for longer.
+    def awaited(self, given: Mapping[str, Any], config: Config) -> Through:
+        """How it fares with what is `given`; where its workers may keep it from its end, to which
+        the program as it is comes in time, it is waited for longer.
         """
-        found = tuned()
+        found = self.of(**given)
         if found.ended or found.failure is not None or WITH_WORKERS.isdisjoint(config):
             return found
-        own = self.of()
+        self._own = own = self.of()
         if not own.ended:
             return found
         workers = int(config.get("num_workers", 0)) or 1
         starts = EPOCHS * workers * WORKER_SECONDS
-        again = tuned(seconds=TO_THE_END * own.seconds + TO_THE_END_SECONDS + starts)
+        longer = TO_THE_END * own.seconds + TO_THE_END_SECONDS + starts
+        again = self.of(seconds=longer, **given)
         return again if again.ended or again.failure else replace(again, failure=NO_END)
 
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
@@ -170,13 +190,39 @@ class _Through:
         """The one setting without which the program does not fail; "" where none is."""
         names = in_order(config)
         for name in names if len(names) > 1 else ():
-            if self.of(without(config, name, self._seen)).failure is None:
+            if self.of(config=without(config, name, self._seen)).failure is None:
                 return name
         return ""
 
-    def said(self, tuned: Through) -> str:
+    def parity(self, given: Mapping[str, Any], tuned: Through, config: Config) -> Parity:
+        """Whether the program trains as it is as it does with `config`, of which `tuned` is what it
+        came to with what was `given`.
+        """
+        own = self._own or self.of(losses=LOSSES_WANTED)
+        batches = {"epoch_batches": self._batches}
+        as_it_is, with_config = (
+            functools.partial(self.start(**each), **batches) for each in ({}, given)
+        )
+        return parity_later(self._context, config, (as_it_is, with_config), (own, tuned))
+
+    def said(self, tuned: Through, same: Parity | None) -> str:
         """What was seen of what does not fail."""
-        sooner_so = f"with its epochs cut to {STEPS_PER_EPOCH} steps"
-        if tuned.ended:
-            return f"{sooner_so}, the tuned program ran to its end"
-        return f"{sooner_so}, the tuned program ran for {tuned.seconds:.0f} s and did not fail"
+        ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
+        said = f"with its epochs cut to {STEPS_PER_EPOCH} steps, the tuned program ran {ran}"
+        if same and same.same_training:
+            said += f"; over {same.steps} steps of that it trained the same"
+        return said
+
+
+def _another(verdict: Verdict, same: Parity, config: Config) -> Verdict:
+    """`verdict` on `config`, which trains otherwise by what was found later on."""
+    assert verdict.speedup is not None
+    return replace(
+        verdict,
+        outcome="no_gain",
+        reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but where what the "
+        f"program does later comes sooner they did not train the same: {same.reason}",
+        config={},
+        parity=same,
+        suspect=suspect(config) or in_order(config)[0],
+    )

@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
@@ -41,6 +41,16 @@ def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> a
     return call.args[index] if 0 <= index < len(call.args) else None
 
 
+def defaults_of(function: Function) -> dict[str, ast.expr]:
+    """What the parameters of `function` are where nothing is given for them, by name."""
+    arguments = function.args
+    places = [*arguments.posonlyargs, *arguments.args]
+    with_one = places[len(places) - len(arguments.defaults) :]
+    found = {at.arg: value for at, value in zip(with_one, arguments.defaults, strict=True)}
+    only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return found | {at.arg: value for at, value in only if value is not None}
+
+
 def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Function]]:
     """The functions and methods of the program that have that name."""
     for script in program.scripts.values():
@@ -75,9 +85,11 @@ def reached(
     """`sources` and what stands behind the names that they call, and so on: functions and classes
     of the program, and the values given to variables and attributes. `strictly` without what these
     values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
-    what `super().__init__()` may be of other classes.
+    what `super().__init__()` may be of other classes; nor, of `model.train()`, a function `train`,
+    unless `model` is the name of what some file imports.
     """
-    known, waiting = {"__init__"} if strictly else set[str](), _called(sources, strictly=strictly)
+    called = functools.partial(_called_by_kind, _imported(program)) if strictly else _called
+    known, waiting = {".__init__"} if strictly else set[str](), called(sources)
     found, behind_names = dict.fromkeys(sources), _behind_made if strictly else _behind
     while waiting := waiting - known:
         known |= waiting
@@ -89,17 +101,45 @@ def reached(
             if node not in found
         ]
         found |= dict.fromkeys(behind)
-        waiting = _called(behind, strictly=strictly)
+        waiting = called(behind)
     return list(found)
 
 
-def _called(nodes: Sequence[ast.AST], *, strictly: bool) -> set[str]:
+def _imported(program: Program) -> frozenset[str]:
+    return frozenset(name for script in program.scripts.values() for name in script.imports)
+
+
+def _called(nodes: Sequence[ast.AST]) -> set[str]:
     """The names that `nodes` call; of classes their bases too, whose methods `super()` calls."""
-    parts = (part for node in nodes for part in running_parts(node))
-    calls = (call for part in parts for call in calls_in(part))
-    names = {last_name(call.func) for call in calls if not _is_of_a_base(call)}
-    classes = (node for node in nodes if isinstance(node, ast.ClassDef) and not strictly)
+    names = {last_name(call.func) for call in _calls(nodes)}
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
     return (names | {last_name(base) for node in classes for base in node.bases}) - {""}
+
+
+def _called_by_kind(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[str]:
+    """The names that `nodes` call: ".name" as an attribute, "name" as itself or a module's."""
+    found = set[str]()
+    for call in _calls(nodes):
+        name, owner = last_name(call.func), call.func
+        if isinstance(owner, ast.Attribute):
+            found.add(f".{name}")
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if owner is call.func or (isinstance(owner, ast.Name) and owner.id in imported):
+            found.add(name)
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef) and _builds_a_base(node))
+    return (found | {last_name(base) for node in classes for base in node.bases}) - {""}
+
+
+def _builds_a_base(kind: ast.ClassDef) -> bool:
+    """Whether a base's `__init__` runs where `kind` is called, as its own or by that."""
+    own = [at for at in kind.body if isinstance(at, Function) and at.name == "__init__"]
+    return not own or any(map(_is_of_a_base, calls_in(own[0])))
+
+
+def _calls(nodes: Sequence[ast.AST]) -> Iterator[ast.Call]:
+    parts = (part for node in nodes for part in running_parts(node))
+    return (call for part in parts for call in calls_in(part) if not _is_of_a_base(call))
 
 
 def _is_of_a_base(call: ast.Call) -> bool:
@@ -145,19 +185,22 @@ def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
 @functools.lru_cache(maxsize=1024)
 def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
     """The same, with what a call of a value runs in the place of the value; under `build()` what a
-    call of that runs which `build` gives back.
+    call of that runs which `build` gives back. Methods and attributes stand under ".name".
     """
     found: dict[str, list[ast.AST]] = {}
     for node in script.nodes:
+        within = isinstance(next(script.ancestors(node), None), ast.ClassDef)
         if isinstance(node, Function):
-            found.setdefault(node.name, []).append(node)
+            found.setdefault(f"{'.' * within}{node.name}", []).append(node)
             found.setdefault(f"{node.name}()", []).extend(_given_back(node))
         elif isinstance(node, ast.ClassDef):
             found.setdefault(node.name, []).append(node)
             called = (at for at in node.body if isinstance(at, Function) and at.name in _CALLED)
             found.setdefault(f"{node.name}()", []).extend(called)
         elif isinstance(node, ast.Assign):
-            for name in set(map(last_name, node.targets)):
+            for target in node.targets:
+                of_object = within or isinstance(target, ast.Attribute)
+                name = f"{'.' * of_object}{last_name(target)}"
                 found.setdefault(name, []).extend(_run_by(node.value))
     return found
 

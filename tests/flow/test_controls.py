@@ -37,12 +37,8 @@ def run_of(*windows: Window, kind: str = "ended", end: Window | None = None) -> 
     return SimpleNamespace(window=run_on, kill=lambda: None, await_first_step=lambda: None)
 
 
-def context_of(start: Any = None, **options: Any) -> Any:
-    return SimpleNamespace(
-        listener=Listener(),
-        bench=SimpleNamespace(start=start),
-        seconds=Options(**options).seconds,
-    )
+def context_of(**options: Any) -> Any:
+    return SimpleNamespace(listener=Listener(), seconds=Options(**options).seconds)
 
 
 def controlled(
@@ -63,7 +59,7 @@ def controlled(
         streams.append(stream)
         return run_of(*windows, end=end)
 
-    return controls(context_of(start), config or {"threads": 1}, own, exact=False), streams
+    return controls(context_of(), start, config or {"threads": 1}, own, exact=False), streams
 
 
 def test_a_control_is_run_for_as_many_losses() -> None:
@@ -90,8 +86,9 @@ def test_a_program_that_has_other_losses_in_each_run_has_several_controls() -> N
 
 def test_a_control_that_fails_is_run_again() -> None:
     runs = [run_of(kind="crashed"), run_of(*map(window, (3.0, 2.0, 1.0)))]
-    context = context_of(lambda **_: runs.pop(0))
-    found = controls(context, {"threads": 1}, [3.0, 2.0, 1.0], exact=False)
+    found = controls(
+        context_of(), lambda **_: runs.pop(0), {"threads": 1}, [3.0, 2.0, 1.0], exact=False
+    )
     assert found == [[], [3.0, 2.0, 1.0]]
 
 
@@ -109,8 +106,8 @@ def test_the_controls_of_a_slow_program_have_their_share_of_the_budget_once_they
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     run = SimpleNamespace(window=slow, kill=lambda: None, await_first_step=lambda: takes(500.0))
-    context = context_of(lambda **_: run, budget_seconds=300.0)
-    found = controls(context, {"threads": 1}, [1.0] * 9, exact=False)
+    context: Any = context_of(budget_seconds=300.0)
+    found = controls(context, lambda **_: run, {"threads": 1}, [1.0] * 9, exact=False)
     assert found == [[1.0, 1.0]]
 
 

@@ -60,7 +60,9 @@ def judged(
     """
     runs: list[Any] = []
 
-    def run_through(start: Any, *, batches: int, seconds: float, steps: int) -> Through:
+    def run_through(
+        start: Any, *, batches: int, seconds: float, steps: int, losses: float
+    ) -> Through:
         which = start.keywords["sources"].get("/train.py") or start.args[0]
         runs.append((which, batches, seconds))
         if fails(which):
@@ -85,7 +87,7 @@ def judged(
 def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict, emission, runs = judged(monkeypatch, lambda which: False)
     assert verdict.outcome == "faster" and emission is EMISSION
-    assert runs == [(PATCHED, 5, 12.0)], "the patch has all settings"
+    assert runs == [(PATCHED, 5, 12.0), (None, 5, 12.0)], "the patch has all settings"
     assert "ran for 4 s and did not fail" in verdict.through
 
 
@@ -125,7 +127,7 @@ def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.Mo
         return verdict, [which for which, _, _ in runs]
 
     verdict, runs = ran(lambda which: which.startswith(sooner))
-    assert runs == [f"{sooner}  # tuned", sooner, tuned]
+    assert runs == [f"{sooner}  # tuned", sooner, tuned, own]
     assert verdict.outcome == "faster" and "did not fail" in verdict.through
     verdict, runs = ran(lambda which: which == f"{sooner}  # tuned")
     assert verdict.breaks and tuned not in runs
@@ -144,8 +146,8 @@ def test_epochs_are_as_many_as_they_are_where_the_program_counts_on_that(
         monkeypatch, lambda which: which != own, emission=emission, own=own, seldom=cut
     )
     assert verdict.outcome == "faster" and "did not fail" in verdict.through
-    first, as_it_is, again = (which for which, _, _ in runs)
-    assert first == as_it_is != own == again
+    first, as_it_is, again, compared = (which for which, _, _ in runs)
+    assert first == as_it_is != own == again == compared
 
 
 @pytest.mark.parametrize("patch_fails", [False, True])
@@ -157,7 +159,7 @@ def test_a_part_of_the_settings_is_run_beside_all_of_them(
     verdict, emission, runs = judged(
         monkeypatch, lambda which: patch_fails and which == PATCHED, emission=part
     )
-    assert [which for which, _, _ in runs] == [CONFIG, PATCHED, *[None] * patch_fails]
+    assert [which for which, _, _ in runs] == [CONFIG, None, PATCHED, *[None] * patch_fails]
     assert verdict.outcome == "faster" and bool(emission.sources) != patch_fails
     if patch_fails:
         assert "fails later on: RuntimeError: not contiguous" in emission.refused[0].reason
@@ -179,7 +181,7 @@ def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyP
     verdict, runs = answer([])
     assert verdict.outcome == "faster" and len(runs) == 2, "neither ends in time"
     verdict, runs = answer([PATCHED])
-    assert verdict.outcome == "faster" and len(runs) == 1
+    assert verdict.outcome == "faster" and runs == [(PATCHED, 12.0), (None, 12.0)]
     assert "ran to its end" in verdict.through
 
 
@@ -206,7 +208,7 @@ def test_what_has_nothing_that_could_come_sooner_is_not_run(
 
 def test_batches_that_are_added_up_to_a_step_are_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, runs = judged(monkeypatch, lambda which: False, backwards_per_step=3.9)
-    assert runs == [(PATCHED, 20, 12.0)]
+    assert runs == [(PATCHED, 20, 12.0), (None, 20, 12.0)]
 
 
 def test_the_next_best_is_judged_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_a_disk_that_is_full_of_checkpoints_is_no_failure() -> None:
     def end(*_: Any) -> None:
         raise RunEnded(Failure(kind="no_space", reason="No space left on device"))
 
-    run: Any = SimpleNamespace(await_first_step=lambda: None, to_the_end=end, kill=lambda: None)
+    run: Any = SimpleNamespace(await_first_step=lambda: None, seen=end, kill=lambda: None)
     found = run_through(lambda **_: run, batches=2, seconds=5.0)
     assert found.failure is None and not found.ended
 

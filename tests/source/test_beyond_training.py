@@ -157,10 +157,18 @@ def test_strides_that_the_training_makes_up_forbid_another_order(step: str, refu
         ("w.flatten().clamp_(0, 1)", True),
         ("flat = w.view(-1)\n    flat[:k] = 0.0", False),  # which fails there
         ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    return flat", False),
-        ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    w.copy_(flat.view_as(w))", True),
+        ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    w.copy_(flat.view_as(w))", False),
         ("flat = w.reshape(-1)\n    flat[:k] = 0.0\n    w = rebuild(flat)", False),
         ("flat = w.reshape(-1)\n    print(flat.abs().amax())", False),
         ("flat = torch.zeros(9)\n    flat[:k] = 0.0", False),
+        ("w.detach().reshape(-1).mul_(0.5)", True),
+        ("k.sub_(w.reshape(1, -1)).div_(w.reshape(1, -1))", False),
+        ("k = w.reshape(-1, 2).float().requires_grad_()", False),
+        ("kept = w.flatten().sigmoid_()", False),
+        ("w = w.reshape(9, 3)\n    w[:, 0] = -w[:, 0]\n    return w, k", False),
+        ("w = w.reshape(9, 3)\n    w[:, 0] = -w[:, 0]\n    print(w[0])", True),
+        ("k = torch.rand(9).reshape(3, 3).mul_(2)", False),
+        ("flat = boxes(w).reshape(3, -1)\n    flat[..., 0] = 1\n    k = max(flat[0])", False),
     ],
 )
 def test_what_flattens_and_is_written_into_forbids_another_order(code: str, refused: bool) -> None:

@@ -107,5 +107,22 @@ def test_what_makes_a_dataset_for_each_client_changes_none(
     assert changed_in_training(parsed({"run.py": text}, places, "run.py")) == line
 
 
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("self.columns[name]", ""),
+        ("self.handle.create_dataset(name)", ""),
+        ("self.hides", "run.py:34"),
+        ("loaders[0].dataset", "run.py:34"),
+        ("get_train_set()", "run.py:34"),
+    ],
+)
+def test_a_variable_of_that_name_that_is_another_is_none(value: str, line: str) -> None:
+    text = PROGRAM.replace("STEP", "log(accuracy)").replace("EPOCH", "pass")
+    text += f"\n\ndef log(by):\n    hides = {value}\n    hides.harder(by)\n"
+    places = Places(loader=Place(path="run.py", line=21), backward=Place(path="run.py", line=26))
+    assert changed_in_training(parsed({"run.py": text}, places, "run.py")) == line
+
+
 def test_a_loader_that_was_not_seen_tells_nothing() -> None:
     assert changed_in_training(parsed({"run.py": PROGRAM}, Places(), "run.py")) == ""

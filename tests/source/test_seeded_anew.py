@@ -57,6 +57,9 @@ def found(text: str = TEXT, **given: str) -> dict[str, str]:
         ({"once": "random.seed(seed)"}, {"random": "train.py:14"}),
         ({"once": "random.seed(seed + 1)"}, {"random": "train.py:14"}),
         ({"step": "random.seed(seed)"}, {}),  # in each step: another matter
+        ({"once": "s = np.random.get_state(); flip(x); np.random.set_state(s)"}, {}),
+        ({"once": "s = random.getstate(); random.seed(7); flip(x); random.setstate(s)"}, {}),
+        ({"once": "random.seed(7); s = random.getstate()"}, {"random": "train.py:14"}),
         (
             {"epoch": "everything(3)"},
             {"random": "train.py:8", "numpy.random": "train.py:9", "torch": "train.py:10"},
@@ -123,3 +126,43 @@ def train_epoch(loader, seed):
 def test_what_is_built_in_each_epoch_counts_with_its_bases(made: str, streams: set[str]) -> None:
     text = TEXT.replace("def train_epoch(loader, seed):\n", CLASSES)
     assert found(text, epoch=f"meter = {made}()").keys() == streams
+
+
+WITH_TRAIN = """\
+import torch
+
+
+def latent(count, seed=None):
+    if seed is not None:
+        torch.manual_seed(seed)
+    return torch.randn(count)
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    loader = DataLoader(dataset)
+    for epoch in range(9):
+        EPOCH
+        for x, y in loader:
+            loss_of(net(x), y).backward()
+            optimizer.step()
+
+
+train(args)
+"""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "line"),
+    [
+        ("net.train()", 0),  # which is no function `train`
+        ("show(latent(8))", 0),
+        ("show(latent(8, seed=args.seed))", 6),
+        ("show(latent(8, epoch))", 0),
+    ],
+)
+def test_what_comes_once_or_is_given_no_seed_begins_none(epoch: str, line: int) -> None:
+    text = WITH_TRAIN.replace("EPOCH", epoch)
+    places = Places(backward=Place(path="/p/train.py", line=16))
+    found = seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py"))
+    assert found == ({"torch": f"train.py:{line}"} if line else {})

@@ -34,6 +34,9 @@ def program(text: str) -> Program:
         ("hit = torch.empty_like(h).uniform_() < self.rate", True),
         ("u = torch.rand_like(h); g = -torch.log(-torch.log(u + 1e-9))", True),
         ("g = -torch.rand_like(h).log()", True),
+        ("u = torch.rand_like(h); g = (1 - u.clamp(min=1e-9)).log()", True),
+        ("u = torch.rand_like(h); g = torch.log(torch.clamp(u, 1e-9) * 2)", True),
+        ("prior = torch.rand_like(h); g = torch.log(self.critic(prior)).mean()", False),
         ("hit = torch.rand_like(h) < 0.1", False),
         ("hit = torch.rand(h.shape) < 1e-4", False),
         ("h = h + torch.rand_like(h)", False),
@@ -67,7 +70,12 @@ class Whiten(nn.Module):
             "self.mean = self.mean + 0.01 * (mean - self.mean)",
             True,
         ),
-        ('self.stats["mean"] = mean', 'self.stats["mean"] = 0.9 * self.stats["mean"] + mean', True),
+        (
+            'if not self.stats: self.stats["mean"] = mean',
+            'self.stats["mean"] = 0.9 * self.stats["mean"] + mean',
+            True,
+        ),
+        ("self.mean = mean", "self.mean = self.mean * 10", False),  # anew in each pass
         ("if self.mean is None: self.mean = mean", "self.mean = self.mean.lerp(mean, 0.01)", True),
         (
             "if self.mean is None: self.mean = mean.float()",

@@ -99,6 +99,18 @@ def test_what_leaves_the_steps_as_they_are_is_no_stage(epoch: str) -> None:
     assert not found(epoch=epoch)
 
 
+def test_a_last_batch_that_is_smaller_is_no_stage() -> None:
+    text = """
+for epoch in range(args.epochs):
+    for start in range(0, 900, args.size):
+        size = args.size if start + args.size < 900 else 900 - start
+        criterion(model(x[start : start + size])).backward()
+"""
+    place = Place(path="run.py", line=5)
+    program = parsed({"run.py": text}, Places(backward=place, backwards=(place,)), "run.py")
+    assert later_stage(program) == ""
+
+
 def test_which_of_its_parts_a_function_is_at_is_no_stage_of_the_training() -> None:
     frozen = """
 def freeze(model):

@@ -42,7 +42,7 @@ def test_a_class_that_is_imported_alone_is_left_out() -> None:
     [
         "Finetuner().train()\n",
         "import trainers\ntrainers.Finetuner().train()\n",
-        "class Other(Finetuner):\n    pass\n",
+        "class Other(Finetuner):\n    pass\n\nOther()\n",
         "made = {'Finetuner': 1}\n",
         "made = getattr(trainers, name)()\n",
         "made = globals()[name]()\n",
@@ -58,6 +58,11 @@ def test_a_class_that_is_imported_alone_is_left_out() -> None:
 )
 def test_a_class_that_is_named_or_may_be_found_is_built(more: str) -> None:
     assert built(MAIN + more)
+
+
+def test_a_class_of_which_only_others_are_made_that_are_not_built_is_left_out() -> None:
+    assert not built(MAIN, f"{TRAINERS}\n\nclass Other(Finetuner):\n    def train(self): ...\n")
+    assert not built(MAIN, TRAINERS.replace("import torch", '"""Of a Finetuner."""\nimport torch'))
 
 
 def test_a_class_that_is_decorated_or_was_come_to_is_built() -> None:

@@ -1,13 +1,12 @@
 """Live runs as the controller sees them: they can be timed, paused and killed."""
 
-import math
 import os
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.endings import cause_of, ending_of, why_late, why_stuck
@@ -134,14 +133,6 @@ class ProcessRun:
         )
         assert isinstance(report, Window), report
         return report
-
-    def to_the_end(self, seconds: float) -> NoReturn:
-        """Let it train on for at most so many `seconds`.
-
-        Raises:
-            RunEnded: always: it ended, crashed or was killed, or ("hung") the time was over.
-        """
-        raise AssertionError(self._ask(RunWindow(seconds=math.inf), seconds, "its end"))
 
     def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> Watched:
         """What is found out in `steps` steps of `mode`, and so many seconds, that are not timed.

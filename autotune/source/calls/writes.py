@@ -26,6 +26,8 @@ _CHANGING = frozenset(
 _FILLED_FIRST = frozenset(
     ("copyto", "put", "put_along_axis", "putmask", "place", "shuffle", "setitem", "delitem")
 )
+# Those of tensors that leave their numbers as they are.
+_KEEPING = frozenset(("requires_grad_", "share_memory_", "detach_"))
 # Whose functions that are named as such methods are given first what they write into
 # (`nn.init.zeros_(table)`, `dict.update(options, ...)`).
 _NAMESPACES = frozenset(("torch", "nn", "init", "F", "dict", "list", "set", "deque", "OrderedDict"))
@@ -80,7 +82,7 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
             yield from (whole_of(at) for at in targets if isinstance(at, ast.Subscript))
         case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given, keywords=named):
             changes = method in _CHANGING or (method.endswith("_") and not method.endswith("__"))
-            changes = changes or any(map(_in_place, named))
+            changes = (changes and method not in _KEEPING) or any(map(_in_place, named))
             first = method in _FILLED_FIRST or (method == "at" and len(given) > 1)
             if changes and _root(owner) in _NAMESPACES:
                 first = True

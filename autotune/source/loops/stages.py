@@ -25,6 +25,7 @@ _AMOUNT = re.compile(
     r"(^|_)(len|length|(?<!step_)size|resolution|frames|depth|horizon|points|bs|crop|unroll)(_|$)"
 )
 _FURTHER = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.In
+_RANGES = frozenset(("range", "trange"))
 _BUILD = frozenset(("DataLoader",))
 _TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
 
@@ -188,10 +189,16 @@ def _is_amount(code: str) -> bool:
 
 
 def _counters(loops: Sequence[ast.AST]) -> dict[ast.AST, str]:
-    """The loops of the training that count, and the number that each counts by."""
+    """The loops of the training that count, and the number that each counts by; not those that
+    slice the data into batches (`range(0, len(x), batch_size)`), whose last is smaller.
+    """
     counted: dict[ast.AST, str] = {}
     for loop in loops:
         match loop:
+            case ast.For(iter=ast.Call(func=by, args=[_, _, step])) if last_name(
+                by
+            ) in _RANGES and not isinstance(step, ast.Constant):
+                continue
             case ast.For(target=ast.Name(id=name), iter=source) if "range" in ast.unparse(source):
                 counted[loop] = name
             case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call(func=by)):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from autotune.source.options.values import UNKNOWN, Values
-from autotune.source.reach import argument
+from autotune.source.reach import argument, defaults_of
 from autotune.source.script import Function, last_name
 
 
@@ -43,7 +43,7 @@ def _given(
 ) -> Iterator[tuple[str, Any]]:
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args][bound:]
-    defaults = _defaults(function)
+    defaults = defaults_of(function)
     stored = {
         at.id
         for at in ast.walk(function)
@@ -60,12 +60,3 @@ def _given(
         known = of[0] is not UNKNOWN and all(type(each) is type(of[0]) for each in of)
         if name not in stored and known and all(each == of[0] for each in of):
             yield name, of[0]
-
-
-def _defaults(function: Function) -> dict[str, ast.expr]:
-    arguments = function.args
-    places = [*arguments.posonlyargs, *arguments.args]
-    with_one = places[len(places) - len(arguments.defaults) :]
-    found = {at.arg: value for at, value in zip(with_one, arguments.defaults, strict=True)}
-    only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return found | {at.arg: value for at, value in only if value is not None}

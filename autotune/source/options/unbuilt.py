@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import StringIO
 
 from autotune.source.edits import Place
@@ -25,27 +25,40 @@ _WORD = re.compile(r"\w+")
 
 def without_unbuilt(texts: Mapping[str, str], places: Iterable[Place | None]) -> dict[str, str]:
     """The `texts` of all files that run, by path, with nothing in the classes whose names stand
-    nowhere but where they are defined and imported; lines stay where they are. None is emptied
-    that has one of `places`, which a run came to, is decorated, or may be found by its name.
+    nowhere but where they are defined and imported, in docstrings, and in others of these classes;
+    lines stay where they are. None is emptied that has one of `places`, which a run came to, is
+    decorated, or may be found by its name.
     """
     found = {path: text.removeprefix(BYTE_ORDER_MARK) for path, text in texts.items()}
     trees = {path: tree_of(text) for path, text in found.items()}
-    named = Counter(word for tree in trees.values() for word in _words(tree))
     if any(map(_finds, _nodes(trees.values()))):
         return found
     reached = {(place.path, place.line) for place in places if place is not None}
-    for path, tree in trees.items():
-        lines = list(StringIO(found[path], newline=""))
-        for each in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-            first, last = first_line(each.body[0]), each.end_lineno or each.lineno
-            own = Counter(_words(each))
-            built = named[each.name] > own[each.name] or each.decorator_list
-            if built or first <= (each.lineno or 0):
-                continue
-            if not any((path, line) in reached for line in range(first, last + 1)):
-                empty(lines, range(first, last + 1))
-        found[path] = "".join(lines)
+    waiting = [
+        (path, node, Counter(_words(node)))
+        for path, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and _may_be_emptied(path, node, reached)
+    ]
+    named = Counter(word for tree in trees.values() for word in _words(tree))
+    while emptied := [each for each in waiting if named[each[1].name] <= each[2][each[1].name]]:
+        waiting = [each for each in waiting if each not in emptied]
+        for path, node, own in emptied:
+            named -= own
+            lines = list(StringIO(found[path], newline=""))
+            empty(lines, _body(node))
+            found[path] = "".join(lines)
     return found
+
+
+def _body(kind: ast.ClassDef) -> range:
+    return range(first_line(kind.body[0]), (kind.end_lineno or kind.lineno) + 1)
+
+
+def _may_be_emptied(path: str, kind: ast.ClassDef, reached: Collection[tuple[str, int]]) -> bool:
+    body = _body(kind)
+    within = any((path, line) in reached for line in body)
+    return body.start > kind.lineno and not (within or kind.decorator_list)
 
 
 def _nodes(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -54,10 +67,15 @@ def _nodes(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _words(tree: ast.AST) -> Iterator[str]:
     """The names and attributes that a text reads or calls, and the words of its strings; not what
-    it defines or imports.
+    it defines or imports, nor of docstrings.
     """
+    told = set[ast.expr]()
     for node in ast.walk(tree):
         match node:
+            case ast.Expr(value=ast.Constant() as text):  # before the text itself
+                told.add(text)
+            case ast.Constant() if node in told:
+                continue
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
                 yield name
             case ast.Constant(value=str(text)):

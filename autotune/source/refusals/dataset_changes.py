@@ -17,9 +17,11 @@ from autotune.source.loops.around_training import (
 )
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Script, last_name
+from autotune.source.script import Function, Script, last_name
 
 _DATASET = "dataset"
+# How it and what has it are named; not what makes another (`handle.create_dataset`).
+_OF_DATA = re.compile(r"(?!create|make|new)\w*(data|set|ds|loader|dl|datamodule|dm)")
 # How methods are named that have what they are told from then on, however often they are called.
 _SETTING = re.compile("^(set|switch|use)_|_mode$")
 # Methods that have samples drawn in another order, or with other random numbers, and no others.
@@ -78,7 +80,7 @@ def _changed_in(
     given = given_value(at.call, _DATASET, at.signature)
     name, changers = last_name(given) if given is not None else "", _changers(program)
     readers, changers = _readers(program) | passed, changers - passed
-    made = _made_with(program, at, name)
+    made, builder = _made_with(program, at, name), at.call.script.function(at.call.node)
     for script in program.scripts.values():
         for node in script.nodes:
             if not isinstance(node, ast.stmt) or node not in ran:
@@ -86,7 +88,7 @@ def _changed_in(
             if _is_put_back(script, node) or _is_set_alike(program, ran, node):
                 continue
             found = (each for each in _changed(node, changers, readers) if each not in made)
-            if any(_is_dataset(script, each, name) for each in found):
+            if any(_is_dataset(script, each, name, builder) for each in found):
                 return f"{script.path}:{node.lineno}"
     return ""
 
@@ -222,14 +224,39 @@ def _set(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
     return [each.value for each in inside if isinstance(each, ast.Attribute)]
 
 
-def _is_dataset(script: Script, changed: ast.expr, name: str) -> bool:
+def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function | None) -> bool:
+    """Whether `changed` is the dataset of that `name`, which `builder` gives its loader."""
     if isinstance(changed, ast.Attribute) and changed.attr == _DATASET:
         return True
     if not name or last_name(changed) != name or _is_of_a_tensor(changed):
         return False
+    if not isinstance(changed, ast.Name):
+        return True
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
     drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
-    return not (isinstance(changed, ast.Name) and name in drawn)
+    at_home = script.function(changed) is builder
+    return name not in drawn and (at_home or not _is_another(script, changed))
+
+
+def _is_another(script: Script, changed: ast.Name) -> bool:
+    """Whether the function round `changed` has a variable of that name, and gives it nothing that
+    is named as a dataset or loader is (`dataset, size = self.columns[key]`).
+    """
+    function = script.function(changed)
+    values = [
+        at.value
+        for at in ast.walk(function or script.tree)
+        if isinstance(at, ast.Assign)
+        and any(
+            isinstance(leaf, ast.Name) and leaf.id == changed.id
+            for target in at.targets
+            for leaf in ast.walk(target)
+        )
+    ]
+    given = (leaf for each in values for leaf in ast.walk(each) if isinstance(leaf, ast.expr))
+    names = {last_name(leaf).lower() for leaf in given}
+    known = changed.id.lower() in names or any(map(_OF_DATA.fullmatch, names))
+    return bool(function and values) and not known
 
 
 def _is_of_a_tensor(changed: ast.expr) -> bool:

@@ -5,11 +5,11 @@ another order than the usual one, and the tensor itself stays as it was.
 import ast
 from collections.abc import Iterator
 
-from autotune.source.calls.writes import written_into
+from autotune.source.calls.writes import whole_of, written_into
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, last_name
 
+_TOLD = frozenset(("print", "len", "float", "int", "str", "info", "debug"))
 _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 
@@ -39,7 +39,8 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
 
 def _is_flat(script: Script, node: ast.AST, target: ast.expr) -> bool:
     if not isinstance(target, ast.Name):
-        return any(_flattens(call) for call in calls_in(target))
+        used = isinstance(node, ast.Call) and not isinstance(next(script.ancestors(node)), ast.Expr)
+        return not used and any(map(_flattens, _chain(target)))
     around = script.function(node)
     return around is not None and _is_only_written(around, target.id)
 
@@ -51,21 +52,36 @@ def _is_only_written(function: Function, name: str) -> bool:
         for at in ast.walk(function)
         if isinstance(at, ast.Assign) and name in map(last_name, at.targets)
     ]
-    if not values or not all(isinstance(at, ast.Call) and _flattens(at) for at in values):
+    if not values or not all(map(_flattens, values)):
         return False
-    given = [
-        each
-        for at in ast.walk(function)
-        for each in (
-            (*at.args, *(word.value for word in at.keywords))
-            if isinstance(at, ast.Call)
-            else (getattr(at, "value", None),)
-            if isinstance(at, ast.Return | ast.Yield | ast.Assign)
-            else ()
-        )
-    ]
-    return not any(isinstance(each, ast.Name) and each.id == name for each in given)
+    given = (each for at in ast.walk(function) for each in _given(at, name))
+    return not any(isinstance(each, ast.Name) and each.id == name for each in map(whole_of, given))
 
 
-def _flattens(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _FLATTENING
+def _given(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What `node` hands on to others than the variable `name`, which have its memory then."""
+    match node:
+        case ast.Call(func=function, args=args, keywords=named) if last_name(function) not in _TOLD:
+            yield from (*args, *(each.value for each in named))
+        case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+            yield from value.elts if isinstance(value, ast.Tuple) else [value]
+        case ast.Assign(targets=targets, value=value) if name not in map(last_name, targets):
+            yield value
+
+
+def _chain(value: ast.expr) -> Iterator[ast.expr]:
+    """`w.reshape(-1)[:3]`, and what stands before each dot and bracket of it."""
+    yield value
+    match value:
+        case ast.Call(func=ast.Attribute(value=before)):
+            yield from _chain(before)
+        case ast.Subscript(value=before) | ast.Attribute(value=before):
+            yield from _chain(before)
+
+
+def _flattens(value: ast.expr) -> bool:
+    """Whether it is a tensor that is there already, flattened: none that was made just now."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name in _FLATTENING:
+            return not isinstance(whole_of(owner), ast.Call)
+    return False

@@ -6,9 +6,9 @@ import ast
 import os
 from collections.abc import Collection, Iterator, Set
 
-from autotune.source.loops.around_training import own_loops, running
+from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.program import Program
-from autotune.source.reach import argument, is_bound
+from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import Function, Script, last_name
 
 _ALL = ("random", "numpy.random", "torch")
@@ -33,13 +33,14 @@ def seeded_anew(program: Program) -> dict[str, str]:
     inner, outer = own_loops(program)
     if not outer:
         return {}
-    ran = running(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
+    ran = running_within(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
     moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
     generators = _of_loaders(program)
     found = dict[str, str]()
     for script in program.scripts.values():
         for call in script.calls:
-            if call in ran and not _moves(program, script, call, ran, moving):
+            moves = call in ran and _moves(program, script, call, ran, moving)
+            if call in ran and not (moves or _is_put_back(script, call)):
                 place = f"{os.path.basename(script.path)}:{call.lineno}"
                 seeded = _seeded(script, call, generators)
                 found |= {each: place for each in seeded if each not in found}
@@ -77,6 +78,26 @@ def _seeded(script: Script, call: ast.Call, generators: Set[str]) -> tuple[str, 
     return _SEEDS.get(name, ())
 
 
+def _is_put_back(script: Script, call: ast.Call) -> bool:
+    """Whether the function round `call` reads how far the random numbers have come, and has them go
+    on from there in the end (`state = get_state()`, `set_state(state)`).
+    """
+    calls = [*calls_in(script.function(call) or script.tree)]
+    states = {
+        last_name(target)
+        for at in ast.walk(script.function(call) or script.tree)
+        if isinstance(at, ast.Assign) and any(_is_state(each, "get") for each in calls_in(at.value))
+        for target in at.targets
+    }
+    given = (each for at in calls if _is_state(at, "set") for each in at.args)
+    return any(last_name(each) in states for each in given)
+
+
+def _is_state(call: ast.Call, prefix: str) -> bool:
+    name = last_name(call.func)
+    return name.startswith(prefix) and name.endswith("state")
+
+
 def _moves(
     program: Program,
     script: Script,
@@ -93,8 +114,19 @@ def _moves(
     function = script.function(call)
     if function is None:
         return False
-    given = (each for name in names for each in _given(program, script, function, name, ran))
-    return any(last_name(at) in moving for each in given for at in _leaves(each))
+    for name in names:
+        given = [*_given(program, script, function, name, ran)]
+        if any(last_name(at) in moving for each in given for at in _leaves(each)):
+            return True
+        if not given and _is_none(function, name):
+            return True  # it is not seeded at all
+    return False
+
+
+def _is_none(function: Function, name: str) -> bool:
+    """Whether the parameter `name` of `function` is None where nothing is given for it."""
+    value = defaults_of(function).get(name)
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _given(

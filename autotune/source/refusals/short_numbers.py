@@ -12,6 +12,8 @@ from autotune.source.script import Function, last_name
 
 # Random numbers in [0, 1) in the format of what they are drawn for; bfloat16 has those of 256.
 _LIKE = frozenset(("rand_like", "uniform_"))
+# What keeps numbers from 0 and 1.
+_BOUNDING = frozenset(("clamp", "clamp_", "clamp_min", "clip", "add", "maximum"))
 _OFTEN = 1 / 32  # what bfloat16 takes to be up to an eighth more
 
 
@@ -51,9 +53,22 @@ def _asked_of_chance(method: Function) -> Iterator[ast.expr]:
                     yield node
             case ast.Call(func=function, args=given) if last_name(function) == "log":
                 owner = [function.value] if isinstance(function, ast.Attribute) else []
-                parts = (at for each in (*given, *owner) for at in ast.walk(each))
-                if any(isinstance(at, ast.expr) and is_drawn(at) for at in parts):
+                if any(is_drawn(at) for each in (*given, *owner) for at in _terms(each)):
                     yield node
+
+
+def _terms(value: ast.expr) -> Iterator[ast.expr]:
+    """What `value` is, and what arithmetic makes it of: nothing that another call is given."""
+    yield value
+    match value:
+        case ast.BinOp(left=one, right=other):
+            yield from (*_terms(one), *_terms(other))
+        case ast.UnaryOp(operand=one):
+            yield from _terms(one)
+        case ast.Call(func=function, args=given) if last_name(function) in _BOUNDING:
+            owner = [function.value] if isinstance(function, ast.Attribute) else []
+            for each in (*owner, *given[:1]):
+                yield from _terms(each)
 
 
 def _draws(value: ast.AST) -> bool:
@@ -75,11 +90,12 @@ def running_values(program: Program, *, on_a_gpu: bool) -> str:
     for script in program.scripts.values():
         for method in forward_methods(script):
             kept = [(name, value) for name, value in kept_in(method)]
+            anew = {at.value for at in method.body if isinstance(at, ast.Assign)}
             began = {
                 name
                 for name, value in kept
                 if not _mentions(value, name) and may_be_short(method, value, on_a_gpu)
-            }
+            } - {name for name, value in kept if value in anew and not _mentions(value, name)}
             for name, value in kept:
                 if name in began and _moves_on(value, name):
                     return f"{script.path}:{value.lineno}"

@@ -73,8 +73,8 @@ def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
         )
     if at := rare_chance(program):
         raise Forbidden(
-            f"a model compares random numbers in the format of its activations at {at}, of which "
-            "bfloat16 has 256: a small chance would be another",
+            f"a model compares random numbers in the format of its activations at {at}, or takes "
+            "their logarithm: bfloat16 has 256 of them, and what is rare would come otherwise",
             f"{at}: torch.rand(h.shape, device=h.device) instead; {hand_step}",
         )
 

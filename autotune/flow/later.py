@@ -1,0 +1,45 @@
+"""What is handed back held against the program as it is where what that does late comes soon: by
+its losses there, as those of its first steps are in turns.
+"""
+
+from autotune.flow.context import Context
+from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
+from autotune.knobs.knob import Config, Semantics
+from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import Turns
+from autotune.measurement.untimed.through import Through
+from autotune.verdict.contestants import BASELINE, TUNED, parity_in_turns, promised
+from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
+
+
+def parity_later(
+    context: Context, config: Config, starts: tuple[Start, Start], ran: tuple[Through, Through]
+) -> Parity:
+    """Whether the settings `config` train the same there.
+
+    Args:
+        context: of the search.
+        config: the settings.
+        starts: what starts the program there as it is, and with the settings.
+        ran: what both came to.
+    """
+    turns = Turns()
+    for name, each in zip((BASELINE, TUNED), ran, strict=True):
+        turns.losses[name] = []
+        for window in each.windows:
+            turns.keep_losses(name, window)
+        if each.seen:
+            turns.seen[name] = each.seen
+    steps = min(LOSSES_WANTED, *map(len, turns.losses.values()))
+    turns.losses = {name: losses[:steps] for name, losses in turns.losses.items()}
+    found = parity_in_turns(turns, config, TUNED)
+    if may_be_chance(found):
+        exact = promised(turns, config) is Semantics.IDENTICAL
+        own = turns.losses[BASELINE]
+        turns.controls = controls(context, starts[0], config, own, exact=exact)
+        found = parity_in_turns(turns, config, TUNED)
+    if may_be_the_seeds(found):
+        left = Left(context.seconds(*CONTROL_SECONDS))
+        turns.pairs[TUNED] = list(pairs_of_seeds(context, found, *starts, left))
+        found = parity_in_turns(turns, config, TUNED)
+    return found
