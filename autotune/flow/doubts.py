@@ -39,7 +39,7 @@ from autotune.workload.window import AS_IS
 
 def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     """What the figures of `target`, as it was observed, cannot be read without."""
-    whole = _whole(target, ablation.seen) if target.path else None
+    whole = what_runs(target, ablation.seen) if target.path else None
     return (
         *doubts_of_updates(ablation.seen),
         *doubts_of_course(ablation.seen, ended_early=ablation.ended),
@@ -56,8 +56,10 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
     )
 
 
-def _whole(target: Target, seen: Seen) -> Program:
-    """All files that run, without what its options leave out of them."""
+def what_runs(target: Target, seen: Seen) -> Program:
+    """All files that run, without what its options leave out of them, and classes of which no
+    object is made.
+    """
     texts = {str(file): text for file, text in files_that_run(target, seen.modules)}
     built = without_unbuilt(texts, _reached(seen))
     return parsed(_that_may_come(built, seen), seen.places, target.path)

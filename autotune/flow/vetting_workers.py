@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
+from autotune.flow.doubts import what_runs
 from autotune.flow.sooner import batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
@@ -100,7 +101,9 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
         return space
     program = whole_program(target, seen)
     had_workers = seen.loader is not None and seen.loader.num_workers > 0
-    space = _without_other_numbers(space, vetted.streams, seeded_anew(program), had_workers)
+    space = _without_other_numbers(
+        space, vetted.streams, seeded_anew(what_runs(target, seen)), had_workers
+    )
     if seen.loader is not None and seen.loader.iterable:
         space = _without_rest(space, shared_out_rounded_down(program), seen.loader.num_workers)
     if not vetted.settings:

@@ -85,10 +85,10 @@ def reached(
     """`sources` and what stands behind the names that they call, and so on: functions and classes
     of the program, and the values given to variables and attributes. `strictly` without what these
     values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
-    what `super().__init__()` may be of other classes; nor, of `model.train()`, a function `train`,
-    unless `model` is the name of what some file imports.
+    what `super().__init__()` may be of other classes; nor, of `data.shuffle()`, a function of that
+    name, unless `data` is the name of what some file imports, as `model.train()` never is one.
     """
-    called = functools.partial(_called_by_kind, _imported(program)) if strictly else _called
+    called = functools.partial(_called_by_kind if strictly else _called, _imported(program))
     known, waiting = {".__init__"} if strictly else set[str](), called(sources)
     found, behind_names = dict.fromkeys(sources), _behind_made if strictly else _behind
     while waiting := waiting - known:
@@ -109,9 +109,12 @@ def _imported(program: Program) -> frozenset[str]:
     return frozenset(name for script in program.scripts.values() for name in script.imports)
 
 
-def _called(nodes: Sequence[ast.AST]) -> set[str]:
+def _called(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[str]:
     """The names that `nodes` call; of classes their bases too, whose methods `super()` calls."""
-    names = {last_name(call.func) for call in _calls(nodes)}
+    names = {
+        f"{'.' * (_sets_mode(call) and not _is_imported(imported, call))}{last_name(call.func)}"
+        for call in _calls(nodes)
+    }
     classes = (node for node in nodes if isinstance(node, ast.ClassDef))
     return (names | {last_name(base) for node in classes for base in node.bases}) - {""}
 
@@ -120,15 +123,27 @@ def _called_by_kind(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[
     """The names that `nodes` call: ".name" as an attribute, "name" as itself or a module's."""
     found = set[str]()
     for call in _calls(nodes):
-        name, owner = last_name(call.func), call.func
-        if isinstance(owner, ast.Attribute):
-            found.add(f".{name}")
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
-        if owner is call.func or (isinstance(owner, ast.Name) and owner.id in imported):
-            found.add(name)
+        name, of_object = last_name(call.func), isinstance(call.func, ast.Attribute)
+        found |= {f".{name}"} if of_object else {name}
+        found |= {name} if of_object and _is_imported(imported, call) else set()
     classes = (node for node in nodes if isinstance(node, ast.ClassDef) and _builds_a_base(node))
     return (found | {last_name(base) for node in classes for base in node.bases}) - {""}
+
+
+def _sets_mode(call: ast.Call) -> bool:
+    """Whether it may be `model.train()`, and is no function of that name."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="train" | "eval"), args=[] | [ast.Constant()]):
+            return not call.keywords
+    return False
+
+
+def _is_imported(imported: Collection[str], call: ast.Call) -> bool:
+    """Whether whose attribute is called goes by a name that some file imports."""
+    owner = call.func
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return isinstance(owner, ast.Name) and owner.id in imported
 
 
 def _builds_a_base(kind: ast.ClassDef) -> bool:
@@ -170,12 +185,14 @@ def run_with(node: ast.AST) -> Iterator[ast.AST]:
 @functools.lru_cache(maxsize=1024)  # it is asked for each rule, and a Script does not change
 def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
     """What stands behind each name: definitions, and the values given to variables and
-    attributes.
+    attributes; of methods under ".name" too.
     """
     found: dict[str, list[ast.AST]] = {}
     for node in script.nodes:
         if isinstance(node, Function | ast.ClassDef):
             found.setdefault(node.name, []).append(node)
+            if isinstance(node, Function) and is_bound(script, node):
+                found.setdefault(f".{node.name}", []).append(node)
         elif isinstance(node, ast.Assign):
             for name in set(map(last_name, node.targets)):
                 found.setdefault(name, []).append(node.value)

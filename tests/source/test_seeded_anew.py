@@ -138,6 +138,10 @@ def latent(count, seed=None):
     return torch.randn(count)
 
 
+def drawn(seed=None):
+    return latent(8, seed) if seed else latent(8)
+
+
 def train(args):
     torch.manual_seed(args.seed)
     loader = DataLoader(dataset)
@@ -159,10 +163,12 @@ train(args)
         ("show(latent(8))", 0),
         ("show(latent(8, seed=args.seed))", 6),
         ("show(latent(8, epoch))", 0),
+        ("show(drawn())", 0),
+        ("show(drawn(seed=3))", 6),
     ],
 )
 def test_what_comes_once_or_is_given_no_seed_begins_none(epoch: str, line: int) -> None:
     text = WITH_TRAIN.replace("EPOCH", epoch)
-    places = Places(backward=Place(path="/p/train.py", line=16))
+    places = Places(backward=Place(path="/p/train.py", line=20))
     found = seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py"))
     assert found == ({"torch": f"train.py:{line}"} if line else {})

@@ -115,12 +115,34 @@ def _moves(
     if function is None:
         return False
     for name in names:
-        given = [*_given(program, script, function, name, ran)]
+        given = [each for _, each in _given(program, script, function, name, ran)]
         if any(last_name(at) in moving for each in given for at in _leaves(each)):
             return True
-        if not given and _is_none(function, name):
-            return True  # it is not seeded at all
-    return False
+    return any(_is_left_none(program, script, function, name, ran) for name in names)
+
+
+def _is_left_none(
+    program: Program,
+    script: Script,
+    function: Function,
+    name: str,
+    ran: Collection[ast.AST],
+    known: frozenset[Function] = frozenset(),
+) -> bool:
+    """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
+    or a parameter of which the same holds.
+    """
+    if not _is_none(function, name) or function in known:
+        return False
+    for by, each in _given(program, script, function, name, ran):
+        above = by.function(each)
+        if not (
+            isinstance(each, ast.Name)
+            and above is not None
+            and _is_left_none(program, by, above, each.id, ran, known | {function})
+        ):
+            return False
+    return True
 
 
 def _is_none(function: Function, name: str) -> bool:
@@ -131,13 +153,14 @@ def _is_none(function: Function, name: str) -> bool:
 
 def _given(
     program: Program, script: Script, function: Function, name: str, ran: Collection[ast.AST]
-) -> Iterator[ast.expr]:
+) -> Iterator[tuple[Script, ast.expr]]:
+    """What the calls of `function` that run give for it, and where."""
     bound = is_bound(script, function)
     for other in program.scripts.values():
         for call in other.calls:
             if call in ran and last_name(call.func) == function.name:
                 told = argument(call, function, name, bound=bound)
-                yield from [told] if told is not None else []
+                yield from [(other, told)] if told is not None else []
 
 
 def _leaves(given: ast.expr) -> Iterator[ast.expr]:
