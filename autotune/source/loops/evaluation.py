@@ -2,8 +2,9 @@
 
 import ast
 
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_within
 from autotune.source.loops.loss import BACKWARDS
+from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, covers, is_method, last_name
@@ -19,7 +20,7 @@ def evaluated(program: Program) -> str:
     in a step's own forward pass. Where several do, it is one of a file that was seen to
     train, for a method of that name may be another class's, and first one in its loop over epochs.
     """
-    inner, outer = loops_of_training(program)
+    inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])
     each_step = {node for loop in inner for node in ast.walk(loop)}
     between = {node for loop in outer for node in ast.walk(loop)} - each_step

@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_within
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import losses_of
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS, stored_names
+from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, covers, last_name
@@ -25,6 +26,9 @@ _AMOUNT = re.compile(
     r"(^|_)(len|length|(?<!step_)size|resolution|frames|depth|horizon|points|bs|crop|unroll)(_|$)"
 )
 _FURTHER = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.In
+_OPTIONS = frozenset(
+    ("args", "opt", "opts", "options", "cfg", "config", "conf", "flags", "hparams", "hps", "params")
+)
 _RANGES = frozenset(("range", "trange"))
 _BUILD = frozenset(("DataLoader",))
 _TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
@@ -39,7 +43,7 @@ def later_stage(program: Program) -> str:
     amount that is computed from an epoch or a step; and passes that have not come, under a
     condition on what the training itself changes.
     """
-    inner, outer = loops_of_training(program)
+    inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])
     loaders, counters = _BUILD | _builders(program), _counters([*inner, *outer])
     passes = Passes(program, [*inner, *outer], ran)
@@ -177,6 +181,10 @@ def _goes_with(value: ast.expr, counters: Collection[str]) -> bool:
 
 
 def _is_counter(side: ast.expr, counters: Collection[str]) -> bool:
+    """Whether it is a number that tells how far the training is, and no option (`args.step`)."""
+    match side:
+        case ast.Attribute(value=ast.Name(id=owner)) if owner.lower() in _OPTIONS:
+            return False
     return isinstance(side, ast.Name | ast.Attribute) and (
         (isinstance(side, ast.Name) and side.id in counters)
         or _PROGRESS.search(last_name(side).lower()) is not None
