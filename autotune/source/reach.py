@@ -86,7 +86,7 @@ def reached(
     of the program, and the values given to variables and attributes. `strictly` without what these
     values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
     what `super().__init__()` may be of other classes; nor, of `data.shuffle()`, a function of that
-    name, unless `data` is the name of what some file imports, as `model.train()` never is one.
+    name, unless `data` is the name of what some file imports; nor, of `model.train()`, any method.
     """
     called = functools.partial(_called_by_kind if strictly else _called, _imported(program))
     known, waiting = {".__init__"} if strictly else set[str](), called(sources)
@@ -124,8 +124,10 @@ def _called_by_kind(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[
     found = set[str]()
     for call in _calls(nodes):
         name, of_object = last_name(call.func), isinstance(call.func, ast.Attribute)
-        found |= {f".{name}"} if of_object else {name}
-        found |= {name} if of_object and _is_imported(imported, call) else set()
+        of_module = of_object and _is_imported(imported, call)
+        if of_module or not _sets_mode(call) or name != "train" or _is_of_itself(call):
+            found |= {f".{name}"} if of_object else {name}
+        found |= {name} if of_module else set()
     classes = (node for node in nodes if isinstance(node, ast.ClassDef) and _builds_a_base(node))
     return (found | {last_name(base) for node in classes for base in node.bases}) - {""}
 
@@ -136,6 +138,10 @@ def _sets_mode(call: ast.Call) -> bool:
         case ast.Call(func=ast.Attribute(attr="train" | "eval"), args=[] | [ast.Constant()]):
             return not call.keywords
     return False
+
+
+def _is_of_itself(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
 
 
 def _is_imported(imported: Collection[str], call: ast.Call) -> bool:

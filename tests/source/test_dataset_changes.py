@@ -119,7 +119,7 @@ def test_what_makes_a_dataset_for_each_client_changes_none(
 )
 def test_a_variable_of_that_name_that_is_another_is_none(value: str, line: str) -> None:
     text = PROGRAM.replace("STEP", "log(accuracy)").replace("EPOCH", "pass")
-    text += f"\n\ndef log(by):\n    hides = {value}\n    hides.harder(by)\n"
+    text += f"\n\ndef log(by):\n    hides = {value}\n    hides.harder(by)\n    hides[0] = data\n"
     places = Places(loader=Place(path="run.py", line=21), backward=Place(path="run.py", line=26))
     assert changed_in_training(parsed({"run.py": text}, places, "run.py")) == line
 

@@ -16,6 +16,7 @@ from autotune.source.loops.around_training import (
     running_within,
 )
 from autotune.source.loops.later_loader import HELD_OUT
+from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Function, Script, last_name
 
@@ -246,12 +247,7 @@ def _is_another(script: Script, changed: ast.Name) -> bool:
     values = [
         at.value
         for at in ast.walk(function or script.tree)
-        if isinstance(at, ast.Assign)
-        and any(
-            isinstance(leaf, ast.Name) and leaf.id == changed.id
-            for target in at.targets
-            for leaf in ast.walk(target)
-        )
+        if isinstance(at, ast.Assign) and changed.id in stored_names(at)
     ]
     given = (leaf for each in values for leaf in ast.walk(each) if isinstance(leaf, ast.expr))
     names = {last_name(leaf).lower() for leaf in given}
