@@ -210,7 +210,9 @@ class _Through:
         ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
         said = f"with its epochs cut to {STEPS_PER_EPOCH} steps, the tuned program ran {ran}"
         if same and same.same_training:
-            said += f"; over {same.steps} steps of that it trained the same"
+            said += (
+                f"; over {same.steps} steps of that its losses are the program's own, within noise"
+            )
         return said
 
 

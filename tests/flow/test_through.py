@@ -91,6 +91,31 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert "ran for 4 s and did not fail" in verdict.through
 
 
+@pytest.mark.parametrize("same", [True, None, False])
+def test_what_trains_otherwise_later_is_not_handed_back(
+    monkeypatch: pytest.MonkeyPatch, same: bool | None
+) -> None:
+    found = builders.parity(same_training=same, steps=50, reason="The losses part by 9 %.")
+    monkeypatch.setattr(through, "parity_later", lambda *_: found)
+    verdict, emission, _ = judged(monkeypatch, lambda which: False)
+    if same is False:
+        assert verdict.trains_otherwise and verdict.is_withheld and not verdict.breaks
+        assert verdict.suspect == "precision" and emission == Emission()
+        assert "1.50×, but where what the program does later comes sooner" in verdict.reason
+        assert "did not train the same: The losses part by 9 %." in verdict.reason
+    else:
+        assert verdict.outcome == "faster" and emission is EMISSION
+        assert ("over 50 steps of that its losses" in verdict.through) is bool(same)
+
+
+def test_of_what_is_not_known_to_train_the_same_no_more_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unknown = replace(FASTER, parity=builders.parity(same_training=None))
+    verdict, _, runs = judged(monkeypatch, lambda which: False, verdict=unknown)
+    assert verdict.outcome == "faster" and [which for which, _, _ in runs] == [PATCHED]
+
+
 def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(which: Any) -> bool:
         return which == PATCHED or "channels_last" in (which or ())
