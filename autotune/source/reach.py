@@ -86,9 +86,12 @@ def reached(
     of the program, and the values given to variables and attributes. `strictly` without what these
     values were made by: of `model = build(args)` what a call of `model` runs, and not `build`; nor
     what `super().__init__()` may be of other classes; nor, of `data.shuffle()`, a function of that
-    name, unless `data` is the name of what some file imports; nor, of `model.train()`, any method.
+    name, unless `data` is the name of what some file imports; nor, of `model.train()`, any method,
+    where a `model` is called, or gives its weights, as no trainer is or does.
     """
-    called = functools.partial(_called_by_kind if strictly else _called, _imported(program))
+    called = functools.partial(_called, _imported(program))
+    if strictly:
+        called = functools.partial(_called_by_kind, _imported(program), _models(program))
     known, waiting = {".__init__"} if strictly else set[str](), called(sources)
     found, behind_names = dict.fromkeys(sources), _behind_made if strictly else _behind
     while waiting := waiting - known:
@@ -109,39 +112,56 @@ def _imported(program: Program) -> frozenset[str]:
     return frozenset(name for script in program.scripts.values() for name in script.imports)
 
 
+def _models(program: Program) -> frozenset[str]:
+    """The names of what is called, or asked for its weights."""
+    found = set[str]()
+    for script in program.scripts.values():
+        for call in script.calls:
+            match call.func:
+                case (
+                    ast.Name(id=name)
+                    | ast.Attribute(value=ast.Name(id="self"), attr=name)
+                    | ast.Attribute(attr="parameters", value=ast.Name(id=name))
+                    | ast.Attribute(attr="parameters", value=ast.Attribute(attr=name))
+                ):
+                    found.add(name)
+    return frozenset(found)
+
+
 def _called(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[str]:
     """The names that `nodes` call; of classes their bases too, whose methods `super()` calls."""
     names = {
-        f"{'.' * (_sets_mode(call) and not _is_imported(imported, call))}{last_name(call.func)}"
+        f"{'.' * (_sets_mode(call) != '' and not _is_imported(imported, call))}"
+        f"{last_name(call.func)}"
         for call in _calls(nodes)
     }
     classes = (node for node in nodes if isinstance(node, ast.ClassDef))
     return (names | {last_name(base) for node in classes for base in node.bases}) - {""}
 
 
-def _called_by_kind(imported: Collection[str], nodes: Sequence[ast.AST]) -> set[str]:
+def _called_by_kind(
+    imported: Collection[str], models: Collection[str], nodes: Sequence[ast.AST]
+) -> set[str]:
     """The names that `nodes` call: ".name" as an attribute, "name" as itself or a module's."""
     found = set[str]()
     for call in _calls(nodes):
         name, of_object = last_name(call.func), isinstance(call.func, ast.Attribute)
         of_module = of_object and _is_imported(imported, call)
-        if of_module or not _sets_mode(call) or name != "train" or _is_of_itself(call):
+        if of_module or _sets_mode(call) not in models:
             found |= {f".{name}"} if of_object else {name}
         found |= {name} if of_module else set()
     classes = (node for node in nodes if isinstance(node, ast.ClassDef) and _builds_a_base(node))
     return (found | {last_name(base) for node in classes for base in node.bases}) - {""}
 
 
-def _sets_mode(call: ast.Call) -> bool:
-    """Whether it may be `model.train()`, and is no function of that name."""
+def _sets_mode(call: ast.Call) -> str:
+    """`model` where it may be `model.train()`, and is no function of that name; else ""."""
     match call:
-        case ast.Call(func=ast.Attribute(attr="train" | "eval"), args=[] | [ast.Constant()]):
-            return not call.keywords
-    return False
-
-
-def _is_of_itself(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
+        case ast.Call(
+            func=ast.Attribute(attr="train" | "eval", value=owner), args=[] | [ast.Constant()]
+        ) if not call.keywords:
+            return last_name(owner)
+    return ""
 
 
 def _is_imported(imported: Collection[str], call: ast.Call) -> bool:

@@ -172,3 +172,20 @@ def test_what_comes_once_or_is_given_no_seed_begins_none(epoch: str, line: int) 
     places = Places(backward=Place(path="/p/train.py", line=20))
     found = seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py"))
     assert found == ({"torch": f"train.py:{line}"} if line else {})
+
+
+def test_what_a_trainer_seeds_for_each_epoch_is_found() -> None:
+    text = """
+class Trainer:
+    def train(self):
+        np.random.seed(0)
+        for x, y in self.loader:
+            loss_of(self.net(x), y).backward()
+
+for epoch in range(9):
+    trainer.train()
+    net.train()
+"""
+    places = Places(backward=Place(path="/p/train.py", line=6))
+    program = parsed({"/p/train.py": f"import numpy as np{text}"}, places, "/p/train.py")
+    assert seeded_anew(program) == {"numpy.random": "train.py:4"}
