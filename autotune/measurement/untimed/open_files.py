@@ -6,12 +6,13 @@ import math
 import os
 import resource
 from contextlib import suppress
-from itertools import pairwise
+from statistics import linear_regression
 
 from autotune.measurement.processes.process import ProcessRun
 
-# Steps between looks, three of them: what is under way in queues goes up and down.
-STEPS = 3
+# One look after each of so many steps: what is under way in queues goes up and down by several, so
+# the count's slope tells, from half a tensor a step on. Chosen, not measured.
+STEPS, FEWEST_KEPT = 12, 0.5
 # An epoch in which no step could keep so many tensors is not looked at.
 MOST_TENSORS = 16
 
@@ -27,16 +28,16 @@ def why_files_run_out(run: ProcessRun, length: int | None) -> str:
     if MOST_TENSORS * batches <= most:
         return ""
     counts = [_open(run.pid)]
-    for _ in range(2):
-        run.window(0.0, steps=STEPS)
+    for _ in range(STEPS):
+        run.window(0.0)
         counts.append(_open(run.pid))
-    kept = min(after - before for before, after in pairwise(counts)) / STEPS
-    if kept < 1 or counts[0] + kept * batches <= most:
+    kept = linear_regression(range(len(counts)), counts).slope
+    if kept < FEWEST_KEPT or counts[0] + kept * batches <= most:
         return ""
     return (
         f"the training keeps tensors of its batches, each of which holds an open file while it "
-        f"lives (some {kept:.0f} for each step), and may have no more than {most:.0f} open "
-        "(`ulimit -n`): keep copies (`y.clone()`), which hold none"
+        f"lives (some {max(1.0, kept):.0f} for each step), and may have no more than {most:.0f} "
+        "open (`ulimit -n`): keep copies (`y.clone()`), which hold none"
     )
 
 
