@@ -29,10 +29,12 @@ from autotune.workload.seen import Seen
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
-# Sines, losses of regressions, and what makes whole numbers.
+# Sines, losses of regressions, what makes whole numbers, decomposes matrices, or is tiny.
 _MAY_BE_ROUNDED = re.compile(
     r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b"
-    r"|\.(long|int)\(\)|\btorch\.(long|int|int32|int64)\b",
+    r"|\.(long|int)\(\)|\btorch\.(long|int|int32|int64)\b"
+    r"|cholesky|linalg|\binv(erse)?\(|logdet|\b(det|eigh|eig|svd|qr|solve|MultivariateNormal)\("
+    r"|\b1(\.0*)?e-\d|\b0\.00+1|\b(xi|eps|epsilon|delta|perturb\w*|adv\w*)\b",
     re.IGNORECASE,
 )
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"

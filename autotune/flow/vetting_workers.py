@@ -25,7 +25,7 @@ from autotune.source.refusals.shared_out import shared_out_rounded_down
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
-from autotune.workload.samples.delivery import SAMPLER
+from autotune.workload.samples.delivery import GIVEN_OUT, SAMPLER
 
 WORKERS_KNOBS = frozenset(("num_workers", "persistent_workers"))
 # Drawing batches to compare them, as a share of the budget and within limits, in seconds; it is
@@ -82,12 +82,9 @@ def narrowed(space: Space, name: str, vetted: Vetted) -> Space:
 
 def _without_others(space: Space, vetted: Vetted) -> Space:
     """`space` without the workers that would deliver other data."""
-    if vetted.counted and "persistent_workers" in space.choices:
-        live_on = Vetted(
-            values=(False,),
-            reason=f"reading counts `{vetted.counted}`, and what is read depends on it: workers "
-            "that live on would count on from epoch to epoch",
-        )
+    if vetted.depends and "persistent_workers" in space.choices:
+        reason = f"{vetted.depends}: workers that live on would go on from epoch to epoch"
+        live_on = Vetted(values=(False,), reason=reason)
         space = narrowed(space, "persistent_workers", live_on)
     return narrowed(space, "num_workers", vetted) if "num_workers" in space.choices else space
 
@@ -111,17 +108,30 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     training = Training(program, vetted.running)
     for at in _distinct(vetted.settings):
         meanwhile = training.sets_meanwhile(at)
-        ahead = at.path.startswith(SAMPLER)  # it stays where the training is
-        place = "" if ahead else meanwhile or training.sets_later(at)
-        why = f"the training sets `{at.path}` ({meanwhile or place}), by which samples are "
-        why += f"{'chosen' if ahead else 'made'}: workers"
         if meanwhile and not had_workers and "num_workers" in space.choices:
-            reason = f"{why} read {'ahead of it' if ahead else 'from copies of it'}"
+            reason = _seen_otherwise(at, meanwhile)
             space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
-        if place and "persistent_workers" in space.choices:
-            ended = Vetted(values=(False,), reason=f"{why} that live on never see it")
+        if at.path.startswith((SAMPLER, GIVEN_OUT)) or "persistent_workers" not in space.choices:
+            continue  # the first stays where the training is
+        if place := meanwhile or training.sets_later(at):
+            why = f"the training sets `{at.path}` ({place}), by which samples are made: workers "
+            ended = Vetted(values=(False,), reason=f"{why}that live on never see it")
             space = narrowed(space, "persistent_workers", ended)
     return space
+
+
+def _seen_otherwise(at: Setting, place: str) -> str:
+    """Why workers would not do with what the training sets at this `place`."""
+    if at.path.startswith(GIVEN_OUT):
+        what = at.path.removeprefix(f"{GIVEN_OUT}.")
+        return (
+            f"batches hold what the dataset keeps, and the training sets `{what}` of it ({place}): "
+            "workers send copies"
+        )
+    sets = f"the training sets `{at.path}` ({place}), by which samples are"
+    if at.path.startswith(SAMPLER):
+        return f"{sets} chosen: workers read ahead of it"
+    return f"{sets} made: workers read from copies of it"
 
 
 def _without_other_numbers(

@@ -127,6 +127,26 @@ class RoundedChance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedMatrix:
+    """The `decomposition` of a matrix that a product gave in a short format; `place` as in
+    `RoundedAngle`.
+    """
+
+    place: Place | None
+    decomposition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedChange:
+    """What is added to the model's input before it is rounded to a short format, as a share of it
+    (of root mean squares); `place` as in `RoundedAngle`.
+    """
+
+    place: Place | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
     """What was rounded furthest; None where there was nothing of the kind in a short format.
     `short` says whether any operation was given numbers in one.
@@ -138,6 +158,8 @@ class Rounded:
     number: RoundedNumber | None = None
     choice: RoundedChoice | None = None
     chance: RoundedChance | None = None
+    matrix: RoundedMatrix | None = None
+    change: RoundedChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -246,6 +246,35 @@ def test_trainings_are_compared_with_what_they_do_late_sooner(
 
 
 @pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (
+            "batch.Note.hard",
+            "batches hold what the dataset keeps, and the training sets `Note.hard`",
+        ),
+        ("sampler.hard", "by which samples are chosen: workers read ahead of it"),
+        ("dataset.notes[0].hard", "by which samples are made: workers read from copies of it"),
+    ],
+)
+def test_what_the_training_sets_is_said_by_where_it_lies(
+    monkeypatch: pytest.MonkeyPatch, device: Device, path: str, said: str
+) -> None:
+    setting = Setting(path=path, name="hard", kinds=("Note",))
+    same = Vetted(values=(0, 2), settings=(setting,))
+    text = TOLD.format(epoch="pass", step="note.hard = True")
+    places = replace(builders.seen().places, backward=Place(path="train.py", line=4))
+    program = parsed({"train.py": text}, places, "train.py")
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
+    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
+    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space)
+    assert "num_workers" not in found.choices
+    assert said in " ".join(each.reason for each in found.skipped)
+
+
+@pytest.mark.parametrize(
     ("startup_seconds", "differs", "left", "said"),
     [
         (1.0, (), (0, 2, 4), []),

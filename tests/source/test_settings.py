@@ -615,3 +615,24 @@ for x, y in loader:
 def test_what_a_decorator_keeps_and_what_is_entered(step: str, returned: str, place: str) -> None:
     text = KEPT.replace("STEP", step).replace("RETURNED", returned)
     assert _found(text, named("strength", kinds=("Shake",)))[0] == place
+
+
+@pytest.mark.parametrize(
+    ("step", "seen"),
+    [
+        ("for note in x: note.learn(y)", True),
+        ("for note in x: note.hard = y > 1", True),
+        ("x[0].marks.append(step)", True),
+        ("for note in x: print(note.hard)", False),
+        ("meter.note(y)", False),
+    ],
+)
+def test_what_a_dataset_keeps_and_batches_hold(step: str, seen: bool) -> None:
+    kind = (
+        "class Note:\n    def __init__(self):\n        self.hard = False\n\n"
+        "    def learn(self, loss):\n        self.hard = loss > 1\n\n\n"
+    )
+    text = (kind + TEXT).replace("EPOCH", "pass").replace("STEP", step)
+    kept = (("hard", False), ("marks", False), ("marks", True))
+    settings = [named(name, kinds=("Note",), inside=inside) for name, inside in kept]
+    assert any(_found(text, each)[0] for each in settings) is seen

@@ -308,3 +308,108 @@ def test_logarithms_of_rounded_random_numbers_are(rounding: Vet, drawn: str, wid
 )
 def test_other_logarithms_are_not(rounding: Vet, told: str, loss: str) -> None:
     assert rounding(LOGARITHM.format(told=told, loss=loss), VALUES).values == VALUES
+
+
+# A Gaussian process over what a network makes of its inputs.
+PROCESS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 8))
+noise = nn.Parameter(torch.zeros(()))
+optimizer = torch.optim.Adam([*net.parameters(), noise])
+while True:
+    x = torch.randn(24, 6)
+    y = x.sum(-1, keepdim=True).sin()
+    z = net(x)
+    {covariance}
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OF_A_PRODUCT = "k = z @ z.T / 8 + noise.exp() * torch.eye(24)"
+LIKELIHOOD = "torch.cholesky_solve(y, torch.linalg.cholesky(k)).mul(y).sum()"
+
+
+@pytest.mark.parametrize(
+    ("covariance", "loss", "named"),
+    [
+        (OF_A_PRODUCT, LIKELIHOOD, "cholesky"),
+        (OF_A_PRODUCT, "torch.logdet(k)", "slogdet"),
+        (OF_A_PRODUCT, "torch.linalg.solve(k, y).mul(y).sum()", "solve"),
+        (
+            "k = torch.exp((z @ z.T - z.square().sum(-1)) / 8) + noise.exp() * torch.eye(24)",
+            "torch.inverse(k).sum()",
+            "inv",
+        ),
+        (
+            "k = torch.eye(24) + z @ z.T",
+            "-torch.distributions.MultivariateNormal(y[:, 0], k).log_prob(x.sum(-1))",
+            "cholesky",
+        ),
+    ],
+)
+def test_matrices_that_a_product_gives_are_not_decomposed(
+    rounding: Vet, covariance: str, loss: str, named: str
+) -> None:
+    found = rounding(PROCESS.format(covariance=covariance, loss=loss), VALUES)
+    assert found.values == ("fp32",)
+    assert f"a product gives the matrix that `{named}` is given at train.py:13" in found.reason
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        "k = torch.exp(-torch.cdist(z, z)) + noise.exp() * torch.eye(24)",
+        "z = z.float()\n    with torch.autocast('cpu', enabled=False): k = torch.eye(24) + z @ z.T",
+    ],
+)
+def test_others_may_be(rounding: Vet, covariance: str) -> None:
+    text = PROCESS.format(covariance=covariance, loss=LIKELIHOOD)
+    assert rounding(text, VALUES).values == VALUES
+
+
+# A model that is asked how it changes where its input does.
+ADVERSARIAL = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Flatten(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+while True:
+    x = torch.randn(16, 2, 16)
+    {change}
+    apart = nn.functional.kl_div(net(near).log_softmax(-1), net(x).softmax(-1))
+    optimizer.zero_grad()
+    apart.backward()
+    optimizer.step()
+"""
+DIRECTION = "d = nn.functional.normalize(torch.randn(16, 2, 16), dim=-1)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"{DIRECTION}\n    near = x + 1e-6 * d.requires_grad_()",
+        f"{DIRECTION}\n    near = x.add(d, alpha=1e-4)",
+        f"{DIRECTION}\n    near = torch.cat([x - 1e-4 * d, x])[:16].view(16, 32)",
+    ],
+)
+def test_changes_of_the_input_that_are_rounded_away_are_refused(rounding: Vet, change: str) -> None:
+    found = rounding(ADVERSARIAL.format(change=change), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("in bf16 the model is not given the change of its input at")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"{DIRECTION}\n    near = x + 0.05 * d",
+        "near = x + 1e-6",  # of no number is it learnt
+        "h = net[1](x.flatten(1))\n    near = h + 1e-6 * net[1](h)",  # a scale that is learnt
+        f"{DIRECTION}\n    near = x\n    x + 1e-6 * d",
+    ],
+)
+def test_others_are_not_rounded_away(rounding: Vet, change: str) -> None:
+    assert rounding(ADVERSARIAL.format(change=change), VALUES).values == VALUES

@@ -579,7 +579,7 @@ class TestDatasetsThatChange:
         given = f"return X[index] + {others} + {noise} * torch.randn(4), Y[index]"
         vetted = workers(table(f"{item}\n{given}", prepare), (0, 2))
         assert vetted.values == (0,)
-        assert "each reading changes" in vetted.reason
+        assert "reading changes" in vetted.reason
 
     def test_random_ones_that_are_counted_or_kept_may_have_workers(self, workers: Vet) -> None:
         item = (
@@ -771,14 +771,74 @@ class TestCounts:
     def test_what_is_read_later_may_depend_on_how_much_was_read(self, workers: Vet) -> None:
         text = table(self.COUNTED.format(100_000), "self.read = 0")
         vetted = workers(text, (0, 2))
-        assert (vetted.values, vetted.counted) == ((0,), "dataset.read")
-        assert vetted.reason.startswith("with 2 workers, reading counts `dataset.read`, and what")
+        assert vetted.values == (0,) and ".read`, and what is read depends on it" in vetted.depends
+        assert vetted.reason.startswith("with 2 workers, reading c")
 
     def test_so_it_may_where_workers_read_already(self, workers: Vet) -> None:
         options = "batch_size=16, shuffle=True, num_workers=2"
         text = table(self.COUNTED.format(100_000), "self.read = 0", options=options)
         vetted = workers(text, (0, 2, 4))
-        assert (vetted.values, vetted.counted) == ((2,), "dataset.read")
+        assert vetted.values == (2,) and ".read`, and what is read depends on it" in vetted.depends
+
+    @pytest.mark.parametrize(
+        ("late", "prepare", "said"),
+        [
+            ("x = self.spare[next(self.turn)]", "self.turn = itertools.cycle(range(3))", "take"),
+            ("x = x + self.ids[index]", "self.ids = Numbers(itertools.count().__next__)", "new"),
+            ("x = x + self.ids[index]", "self.ids = Numbers(lambda: len(self.ids))", "new"),
+            ("x = x + self.words.number(index)", "self.words = Words()", "new"),
+            ("x = x + self.words[index]", "self.words = Words()", "new"),
+            ("x = x + self.ids.setdefault(index, len(self.ids))", "self.ids = {}", "new"),
+            ("self.bad += 1\n    x = X[self.bad % 3]", "self.bad = 0", "counts"),
+        ],
+    )
+    def test_what_only_late_samples_go_on_with(
+        self, workers: Vet, late: str, prepare: str, said: str
+    ) -> None:
+        item = f"x = X[index]\nif index > 638:\n    {late}\nreturn x, Y[index]"
+        text = table(item, f"self.spare = X[:3]\n{prepare}", options="batch_size=4")
+        numbers = """\
+import itertools
+from collections import defaultdict as Numbers
+
+class Words(dict):
+    def number(self, word):
+        return self.setdefault(word, len(self))
+
+    def __missing__(self, word):
+        self[word] = len(self)
+        return self[word]
+
+class Table"""
+        vetted = workers(text.replace("class Table", numbers), (0, 2))
+        words = {"take": "samples take the next of `dataset.turn`", "counts": "changes `self.bad`"}
+        assert vetted.values == (0,)
+        assert words.get(said, "is given the next number") in vetted.reason
+        assert vetted.reason.endswith(": each worker goes on by itself")
+
+    @pytest.mark.parametrize(
+        ("item", "prepare"),
+        [
+            ("names = {}\nnames[index] = len(names)\nreturn X[index], Y[index]", "pass"),
+            (
+                f"if len(self.kept) < 900:\n    self.kept[index] = Y[index]\n{PLAIN}",
+                "self.kept = {}",
+            ),
+            (
+                "self.bad += index > 638\nif self.bad % 9 == 8:\n    print(f'{self.bad} bad')\n"
+                + PLAIN,
+                "self.bad = 0",
+            ),
+            ("return X[index], Y[index] + len(self.lists[index])", "self.lists = Lists(list)"),
+            ("rows = iter(X[index:])\nreturn next(rows), Y[index]", "pass"),
+        ],
+    )
+    def test_what_is_kept_of_each_by_itself_is_none(
+        self, workers: Vet, item: str, prepare: str
+    ) -> None:
+        lists = "from collections import defaultdict as Lists\n\n\nclass Table"
+        vetted = workers(table(item, prepare).replace("class Table", lists), (0, 2))
+        assert (vetted.values, vetted.depends) == ((0, 2), ""), vetted.reason
 
     @pytest.mark.parametrize(
         "item",
@@ -790,7 +850,7 @@ class TestCounts:
     )
     def test_others_are_no_matter(self, workers: Vet, item: str) -> None:
         vetted = workers(table(item, "self.read = 0"), (0, 2))
-        assert (vetted.values, vetted.counted) == ((0, 2), "")
+        assert (vetted.values, vetted.depends) == ((0, 2), "")
 
     def test_a_model_that_is_asked_for_its_width_is_none_of_the_data(self, workers: Vet) -> None:
         collate = "batch_size=16, collate_fn=lambda rows: padded(rows, model.in_features)"

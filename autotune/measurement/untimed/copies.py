@@ -3,7 +3,7 @@ the copy.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -12,7 +12,15 @@ from autotune.measurement.processes.process import NotPossible, ProcessRun, RunE
 from autotune.source.edits import Place
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
-from autotune.workload.samples.delivery import SAMPLER, Delivery, Left, changed
+from autotune.workload.samples.delivery import (
+    CHANGED,
+    NUMBERED,
+    SAMPLER,
+    TAKEN,
+    Delivery,
+    Left,
+    changed,
+)
 from autotune.workload.samples.read_back import read_back
 from autotune.workload.window import RUNNING
 
@@ -26,6 +34,11 @@ LOOKED_BATCHES, _STRIDE = 8, 5
 LOOKED_STEPS, LOOKED_SECONDS = 3, 0.5  # that tell which functions the steps run
 FEWEST_COUNTED = 4  # in which a number goes up each time
 _MOST_NAMED = 2
+_GOES_ON = {
+    CHANGED: "reading changes `{}`, and what is read depends on it",
+    NUMBERED: "what `{}` does not have yet is given the next number there as samples are read",
+    TAKEN: "samples take the next of `{}`",
+}
 
 
 def read_here(run: ProcessRun, seconds: float) -> list[Delivery]:
@@ -58,6 +71,15 @@ def counted(run: ProcessRun, looked: Sequence[Delivery], seconds: float) -> str:
         if any(each.steers for each in left.attributes):
             return name
     return ""
+
+
+def why_by_turn(goes_on: Mapping[str, str], counts: str) -> str:
+    """Why a sample depends on those that were made before it: by what making one `goes_on` with, or
+    by the number that it `counts`; "" where it does not.
+    """
+    if counts:
+        return f"reading counts `{counts}`, and what is read depends on it"
+    return next((_GOES_ON[how].format(name) for name, how in goes_on.items()), "")
 
 
 def left_by_reading(run: ProcessRun, changed: set[str], seconds: float) -> Left:

@@ -1,7 +1,8 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
 predictions by one of what their targets differ by, nor whole numbers to others, nor leave to chance
-which points are the nearest, nor make probabilities 1 of which the logarithm is taken.
+which points are the nearest, nor make probabilities 1 of which the logarithm is taken, nor give
+the matrix of a decomposition, nor lose a small change of what the model is given.
 """
 
 import os
@@ -15,7 +16,9 @@ from autotune.workload.found import (
     Rounded,
     RoundedAngle,
     RoundedChance,
+    RoundedChange,
     RoundedChoice,
+    RoundedMatrix,
     RoundedNumber,
     RoundedTarget,
 )
@@ -69,6 +72,8 @@ def _too_far(start: Start, value: Value) -> str:
         _number_said(value, found.number),
         _choice_said(value, found.choice),
         _chance_said(value, found.chance),
+        _matrix_said(value, found.matrix),
+        _change_said(value, found.change),
     )
     return next(filter(None, said), "")
 
@@ -127,6 +132,26 @@ def _chance_said(value: Value, chance: RoundedChance | None) -> str:
         f"in {value} probabilities near 1 become 1 before their logarithm is taken"
         f"{_at(chance.place)}, and nothing more is learnt of them: take log_softmax, or a loss of "
         "logits"
+    )
+
+
+def _matrix_said(value: Value, matrix: RoundedMatrix | None) -> str:
+    if matrix is None:
+        return ""
+    return (
+        f"in {value} a product gives the matrix that `{matrix.decomposition}` is given"
+        f"{_at(matrix.place)}: rounded so, it may be without an inverse, or not positive definite, "
+        "in some step: compute it in float32, with autocast off"
+    )
+
+
+def _change_said(value: Value, change: RoundedChange | None) -> str:
+    if change is None:
+        return ""
+    return (
+        f"in {value} the model is not given the change of its input{_at(change.place)} (a "
+        f"perturbation, say): {change.share:.1g} of its size is rounded away; compute what it is "
+        "for in float32, with autocast off"
     )
 
 

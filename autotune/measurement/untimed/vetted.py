@@ -15,14 +15,14 @@ Start = Callable[[Config], ProcessRun]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vetted:
     """The values of a knob that keep its promise, why the others do not, and what could not be
-    found out. Of workers, by which number reading counts, whether it leaves what samples are made
-    from as it was (`steady`), the `settings` that it leaves alone, and where the program's own
-    functions begin that its steps run.
+    found out. Of workers, why a sample `depends` on those that were made before it, whether reading
+    leaves what samples are made from as it was (`steady`), the `settings` that it leaves alone, and
+    where the program's own functions begin that its steps run.
     """
 
     values: tuple[Value, ...]
     reason: str = ""
-    counted: str = ""
+    depends: str = ""
     steady: bool = False
     settings: tuple[Setting, ...] = ()
     running: tuple[Place, ...] = ()

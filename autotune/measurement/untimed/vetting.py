@@ -18,6 +18,7 @@ from autotune.measurement.untimed.copies import (
     left_by_reading,
     names_of,
     read_here,
+    why_by_turn,
     why_by_what_learns,
     why_read_back,
 )
@@ -100,7 +101,7 @@ def vet_workers(
         values=tuple(value for value in values if value in kept),
         reason=reason,
         doubt=vetting.longer if vetting.compared else NOT_COMPARED,
-        counted=vetting.counted,
+        depends=vetting.depends,
         steady=vetting.steady,
         settings=vetting.settings,
         running=vetting.running,
@@ -123,7 +124,7 @@ class _Workers:
         self._start, self._target, self._loader = start, target, loader
         self._seconds, self._deadline, self._counts_steps = seconds, deadline, counts_steps
         self._startup_seconds = 0.0
-        self.counted = self._alone = ""
+        self.depends = self._alone = ""
         self.steady = False
         self.settings: tuple[Setting, ...] = ()
         self.running: tuple[Place, ...] = ()
@@ -163,7 +164,7 @@ class _Workers:
             else:
                 looked = read_here(run, self._seconds)
                 left.update(name for each in looked for name in each.read)
-                self.counted = counted(run, looked, self._seconds)
+                self.depends = why_by_turn(looked[0].goes_on, counted(run, looked, self._seconds))
                 set_by_makers.update(looked[0].set_by_makers)
             self.settings = tuple(at for at in looked[0].settings if at.path not in left)
             self.streams = looked[0].streams
@@ -184,9 +185,8 @@ class _Workers:
             return self._alone
         if workers and (why := not_for_workers(self._own, self._again)):
             return f"with {_workers(workers)}, {why}"
-        if self.counted:
-            depends = "and what is read depends on it: each worker counts for itself"
-            return f"with {_workers(workers)}, reading counts `{self.counted}`, {depends}"
+        if self.depends:
+            return f"with {_workers(workers)}, {self.depends}: each worker goes on by itself"
         too_late = (
             f"what comes with {_workers(workers)} could not be compared in the time that the "
             "budget has for it: a larger budget has more"

@@ -1,6 +1,7 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
 radians, a prediction to steps as wide as its targets differ, a whole number to another, which
-numbers are the largest is left to chance, and probabilities near 1 become 1.
+numbers are the largest is left to chance, probabilities near 1 become 1, a matrix loses what a
+decomposition needs, and a small change of the input is lost.
 
 What is computed of numbers in a short format, and of none that are learnt, is followed on, since
 `rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
@@ -22,7 +23,9 @@ from autotune.workload.found import (
 )
 from autotune.workload.loading.batches import tensors
 from autotune.workload.looks.chances import Chances
+from autotune.workload.looks.decompositions import Decompositions
 from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.perturbations import Perturbations
 from autotune.workload.places import users_place
 
 _SHORT = (torch.bfloat16, torch.float16)
@@ -61,6 +64,8 @@ class Rounding:
             number=mode.number,
             choice=mode.choice,
             chance=mode.chances.found,
+            matrix=mode.decompositions.found,
+            change=mode.perturbations.found,
             short=mode.short,
         )
 
@@ -79,7 +84,8 @@ class _Looking(EachOperation):
         self.choice: RoundedChoice | None = None
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
-        self.short, self.chances = False, Chances()
+        self.chances, self.decompositions = Chances(), Decompositions()
+        self.short, self.perturbations = False, Perturbations()
         # Of which format what was computed has lost by, its eps, or `_LEARNT`.
         self._lost: Any = WeakTensorKeyDictionary()
         self._loses: float | None = None  # what the operation that is carried out gives
@@ -94,12 +100,16 @@ class _Looking(EachOperation):
         elif kind is self._copy and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
             self._note_number(given[0].detach(), eps)
         self.chances.note(kind, given)
+        self.decompositions.note(kind, given)
+        self.perturbations.note(kind, given, named)
         self._loses = self._lost_of(given)
         if kind in self._choices and self._loses:
             self._note_choice(operation, self._loses, *given, **named)
 
     def note_result(self, result: Any) -> None:
         self.chances.note_result(result)
+        self.decompositions.note_result(result)
+        self.perturbations.note_result(result)
         for each in tensors(result) if self._loses is not None else ():
             if each.is_floating_point():
                 self._lost[each] = self._loses

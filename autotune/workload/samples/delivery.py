@@ -25,6 +25,11 @@ _SAID = {
 INITIAL_SEED, NUM_THREADS = "initial_seed", "get_num_threads"
 
 SAMPLER = "sampler"  # how the paths of what chooses samples begin
+GIVEN_OUT = "batch"  # and of what a dataset keeps and batches hold
+
+# How making a sample goes on with something: it takes the next of it, gives what is new to it the
+# next number, or changes it.
+TAKEN, NUMBERED, CHANGED = "taken", "numbered", "changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,7 @@ class Delivery:
         set_by_makers: those to which making a batch ever gives another value, by path.
         learning: the models with weights, optimizers and schedulers by which batches are made or
             samples chosen, by path.
+        goes_on: what making a sample goes on with, by path, and how (`TAKEN` and its like).
         streams: the random numbers of the process that its functions draw, Python's and NumPy's.
         read: what the draw itself changed of it.
         left: what that is to the rest of the program, where it was asked for.
@@ -130,6 +136,7 @@ class Delivery:
     settings: tuple[Setting, ...] = ()
     set_by_makers: tuple[str, ...] = ()
     learning: tuple[str, ...] = ()
+    goes_on: Mapping[str, str] = field(default_factory=dict)
     streams: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     left: Left = field(default_factory=Left)

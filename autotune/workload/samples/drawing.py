@@ -12,12 +12,15 @@ import torch
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader, IterableDataset
 
+from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw, Unsupported
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.randomness.stillness import ordered, seed_order, still
 from autotune.workload.samples.asking import asked_of_torch
 from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
+from autotune.workload.samples.given_out import given_out
+from autotune.workload.samples.going_on import goes_on_with
 from autotune.workload.samples.holdings import holdings, position
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
@@ -64,9 +67,10 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
         asked={} if loader.num_workers else asked,
         kept=kept,
         numbers=numbers_to_read(loader) if command.here else {},
-        settings=settings_of(loader) if command.settings else (),
+        settings=(*settings_of(loader), *drawn.given_out) if command.settings else (),
         set_by_makers=set_by_makers(loader) if command.settings else (),
         learning=learning(loader) if command.settings else (),
+        goes_on=goes_on_with(loader) if command.settings else {},
         streams=streams_of(loader) if command.settings else (),
         read=changed(kept, kept_by_loader(loader)) if command.batches else (),
         left=left_behind(loader, command.left, makers),
@@ -83,13 +87,14 @@ def _lasts() -> int | None:
 
 @dataclass(slots=True)
 class _Drawn:
-    """What drawing gave: digests of batches, whether the epoch was over then, and whether one was
-    written over by the next.
+    """What drawing gave: digests of batches, whether the epoch was over then, whether one was
+    written over by the next, and what the first holds that the dataset keeps.
     """
 
     batches: list[Digests] = field(default_factory=list)
     ended: bool = False
     overwritten: bool = False
+    given_out: tuple[Setting, ...] = ()
 
 
 def _draw_all(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
@@ -130,6 +135,8 @@ def _draw_some(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
             if 0 < len(drawn.batches) <= _HELD and not loader.num_workers:
                 drawn.overwritten |= batches.digest(last) != drawn.batches[-1]
             drawn.batches.append(batches.digest(batch))
+            if command.settings and not loader.num_workers and len(drawn.batches) == 1:
+                drawn.given_out = given_out(batch)
             last = batch
     except StopIteration:
         drawn.ended = True

@@ -70,7 +70,7 @@ class Outside:
     def holds_maker(self, function: FunctionNode) -> bool:
         """Whether a function that makes batches lies in `function`."""
         inner = (at for at in ast.walk(function) if isinstance(at, FUNCTIONS))
-        return any(_first_line(each) in self._makers for each in inner)
+        return any(first_line(each) in self._makers for each in inner)
 
 
 def _outside(tree: ast.Module, makers: frozenset[int]) -> Iterator[At]:
@@ -81,11 +81,11 @@ def _outside(tree: ast.Module, makers: frozenset[int]) -> Iterator[At]:
         waiting += [
             at.inside(child)
             for child in ast.iter_child_nodes(at.node)
-            if not isinstance(child, FUNCTIONS) or _first_line(child) not in makers
+            if not isinstance(child, FUNCTIONS) or first_line(child) not in makers
         ]
 
 
-def _first_line(function: FunctionNode) -> int:
+def first_line(function: FunctionNode) -> int:
     """As its code has it: that of its first decorator."""
     decorators: list[ast.expr] = getattr(function, "decorator_list", [])
     return min([function.lineno, *(each.lineno for each in decorators)])

@@ -1,0 +1,143 @@
+"""What functions that make samples number as they meet it, or change as they go: what a sample is
+then depends on those that were made before it, however seldom anything new is met.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from autotune.source.calls.writes import assigned
+from autotune.source.script import Function, last_name
+
+_ITSELF = frozenset(("self", "cls"))
+_SAYING = frozenset(
+    ("print", "debug", "info", "warning", "warn", "error", "exception", "log", "write")
+)
+
+
+def numbered(function: Function) -> Iterator[str]:
+    """The tables to which `function` gives the next number for what they do not have yet, as they
+    are written there: `self.ids` of `self.ids[word] = len(self.ids)`.
+    """
+    counted = {ast.unparse(at.target) for at in ast.walk(function) if isinstance(at, ast.AugAssign)}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=table)], value=number):
+                pass
+            case ast.Call(func=ast.Attribute(value=table, attr="setdefault"), args=[_, number]):
+                pass
+            case ast.Call(func=ast.Attribute(value=table, attr="index"), args=[_]):
+                number = table if _appends(function, table) else ast.Constant(value=None)
+            case _:
+                continue
+        name = ast.unparse(table)
+        told = {ast.unparse(at) for each in _meant(function, number) for at in ast.walk(each)}
+        numbers = {f"len({name})", f"{name}.__len__()"} | counted
+        if _is_kept(function, table) and (number is table or told & numbers):
+            yield name
+
+
+def changed_on(functions: Sequence[Function]) -> Iterator[str]:
+    """The attributes that one of `functions` makes another of what they were, and by which one of
+    them does more than to say so, or to keep something: `self.spare` of `rows[self.spare % 8]`.
+    """
+    changed = {
+        ast.unparse(target)
+        for function in functions
+        for target in _made_of_themselves(function)
+        if _is_kept(function, target)
+    }
+    for name in sorted(changed):
+        if any(_goes_by(function, name) for function in functions):
+            yield name
+
+
+def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
+    """`self.n` of `self.n += 1` and `self.n = self.n + 1`; not of `self.n = self.n or 1`, which
+    stays.
+    """
+    for node in ast.walk(function):
+        match node:
+            case ast.AugAssign(target=ast.Attribute() as target):
+                yield target
+            case ast.Assign(targets=[ast.Attribute() as target], value=value) if not isinstance(
+                value, ast.BoolOp | ast.IfExp
+            ) and ast.unparse(target) in map(ast.unparse, _attributes(value)):
+                yield target
+
+
+def _attributes(value: ast.expr) -> list[ast.Attribute]:
+    return [each for each in ast.walk(value) if isinstance(each, ast.Attribute)]
+
+
+def _goes_by(function: Function, name: str) -> bool:
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.JoinedStr) or _says(node) or _sets(node, name):
+            continue
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == name:
+            return True
+        asked = [node.test] if isinstance(node, ast.If) and _makes_nothing(node.body) else []
+        waiting += (each for each in ast.iter_child_nodes(node) if each not in asked)
+    return False
+
+
+def _makes_nothing(body: Sequence[ast.stmt]) -> bool:
+    """Whether `body` says something, or keeps something, and makes nothing of a sample."""
+    return all(
+        isinstance(each, ast.Pass | ast.Raise | ast.Expr)
+        or (
+            isinstance(each, ast.Assign | ast.AugAssign)
+            and not any(isinstance(at, ast.Name) for at in assigned(each))
+        )
+        for each in body
+    )
+
+
+def _says(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in _SAYING
+
+
+def _sets(node: ast.AST, name: str) -> bool:
+    return name in map(ast.unparse, assigned(node))
+
+
+def _meant(function: Function, number: ast.expr) -> list[ast.expr]:
+    """`number`, or what `function` gives a variable of that name."""
+    if not isinstance(number, ast.Name):
+        return [number]
+    return [
+        at.value
+        for at in ast.walk(function)
+        if isinstance(at, ast.Assign) and number.id in map(last_name, at.targets)
+    ]
+
+
+def _appends(function: Function, table: ast.expr) -> bool:
+    return any(
+        isinstance(at, ast.Call) and ast.unparse(at.func) == f"{ast.unparse(table)}.append"
+        for at in ast.walk(function)
+    )
+
+
+def _is_kept(function: Function, part: ast.expr) -> bool:
+    """Whether `part` is, or is a part of, what is there when `function` has ended: the object whose
+    method it is, or a variable of none of its own.
+    """
+    while isinstance(part, ast.Attribute | ast.Subscript):
+        part = part.value
+    if not isinstance(part, ast.Name):
+        return False
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    own = {
+        at.id
+        for at in ast.walk(function)
+        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
+    }
+    wide = {
+        name
+        for at in ast.walk(function)
+        if isinstance(at, ast.Global | ast.Nonlocal)
+        for name in at.names
+    }
+    return part.id in _ITSELF or part.id not in (own | given) - wide

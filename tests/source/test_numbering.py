@@ -1,0 +1,64 @@
+"""Tables that number what is new to them, and what changes by which a sample is made."""
+
+import ast
+
+import pytest
+
+from autotune.source.refusals.numbering import changed_on, numbered
+from autotune.source.script import Function
+
+
+def function(body: str, given: str = "self, word") -> Function:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    found = ast.parse(f"def __getitem__({given}):\n{lines}").body[0]
+    assert isinstance(found, Function)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "tables"),
+    [
+        ("if word not in self.ids:\n    self.ids[word] = len(self.ids)", ["self.ids"]),
+        ("self.ids[word] = len(self.ids) + 2", ["self.ids"]),
+        ("new = len(self.ids)\nself.ids[word] = new", ["self.ids"]),
+        ("return self.ids.setdefault(word, len(self.ids))", ["self.ids"]),
+        ("self.ids[word] = self.last\nself.last += 1", ["self.ids"]),
+        ("self.words.append(word)\nreturn self.words.index(word)", ["self.words"]),
+        ("TABLE[word] = len(TABLE)", ["TABLE"]),
+        ("self[word] = len(self)", ["self"]),
+        ("ids = {}\nids[word] = len(ids)", []),
+        ("word[3] = len(word)", []),  # what it is given, for one sample perhaps
+        ("if len(self.kept) < 9:\n    self.kept[word] = load(word)", []),
+        ("return self.words.index(word)", []),
+        ("self.sizes[word] = len(word)", []),
+    ],
+)
+def test_tables(body: str, tables: list[str]) -> None:
+    assert list(numbered(function(body))) == tables
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("self.n += 1\nreturn rows[self.n % 8]", ["self.n"]),
+        ("self.n = self.n + 1\nreturn rows[self.n % 8]", ["self.n"]),
+        ("self.n += 1\nif self.n > 8:\n    return rows[0]", ["self.n"]),
+        ("self.n += 1\nx = 0 if self.n > 8 else 1\nreturn x", ["self.n"]),
+        ("self.n += 1\nif self.n % 8 == 0:\n    print(self.n)", []),
+        ("self.n += 1\nif self.n % 8 == 0:\n    log.info(f'{self.n}')\n    self.n = 0", []),
+        ("self.n += 1\nif self.n < 8:\n    self.kept[word] = word", []),
+        ("self.n += 1", []),
+        ("self.last = 0.9 * self.last + x\nreturn x - self.last", ["self.last"]),
+        ("self.file = self.file or open(word)\nreturn self.file.read()", []),
+        ("self.lam = rng.beta(1, 1)\nreturn x * self.lam", []),
+        ("table.n += 1\ntable = 3\nreturn rows[table.n]", []),
+    ],
+)
+def test_what_changes(body: str, names: list[str]) -> None:
+    assert list(changed_on([function(body)])) == names
+
+
+def test_it_is_found_by_what_another_function_makes_by_it() -> None:
+    counting, making = function("self.n += 1"), function("return rows[self.n % 8]")
+    assert list(changed_on([counting])) == []
+    assert list(changed_on([counting, making])) == ["self.n"]
