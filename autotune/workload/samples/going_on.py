@@ -9,7 +9,6 @@ need not come to it.
 import ast
 import functools
 import inspect
-import io
 import linecache
 from collections import defaultdict
 from collections.abc import Iterable
@@ -33,6 +32,7 @@ from autotune.workload.samples.of_loader import pieces_to_read
 from autotune.workload.samples.outside import first_line
 
 _STEPPING = frozenset(("next", "__next__", "len", "__len__", "pop", "popleft"))
+_ASKED_OTHERWISE = ("seek", "execute", "__getitem__")
 _METHODS = (MethodType, BuiltinMethodType, type(iter(()).__next__))
 
 
@@ -73,11 +73,12 @@ def _functions(values: list[Any]) -> dict[CodeType, Any]:
 
 
 def _is_taken_from(piece: Piece, making: Iterable[CodeType]) -> bool:
-    """Whether it is an iterator, and none that a file is; of the user's, whether any is asked for
-    its next.
+    """Whether it is an iterator, and none that is asked otherwise, as a file, a cursor or a video
+    is; of the user's, whether any is asked for its next.
     """
     kind = type(piece.value)
-    if piece.above is None or not hasattr(kind, "__next__") or issubclass(kind, io.IOBase):
+    otherwise = any(hasattr(kind, name) for name in _ASKED_OTHERWISE)
+    if piece.above is None or otherwise or not hasattr(kind, "__next__"):
         return False
     if not is_users_class(kind):
         return True
