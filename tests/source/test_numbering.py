@@ -48,6 +48,8 @@ def test_tables(body: str, tables: list[str]) -> None:
         ("self.n += 1\nif self.n % 8 == 0:\n    log.info(f'{self.n}')\n    self.n = 0", []),
         ("self.n += 1\nif self.n < 8:\n    self.kept[word] = word", []),
         ("self.n += 1", []),
+        ("with lock:\n    self.n = 0\nfor part in word:\n    self.n += 1\nreturn self.n", []),
+        ("self.n += 1\nif self.n == 9:\n    self.n = 0\nreturn rows[self.n]", ["self.n"]),
         ("self.last = 0.9 * self.last + x\nreturn x - self.last", ["self.last"]),
         ("self.file = self.file or open(word)\nreturn self.file.read()", []),
         ("self.lam = rng.beta(1, 1)\nreturn x * self.lam", []),

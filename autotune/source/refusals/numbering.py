@@ -37,16 +37,18 @@ def numbered(function: Function) -> Iterator[str]:
 
 
 def changed_on(functions: Sequence[Function]) -> Iterator[str]:
-    """The attributes that one of `functions` makes another of what they were, and by which one of
-    them does more than to say so, or to keep something: `self.spare` of `rows[self.spare % 8]`.
+    """The attributes that one of `functions` makes another of what they were, that none of them
+    begins with anew, and by which one does more than to say so, or to keep something: `self.spare`
+    of `rows[self.spare % 8]`.
     """
+    begun = {name for function in functions for name in _begun_anew(function)}
     changed = {
         ast.unparse(target)
         for function in functions
         for target in _made_of_themselves(function)
         if _is_kept(function, target)
     }
-    for name in sorted(changed):
+    for name in sorted(changed - begun):
         if any(_goes_by(function, name) for function in functions):
             yield name
 
@@ -63,6 +65,18 @@ def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
                 value, ast.BoolOp | ast.IfExp
             ) and ast.unparse(target) in map(ast.unparse, _attributes(value)):
                 yield target
+
+
+def _begun_anew(function: Function) -> Iterator[str]:
+    """`self.at` of `self.at = 0`, whatever comes first in `function`."""
+    waiting = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.BoolOp | ast.IfExp):
+            mentioned = {*map(ast.unparse, _attributes(node.value))}
+            yield from {*map(ast.unparse, assigned(node))} - mentioned
+        if isinstance(node, ast.With | ast.Try):
+            waiting += node.body
 
 
 def _attributes(value: ast.expr) -> list[ast.Attribute]:
