@@ -15,6 +15,7 @@ from autotune.flow.vetting_workers import (
 )
 from autotune.knobs import by_name
 from autotune.measurement.untimed.divided import vet_micro_batches
+from autotune.measurement.untimed.flushing import vet_flushing
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
 from autotune.measurement.untimed.vetted import Vetted
@@ -44,8 +45,8 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     """`space` without what the profile found to be another training; and as far as there is time
     left to try any, without the workers that would deliver other data, without micro-batches that
     would not add up to the same step, without what the source forbids, without formats that round
-    angles, predictions or whole numbers too far, and without freed gradients where zeros in their
-    place move weights.
+    angles, predictions or whole numbers too far, without zeros for denormal numbers that matter,
+    and without freed gradients where zeros in their place move weights.
     """
     for name in tuple(space.choices):
         if name in space.choices:
@@ -58,15 +59,10 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     if WORKERS_KNOBS & space.choices.keys():
         with context.device.held():
             space = vet_workers(context, profiled, space)
-    if "micro_batches" in space.choices:
-        with context.device.held():
-            space = narrowed(space, "micro_batches", _vet_micro_batches(context, profiled, space))
-    if "precision" in space.choices and _may_be_rounded(context, profiled.seen):
-        with context.device.held():
-            space = narrowed(space, "precision", _vet_formats(context, space))
-    if "set_to_none" in space.choices:
-        with context.device.held():
-            space = narrowed(space, "set_to_none", _vet_gradients(context, profiled, space))
+    for name, look in _LOOKS.items():
+        if name in space.choices:
+            with context.device.held():
+                space = narrowed(space, name, look(context, profiled, space))
     return space
 
 
@@ -118,9 +114,16 @@ def _may_be_rounded(context: Context, seen: Seen) -> bool:
     return any(map(_MAY_BE_ROUNDED.search, texts))
 
 
-def _vet_formats(context: Context, space: Space) -> Vetted:
+def _vet_formats(context: Context, profiled: Profile, space: Space) -> Vetted:
+    if not _may_be_rounded(context, profiled.seen):
+        return Vetted(values=space.choices["precision"])
     context.listener.stage("looking at what a shorter number format rounds")
     return vet_formats(context.bench.start, space.choices["precision"])
+
+
+def _vet_flushing(context: Context, _: Profile, space: Space) -> Vetted:
+    context.listener.stage("looking whether numbers that are denormal matter")
+    return vet_flushing(context.bench.start, space.choices["flush_denormal"])
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
@@ -139,3 +142,12 @@ def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
         most_seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
         sooner=functools.partial(start, sources=texts, epoch_batches=batches),
     )
+
+
+# In turn, what is looked at by runs that are not timed.
+_LOOKS = {
+    "micro_batches": _vet_micro_batches,
+    "precision": _vet_formats,
+    "flush_denormal": _vet_flushing,
+    "set_to_none": _vet_gradients,
+}

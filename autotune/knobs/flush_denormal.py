@@ -17,7 +17,9 @@ What it changes
     Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
     becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused,
     as are programs in which such a number is written, and those that ask of numbers which they
-    make smaller again and again whether they are zero.
+    make smaller again and again whether they are zero. Where two steps, carried out with zeros
+    as well, come to another result of some size (products of tiny units that are multiplied back),
+    it is refused too.
 """
 
 import math

@@ -163,6 +163,17 @@ class Rounded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """Whether zeros in the place of denormal numbers make a result another (`differs`), and the
+    largest number in the first such; `place` as in `RoundedAngle`.
+    """
+
+    place: Place | None = None
+    size: float = 0.0
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
     """How far what a model gives with a setting lies `apart` from what it gives as it is, and how
     far two calls of it lie apart by chance (its own random numbers, weights moved as far as the

@@ -34,6 +34,8 @@ BETWEEN, GRADIENTS, ROUNDING = "between", "gradients", "rounding"
 OPERATIONS, DENORMALS, AGAIN = "operations", "denormals", "again"
 # What loaders have given the program by the end of a step, and which of its functions run in one.
 GIVEN, RUNNING = "given", "running"
+# Whether results are others with zeros in the place of denormal numbers.
+FLUSHING = "flushing"
 
 # What a step's time is split into; the rest of the wall is "other". All in seconds of the training
 # loop's own time.

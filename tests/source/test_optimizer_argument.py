@@ -263,3 +263,29 @@ def test_a_person_is_told_of_each_optimizer() -> None:
     assert by_hand(FUSED, places, PATH) == (
         f"{PATH}:1: fused=True among the arguments of the optimizer, and of that at {PATH}:2"
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "reading", "refused"),
+    [
+        ("SGD(w, 0.1, momentum=0.9, nesterov=True{})", "print(net.weight.grad.norm())", True),
+        ("SGD(w, 0.1, momentum=0.9, nesterov=args.nesterov{})", "keep(p.grad)", True),
+        ("Adagrad(w, 0.1{})", "keep([p.grad for p in w])", True),
+        ("SGD(w, 0.1, momentum=0.9{})", "print(net.weight.grad.norm())", False),
+        ("SGD(w, 0.1, momentum=0.9, nesterov=False{})", "keep(p.grad)", False),
+        ("AdamW(w, 0.1{})", "keep(p.grad)", False),
+        ("Adagrad(w, 0.1{})", "some = [p for p in w if p.grad is not None]", False),
+        ("Adagrad(w, 0.1{})", "p.grad.zero_() if p.grad else None", False),
+        ("Adagrad(w, 0.1{})", "p.grad = None", False),
+    ],
+)
+def test_gradients_that_the_program_reads_are_not_written_into(
+    made: str, reading: str, refused: bool
+) -> None:
+    text = "optimizer = torch.optim." + made + "\nfor x, y in loader:\n    optimizer.step()\n    "
+    places = Places(optimizer=Place(path=PATH, line=1))
+    outcome = rewritten(text.format("") + reading + "\n", FOREACH, places=places)
+    assert outcome.statuses == ["refused" if refused else "done"]
+    assert ("writes into them" in (outcome.reason or "")) is refused
+    fused = rewritten(text.format("") + reading + "\n", FUSED, places=places)
+    assert fused.statuses == ["done"]

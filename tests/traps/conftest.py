@@ -10,6 +10,7 @@ from autotune.measurement.processes.forks import Zygote
 from autotune.measurement.processes.jobs import Job
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed.divided import vet_micro_batches
+from autotune.measurement.untimed.flushing import vet_flushing
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
 from autotune.measurement.untimed.vetted import Vetted
@@ -121,3 +122,9 @@ def freed(bench: Callable[[str], Bench]) -> Vet:
 def rounding(bench: Callable[[str], Bench]) -> Vet:
     """Vets number formats of a program given as text."""
     return lambda text, values: vet_formats(bench(text).start, values)
+
+
+@pytest.fixture
+def flushing(bench: Callable[[str], Bench]) -> Vet:
+    """Vets zeros for denormal numbers of a program given as text."""
+    return lambda text, values: vet_flushing(bench(text).start, values)

@@ -115,6 +115,16 @@ def test_rates_of_all_optimizers_count(tmp_path: Path) -> None:
     assert [each - 1e-2 for each in rates] == pytest.approx([0.5, 0.25, 0.125, 0.0625])
 
 
+def test_one_that_is_left_for_another_of_the_same_weights_counts_no_more(tmp_path: Path) -> None:
+    built = "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)"
+    anew = "        optimizer.step()\n        left.append(optimizer)\n        optimizer = build()\n"
+    text = PLAIN.replace(built, "left, build = [], lambda: " + built.partition(" = ")[2])
+    text = text.replace("for epoch", "optimizer = build()\nfor epoch", 1)
+    text = text.replace("        optimizer.step()\n", anew)
+    rates = window_of(run(text, steps(6), folder=tmp_path)).rates
+    assert len(rates) > 3 and set(rates) == {1e-2}
+
+
 def test_a_model_may_give_its_parameters_as_a_list(tmp_path: Path) -> None:
     text = HEAD + textwrap.dedent("""
         class Fast(nn.Module):

@@ -1,4 +1,4 @@
-"""Where a program gives its weights gradients of its own making."""
+"""Where a program gives its weights gradients of its own making, or reads those they have."""
 
 import ast
 import os
@@ -33,6 +33,29 @@ def turned_gradients(program: Program) -> str:
                 if any(_turns(part) for each in given for part in ast.walk(each)):
                     return f"{os.path.basename(script.path)}:{node.lineno}"
     return ""
+
+
+def gradients_read(program: Program) -> str:
+    """Where the program reads a weight's gradient, in whatever step: file and line, "" where it
+    does not. Whether there is one, and zeros in its place, is no matter.
+    """
+    for script in program.scripts.values():
+        for node in script.nodes if ".grad" in script.text else ():
+            match node:
+                case ast.Attribute(attr="grad", ctx=ast.Load()) if not _asks(script, node):
+                    return f"{os.path.basename(script.path)}:{node.lineno}"
+    return ""
+
+
+def _asks(script: Script, gradient: ast.Attribute) -> bool:
+    match next(script.ancestors(gradient), None):
+        case ast.Compare(comparators=[ast.Constant(value=None)]):
+            return True
+        case ast.Attribute(attr="zero_" | "detach_"):
+            return True
+        case ast.If(test=test) | ast.IfExp(test=test):
+            return test is gradient
+    return False
 
 
 def _is_gradient(target: ast.expr) -> bool:

@@ -16,13 +16,14 @@ from autotune.source.places import OPTIMIZERS, Call, optimizer_call
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
-from autotune.source.refusals.own_gradients import turned_gradients
+from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
 from autotune.source.refusals.own_state import counted_anew, forgotten, joined
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
 _WITH_MOMENTUM = frozenset(("SGD", ""))  # or what has no name
+_WRITING_GRADIENTS = frozenset(("Rprop", "Adagrad", "Adamax"))
 _BY_HAND = "{}={} among the arguments of the optimizer"
 
 
@@ -45,6 +46,8 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     calls = [optimizer_call(program, "", index) for index in range(_count(program))]
     if edit.code == "True":
         _refuse_own_state(program, calls, is_fused=is_fused)
+    if edit.code == "True" and not is_fused:
+        _refuse_read_gradients(program, calls)
     if not is_fused:
         return built
     told = (change for load in loads_of(program, calls) for change in _told(program, load))
@@ -74,6 +77,31 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
             f"what the optimizer keeps of a weight is dropped or replaced at {place}: torch's "
             "fused SGD fails in a step in which some weights have a momentum and others have none"
         )
+
+
+def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
+    """Refuse an implementation that leaves something else in gradients which the program reads: it
+    may do so when it has stepped.
+
+    Raises:
+        Forbidden: it does.
+    """
+    writing = next(filter(_writes_gradients, calls), None)
+    if writing is not None and (place := gradients_read(program)):
+        raise Forbidden(
+            f"the program reads gradients at {place}: torch's implementation of "
+            f"{last_name(writing.node.func)} for many weights at once (foreach) writes into them"
+        )
+
+
+def _writes_gradients(call: Call) -> bool:
+    """Whether torch's `foreach` implementation of what `call` builds changes gradients in place
+    (torch.optim's `_multi_tensor_sgd` and the like, of torch 2.13), or may.
+    """
+    name = last_name(call.node.func)
+    nesterov = next((each.value for each in call.node.keywords if each.arg == "nesterov"), None)
+    asked = nesterov is not None and not (isinstance(nesterov, ast.Constant) and not nesterov.value)
+    return name in _WRITING_GRADIENTS or (name in _WITH_MOMENTUM and asked)
 
 
 def _built(program: Program, edit: OptimizerArgument) -> Program:

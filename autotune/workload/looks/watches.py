@@ -14,6 +14,7 @@ from autotune.workload.looks.again import ComputingAgain
 from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.denormals import LookingForDenormals
+from autotune.workload.looks.flushing import Flushing
 from autotune.workload.looks.given import Given
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
@@ -29,6 +30,7 @@ from autotune.workload.window import (
     BETWEEN,
     DENORMALS,
     FLOPS,
+    FLUSHING,
     GIVEN,
     GRADIENTS,
     LINES,
@@ -81,6 +83,7 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         DENORMALS: lambda: LookingForDenormals(live),
         AGAIN: lambda: ComputingAgain(live),
         GIVEN: lambda: Given(live),
+        FLUSHING: lambda: Flushing(live),
         RUNNING: Running,
     }
     if mode not in made:

@@ -145,9 +145,21 @@ def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
     return all(id(each) in known for each in weights)
 
 
+def _begin_alike(one: Any, other: Any) -> bool:
+    """Whether two optimizers are the same, or train the same weights one after the other: one that
+    is left is there until garbage is collected.
+    """
+    first, second = (
+        next((weight for group in each.param_groups for weight in group["params"]), None)
+        for each in (one, other)
+    )
+    return first is second
+
+
 def rate(live: Live) -> float:
     """The learning rate of the leading optimizer, over all its groups, and those of others beside
-    it; nan where it has none, or has it on a GPU, which would have to be waited for.
+    it, but for those that trained its weights before it; nan where it has none, or has it on a GPU,
+    which would have to be waited for.
     """
     leader = live.leader() if live.leader else None
     if leader is None:
@@ -157,7 +169,7 @@ def rate(live: Live) -> float:
         if type(lr) is float:
             return lr
     known = [] if live.models.made_anew else [each() for each in live.optimizers]
-    beside = [each for each in known if each is not None and each is not leader]
+    beside = [each for each in known if each is not None and not _begin_alike(each, leader)]
     rates = [group.get("lr", math.nan) for each in (leader, *beside) for group in each.param_groups]
     if any(isinstance(each, torch.Tensor) and not each.is_cpu for each in rates):
         return math.nan
