@@ -5,7 +5,6 @@ from autotune.diagnosis.finding import (
     WAIT_WARNING,
     Bottleneck,
     Finding,
-    percent,
     severity,
     times,
 )
@@ -29,6 +28,6 @@ def denormal_numbers(profile: Profile) -> Finding | None:
         "many made so a step took that much longer than with zeros in their place. "
         "torch.set_flush_denormal(True) at the program's beginning has them taken for zero.",
         max_gain=cost,
-        headline=f"{after}, {percent(found.coming)} of the optimizer's averages are denormal "
+        headline=f"{after}, {100 * found.coming:.2g} % of the optimizer's averages are denormal "
         f"numbers, with which a step takes {times(cost)} as long.",
     )
