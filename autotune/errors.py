@@ -16,6 +16,8 @@ class AutotuneError(Exception):
         super().__init__(message)
         self.message = message
         self.advice = advice
+        if advice:
+            self.add_note(advice)  # a traceback has it too
 
 
 class UsageError(AutotuneError):

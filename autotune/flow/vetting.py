@@ -1,7 +1,6 @@
 """Between space and trials: settings that promise the same training are held to it."""
 
 import functools
-import re
 import time
 
 from autotune.flow.context import Context
@@ -23,21 +22,11 @@ from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
 from autotune.trials.space import Space
-from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import OBJECTS
-from autotune.workload.seen import Seen
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
 
-# Sines, losses of regressions, what makes whole numbers, decomposes matrices, or is tiny.
-_MAY_BE_ROUNDED = re.compile(
-    r"\b(sin|cos)_?\s*\(|mse|l1_?loss|huber|\*\*\s*2|\b(pow|square|abs)\b"
-    r"|\.(long|int)\(\)|\btorch\.(long|int|int32|int64)\b"
-    r"|cholesky|linalg|\binv(erse)?\(|logdet|\b(det|eigh|eig|svd|qr|solve|MultivariateNormal)\("
-    r"|\b1(\.0*)?e-\d|\b0\.00+1|\b(xi|eps|epsilon|delta|perturb\w*|adv\w*)\b",
-    re.IGNORECASE,
-)
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
 
@@ -104,18 +93,8 @@ def _vet_source(context: Context, profiled: Profile, space: Space, name: str) ->
     return Vetted(values=tuple(values), reason=next(iter(found), ""))
 
 
-def _may_be_rounded(context: Context, seen: Seen) -> bool:
-    """Whether the program's own text has what a short format may round too far; libraries look
-    after theirs.
-    """
+def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:
     if context.target.kind == OBJECTS:
-        return False
-    texts = (text for _, text in files_that_run(context.target, seen.modules))
-    return any(map(_MAY_BE_ROUNDED.search, texts))
-
-
-def _vet_formats(context: Context, profiled: Profile, space: Space) -> Vetted:
-    if not _may_be_rounded(context, profiled.seen):
         return Vetted(values=space.choices["precision"])
     context.listener.stage("looking at what a shorter number format rounds")
     return vet_formats(context.bench.start, space.choices["precision"])

@@ -172,7 +172,8 @@ class Trainer:
         dataset = self._validation_dataset if dataset is None else dataset
         if dataset is None:
             raise UsageError(
-                "there is nothing to evaluate on", "give a dataset, or a validation_dataset"
+                "there is nothing to evaluate on",
+                "Give evaluate() a dataset, or tune() and Trainer() a validation_dataset.",
             )
         total, samples = torch.zeros((), device=self.device), 0
         with self._stepper.prepared(), evaluating(self.model), torch.no_grad():

@@ -147,6 +147,15 @@ class RoundedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOn:
+    """What an earlier step has left in a short format, and a later one adds to there; `place` as in
+    `RoundedAngle`.
+    """
+
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
     """What was rounded furthest; None where there was nothing of the kind in a short format.
     `short` says whether any operation was given numbers in one.
@@ -160,6 +169,7 @@ class Rounded:
     chance: RoundedChance | None = None
     matrix: RoundedMatrix | None = None
     change: RoundedChange | None = None
+    carried: CarriedOn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,7 @@ def test_what_the_source_forbids_is_not_tried_at_run_time_either(
 def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, left: tuple[str, ...]
 ) -> None:
+    monkeypatch.setattr(vetting, "vet_formats", lambda _, values: Vetted(values=values))
     refused = Emission(edits=(replace(REFUSED, knob="precision", forbidden=forbidden),))
     values = ("fp32", "tf32", "bf16", "fp16")
     formats = Space(choices={"precision": values}, own={"precision": "fp32"}, skipped=())
@@ -106,31 +107,17 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     assert len(left) == len(values) or space.skipped[-1].reason.startswith(REFUSED.reason)
 
 
-@pytest.mark.parametrize(
-    ("text", "looked"),
-    [
-        ("torch.sin(x)", True),
-        ("phase.cos ()", True),
-        ("x.sin_()", True),
-        ("using(x)", False),
-        ("nn.MSELoss()", True),
-        ("F.smooth_l1_loss(y, t)", True),
-        ("(y - t) ** 2", True),
-        ("(y - t).abs()", True),
-        ("F.cross_entropy(y, t)", False),
-    ],
-)
-def test_formats_are_looked_at_where_the_program_has_sines_or_a_regression(
-    monkeypatch: pytest.MonkeyPatch, device: Device, text: str, looked: bool
+@pytest.mark.parametrize(("kind", "looked"), [(SCRIPT, True), (OBJECTS, False)])
+def test_formats_are_looked_at_unless_a_program_is_given_as_objects(
+    monkeypatch: pytest.MonkeyPatch, device: Device, kind: str, looked: bool
 ) -> None:
     def vet(start: Any, values: tuple[str, ...]) -> Vetted:
         assert device.is_held
         return Vetted(values=values[:1], reason="rounded")
 
-    monkeypatch.setattr(vetting, "files_that_run", lambda *_: [("train.py", text)])
     monkeypatch.setattr(vetting, "vet_formats", vet)
     formats = Space(choices={"precision": ("fp32", "bf16")}, own={"precision": "fp32"}, skipped=())
-    space = vetted(monkeypatch, device, SCRIPT, Emission(), formats)
+    space = vetted(monkeypatch, device, kind, Emission(), formats)
     assert ("precision" not in space.choices) is looked
 
 

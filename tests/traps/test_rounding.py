@@ -413,3 +413,63 @@ def test_changes_of_the_input_that_are_rounded_away_are_refused(rounding: Vet, c
 )
 def test_others_are_not_rounded_away(rounding: Vet, change: str) -> None:
     assert rounding(ADVERSARIAL.format(change=change), VALUES).values == VALUES
+
+
+# A model that takes what it computes without the mean of all that it has computed so far.
+RUNNING = """
+import torch
+from torch import nn
+class Mean:
+    def __init__(self):
+        self.total, self.mean = None, 0.0
+    def update(self, z):
+        s = z.sum(0)
+        {kept}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.mean = nn.Linear(6, 16), nn.Linear(16, 1), Mean()
+        self.cell, self.state = nn.GRUCell(16, 16), torch.zeros(32, 16)
+    def forward(self, x):
+        z = self.body(x)
+        {used}
+        return self.head(z)
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+while True:
+    loss = net(torch.randn(32, 6)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+USED = "z = z - self.mean.update(z.detach())"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "self.total = s if self.total is None else self.total + s; return self.total / 99",
+        "self.mean = self.mean + 0.01 * (s / 32 - self.mean); return self.mean",
+        "self.mean = 0.99 * self.mean + 0.01 * s; return self.mean",
+        "self.mean = self.mean.lerp_(s, 0.1) if self.total else s + 0; self.total = 1; return s",
+    ],
+)
+def test_what_is_carried_on_is_not_added_to_in_a_short_format(rounding: Vet, kept: str) -> None:
+    found = rounding(RUNNING.format(kept=kept, used=USED), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("what is carried on from step to step is added to in bf16 at")
+
+
+@pytest.mark.parametrize(
+    ("kept", "used"),
+    [
+        ("self.mean = self.mean + s.float(); return self.mean", USED),
+        ("self.mean, mean = s, self.mean; return s", USED),
+        ("return s", "z = self.state = self.cell(z, self.state.detach())"),
+        ("return s / 32", USED),
+    ],
+    ids=["in float32", "kept for nothing", "a recurrent state", "anew"],
+)
+def test_what_is_not_added_to_may_be_short(rounding: Vet, kept: str, used: str) -> None:
+    assert rounding(RUNNING.format(kept=kept, used=used), VALUES).values == VALUES

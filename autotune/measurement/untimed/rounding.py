@@ -2,7 +2,8 @@
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
 predictions by one of what their targets differ by, nor whole numbers to others, nor leave to chance
 which points are the nearest, nor make probabilities 1 of which the logarithm is taken, nor give
-the matrix of a decomposition, nor lose a small change of what the model is given.
+the matrix of a decomposition, nor lose a small change of what the model is given, nor be that of
+running sums.
 """
 
 import os
@@ -13,6 +14,7 @@ from autotune.measurement.processes.process import NotPossible, RunEnded
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.source.edits import Place
 from autotune.workload.found import (
+    CarriedOn,
     Rounded,
     RoundedAngle,
     RoundedChance,
@@ -74,6 +76,7 @@ def _too_far(start: Start, value: Value) -> str:
         _chance_said(value, found.chance),
         _matrix_said(value, found.matrix),
         _change_said(value, found.change),
+        _carried_said(value, found.carried),
     )
     return next(filter(None, said), "")
 
@@ -152,6 +155,15 @@ def _change_said(value: Value, change: RoundedChange | None) -> str:
         f"in {value} the model is not given the change of its input{_at(change.place)} (a "
         f"perturbation, say): {change.share:.1g} of its size is rounded away; compute what it is "
         "for in float32, with autocast off"
+    )
+
+
+def _carried_said(value: Value, carried: CarriedOn | None) -> str:
+    if carried is None:
+        return ""
+    return (
+        f"what is carried on from step to step is added to in {value}{_at(carried.place)}: what is "
+        "small beside it is lost, as of a running sum or mean; keep it in float32"
     )
 
 

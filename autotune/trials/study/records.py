@@ -26,7 +26,6 @@ PROCESS, CLOSED = "process", "closed"
 # A configuration whose search has died in it so many times is not tried again; the program as it is
 # was measured before, and can be nobody's death.
 _MOST_DEATHS = 2
-_EARLIER = "So an earlier trial was noted; what was seen then is not kept."
 _OUTCOME = ("samples_per_second", "failure")
 
 
@@ -51,7 +50,7 @@ def facts_of(trial: Trial, constraints: Mapping[str, float]) -> dict[str, Any]:
         "startup_seconds": outcome.startup_seconds,
         "peak_bytes": outcome.peak_bytes,
         "joules_per_sample": outcome.joules_per_sample,
-        "doubts": [doubt.name for doubt in outcome.doubts],
+        "doubts": [[doubt.name, doubt.evidence, doubt.advice] for doubt in outcome.doubts],
     }
 
 
@@ -87,7 +86,8 @@ def _known(found: FrozenTrial, space: Space, seen: Seen, dead: Collection[str]) 
     facts = found.user_attrs
     if REPEATS in facts or INTERRUPTED in facts or facts.get("failure") in PASSING:
         return None
-    if PROCESSORS_TAKEN in facts.get("doubts", ()) and facts.get(CONFIG) != as_text({}):
+    doubts = {name for name, *_ in facts.get("doubts", ())}
+    if PROCESSORS_TAKEN in doubts and facts.get(CONFIG) != as_text({}):
         return None  # beside a program as it is of a quieter hour, it would look slow
     outcome: Measurement | Failure
     if "failure" in facts:
@@ -114,7 +114,8 @@ def _measured(value: float, facts: dict[str, Any], seen: Seen) -> Measurement:
         peak_bytes=facts.get("peak_bytes"),
         losses=(),
         doubts=tuple(
-            Doubt(name=name, evidence=_EARLIER, advice="") for name in facts.get("doubts", ())
+            Doubt(name=name, evidence=evidence, advice=advice)
+            for name, evidence, advice in facts.get("doubts", ())
         ),
         joules_per_sample=facts.get("joules_per_sample"),
     )

@@ -1,7 +1,8 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
 radians, a prediction to steps as wide as its targets differ, a whole number to another, which
 numbers are the largest is left to chance, probabilities near 1 become 1, a matrix loses what a
-decomposition needs, and a small change of the input is lost.
+decomposition needs, a small change of the input is lost, and so are small steps of what is carried
+on from step to step.
 
 What is computed of numbers in a short format, and of none that are learnt, is followed on, since
 `rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
@@ -22,6 +23,7 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.carried_on import Carrying
 from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
 from autotune.workload.looks.dispatch import EachOperation
@@ -53,6 +55,7 @@ class Rounding:
 
     def step(self) -> None:
         """See `Watch`."""
+        self._mode.carrying.step()
 
     def end(self) -> Rounded:
         """See `Watch`."""
@@ -66,6 +69,7 @@ class Rounding:
             chance=mode.chances.found,
             matrix=mode.decompositions.found,
             change=mode.perturbations.found,
+            carried=mode.carrying.found,
             short=mode.short,
         )
 
@@ -85,7 +89,8 @@ class _Looking(EachOperation):
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
         self.chances, self.decompositions = Chances(), Decompositions()
-        self.short, self.perturbations = False, Perturbations()
+        self.perturbations, self.carrying = Perturbations(), Carrying()
+        self.short = False
         # Of which format what was computed has lost by, its eps, or `_LEARNT`.
         self._lost: Any = WeakTensorKeyDictionary()
         self._loses: float | None = None  # what the operation that is carried out gives
@@ -102,6 +107,7 @@ class _Looking(EachOperation):
         self.chances.note(kind, given)
         self.decompositions.note(kind, given)
         self.perturbations.note(kind, given, named)
+        self.carrying.note(kind, given)
         self._loses = self._lost_of(given)
         if kind in self._choices and self._loses:
             self._note_choice(operation, self._loses, *given, **named)
@@ -110,6 +116,7 @@ class _Looking(EachOperation):
         self.chances.note_result(result)
         self.decompositions.note_result(result)
         self.perturbations.note_result(result)
+        self.carrying.note_result(result)
         for each in tensors(result) if self._loses is not None else ():
             if each.is_floating_point():
                 self._lost[each] = self._loses

@@ -1,0 +1,59 @@
+"""What a program carries on from step to step in a short number format, and adds to there: running
+sums and means, whose small steps are lost once they are large beside them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from autotune.workload.found import CarriedOn
+from autotune.workload.loading.batches import tensors
+from autotune.workload.places import users_place
+
+_SHORT = (torch.bfloat16, torch.float16)
+_ADDING = ("add", "add_", "sub", "sub_", "lerp", "lerp_")
+_WEIGHING = ("mul", "mul_", "div", "div_")  # by a number, before something is added
+_HANDING = ("alias", "clone", "detach", "expand", "reshape", "squeeze", "unsqueeze", "view")
+
+
+class Carrying:
+    """Sees operations, before and after each, and when steps end, and finds the first that adds to
+    what an earlier step has left.
+    """
+
+    def __init__(self) -> None:
+        aten = torch.ops.aten
+        groups = (_ADDING, _WEIGHING, _HANDING)
+        self._adding, self._weighing, self._handing = (
+            {getattr(aten, name) for name in names} for names in groups
+        )
+        self._made: Any = WeakTensorKeyDictionary()  # in which step each in a short format was
+        self._since: int | None = None  # what the operation that is carried out goes on with is
+        self._adds = False
+        self._step = 0
+        self.found: CarriedOn | None = None
+
+    def step(self) -> None:
+        """What follows is another step's."""
+        self._step += 1
+
+    def note(self, kind: Any, given: Sequence[Any]) -> None:
+        """`kind` is about to be carried out with what is `given`."""
+        made = [self._made[each] for each in tensors(given) if each in self._made]
+        earliest = min(made, default=self._step)
+        by_a_number = len(given) > 1 and isinstance(given[1], (int, float))
+        goes_on = kind in self._handing or (kind in self._weighing and by_a_number)
+        self._since = earliest if goes_on else None
+        self._adds = kind in self._adding and earliest < self._step
+
+    def note_result(self, result: Any) -> None:
+        """It has given `result`."""
+        for each in tensors(result):
+            if each.dtype not in _SHORT:
+                continue
+            if self._adds and self.found is None:
+                self.found = CarriedOn(place=users_place())
+            if self._since is not None or each not in self._made:  # or it was written into
+                self._made[each] = self._step if self._since is None else self._since
