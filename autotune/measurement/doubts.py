@@ -236,8 +236,8 @@ def _unstable(windows: Sequence[Window]) -> Doubt | None:
         name="unstable",
         evidence=f"{ran if len(rates) > 1 else 'It was one window; '}"
         f"the 95 % interval is ±{100 * reach:.0f} %{who}.",
-        advice="Its steps differ by themselves: give it a larger budget, so that each window has "
-        "some of every length."
+        advice="Its steps differ, or the machine's speed does, as beside others on one host: give "
+        "it a larger budget."
         if alone
         else "Stop other programs on this machine, or give it a larger budget.",
     )
