@@ -50,9 +50,10 @@ def test_those_that_matter_are_refused_with_their_line(
         (TAILS, "gate * wave.sum(-1)"),
         (CHARGES + "energy = pair", "gate * energy.sum(-1)"),
         (CHARGES + "energy = 1.0 + 9e9 * pair", "gate * energy.sum(-1)"),
+        (f"{TAILS}; wave[:, 0] = 5.0", "gate * wave.sum(-1)"),
         (f"{TAILS}; kept = torch.dropout(wave, 0.5, True)", "gate * kept.sum(-1)"),
     ],
-    ids=["tails", "no more than tiny", "beside an ordinary number", "drawn"],
+    ids=["tails", "no more than tiny", "beside an ordinary number", "a part is written", "drawn"],
 )
 def test_others_are_not(flushing: Vet, made: str, given: str) -> None:
     assert flushing(PROGRAM.format(made=made, given=given), (False, True)).values == (False, True)

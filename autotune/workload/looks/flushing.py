@@ -53,10 +53,11 @@ class _Twice(EachOperation):
         self._live = live
         self._flushed: Any = WeakTensorKeyDictionary()
         self._result: Any = None  # of the operation that is carried out, with zeros
+        self._writes = False  # whether that writes into what it is given
         self.found = Flushed()
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
-        self._result = None
+        self._result, self._writes = None, operation._schema.is_mutable
         known = any(each in self._flushed for each in tensors((given, dict(named))))
         if not known or _is_by_chance(operation) or self._live.stepping or self.found.differs:
             return
@@ -73,9 +74,21 @@ class _Twice(EachOperation):
             return
         made = list(tensors(result))
         others = list(tensors(self._result)) if self._result is not None else made
+        if self._writes:
+            self._forget_parts(made)
         for each, other in zip(made, others, strict=False):
-            if each.is_floating_point() and each.layout is torch.strided and each.numel():
+            if each.is_floating_point() and _is_plain(each) and each.numel():
                 self._compare(each, _flushed(other))
+
+    def _forget_parts(self, written: Sequence[torch.Tensor]) -> None:
+        """What lies in the memory of what was `written` into has other numbers by now: how they
+        would be with zeros goes by what they are.
+        """
+        memory = {each.untyped_storage().data_ptr() for each in written if _is_plain(each)}
+        for each in list(self._flushed):
+            known = any(each is other for other in written)
+            if not known and _is_plain(each) and each.untyped_storage().data_ptr() in memory:
+                self._flushed[each] = _flushed(each)
 
     def _compare(self, own: torch.Tensor, flushed: torch.Tensor) -> None:
         if torch.equal(own.detach(), flushed):
@@ -89,6 +102,10 @@ class _Twice(EachOperation):
         largest = float(sizes.max())
         if largest >= _LEAST_SIZE and float(apart.max()) > _LEAST_SHARE * largest:
             self.found = Flushed(place=users_place(), size=largest, differs=True)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided
 
 
 def _is_by_chance(operation: Any) -> bool:
