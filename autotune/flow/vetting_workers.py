@@ -19,6 +19,7 @@ from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
+from autotune.source.refusals.caught import caught_of_samples
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared_out import shared_out_rounded_down
@@ -101,6 +102,8 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     space = _without_other_numbers(
         space, vetted.streams, seeded_anew(what_runs(target, seen)), had_workers
     )
+    if not had_workers and (place := caught_of_samples(program)):
+        space = _without_caught(space, place)
     if seen.loader is not None and seen.loader.iterable:
         space = _without_rest(space, shared_out_rounded_down(program), seen.loader.num_workers)
     if not vetted.settings:
@@ -118,6 +121,15 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
             ended = Vetted(values=(False,), reason=f"{why}that live on never see it")
             space = narrowed(space, "persistent_workers", ended)
     return space
+
+
+def _without_caught(space: Space, place: str) -> Space:
+    """`space` without workers, out of which other exceptions come than are caught at `place`."""
+    if "num_workers" not in space.choices:
+        return space
+    reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
+    reason += "comes with a traceback for what it holds, or as another kind"
+    return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
 
 
 def _seen_otherwise(at: Setting, place: str) -> str:

@@ -18,7 +18,8 @@ What it changes
     between samples (a cache it fills) is remembered by each worker for itself. Before they are
     tried, what workers deliver is compared with what the program is given as it is: an
     IterableDataset that does not share its samples out, or a file that processes read over each
-    other, keeps the program at its own number.
+    other, keeps the program at its own number. What a sample raises comes out of a worker with a
+    traceback for its text: where the training goes by that, there are none.
 """
 
 from autotune.diagnosis import Bottleneck

@@ -14,7 +14,8 @@ What it costs
 What it changes
     Nothing where every parameter gets a gradient in every step, or in none. One that gets none in
     some step would be left alone by the optimizer, instead of being moved by its momentum and
-    weight decay: where a look at some steps sees that (heads trained in turns), it is not tried.
+    weight decay: where a look at some steps sees that (heads trained in turns), or the text shows
+    that a later one may leave out a part of the model, it is not tried.
 """
 
 from autotune.diagnosis import Bottleneck

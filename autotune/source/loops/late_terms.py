@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.condition import code_in, given_code
-from autotune.source.loops.loop import TrainingLoop
 from autotune.source.loops.loss import receiver_of, stored_names
+from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
 from autotune.source.script import Function, Script, last_name
@@ -30,24 +30,25 @@ _LOOPS = ast.For | ast.While | ast.AsyncFor
 _MOST_CALLERS = 4  # one above the other
 
 
-def late_term(program: Program, loop: TrainingLoop) -> str:
-    """Where, before the backward pass of `loop`, a part of its loss is given a value, or another
+def late_term(program: Program, backward: Call, loop: ast.For | ast.While) -> str:
+    """Where, in `loop` before its `backward` pass, a part of its loss is given a value, or another
     one, by a condition that may come out otherwise later (an epoch, a switch): file and line, ""
     where it is not seen to.
     """
-    body = loop.node.body
-    before = body[: body.index(loop.backward.statement)]
-    losses = losses_of(before, receiver_of(loop.backward))
+    script = backward.script
+    inner = script.statements_to(backward.node)
+    before = loop.body[: loop.body.index(inner[inner.index(loop) - 1])]
+    losses = losses_of(before, receiver_of(backward))
     for node in (at for statement in before for at in ast.walk(statement)):
         match node:
             case ast.If(test=test, body=then, orelse=other):
                 decides = bool(given_code([*then, *other]) & losses)
             case ast.IfExp(test=test):
-                decides = _is_of_a_loss(loop.script, node, losses)
+                decides = _is_of_a_loss(script, node, losses)
             case _:
                 continue
-        if decides and _may_change(program, loop, test):
-            return f"{loop.script.path}:{node.lineno}"
+        if decides and _may_change(program, script, loop, test):
+            return f"{script.path}:{node.lineno}"
     return ""
 
 
@@ -102,21 +103,24 @@ def _is_of_a_loss(script: Script, node: ast.AST, losses: Set[str]) -> bool:
     return False
 
 
-def _may_change(program: Program, loop: TrainingLoop, test: ast.expr) -> bool:
+def _may_change(
+    program: Program, script: Script, loop: ast.For | ast.While, test: ast.expr
+) -> bool:
     """Whether `test`, asked in `loop`, may come out otherwise after some steps."""
-    kinds = [at for at in ast.walk(test) if _asks_for_kind(at)]
-    others = list(_without(test, kinds))
+    kinds = [at for at in ast.walk(test) if asks_for_kind(at)]
+    others = list(without(test, kinds))
     if any(isinstance(at, ast.Call) for at in others):
         return True
     read = {ast.unparse(at) for at in others if isinstance(at, ast.Name | ast.Attribute)}
     asked = read.union(*(code_in(at) for at in kinds if isinstance(at, ast.expr)))
-    inner = (at.target for at in ast.walk(loop.node) if isinstance(at, ast.For))
-    passed = set[str]().union(*(stored_names(at) for at in inner if at is not loop.node.target))
-    given = given_code(loop.node.body) | stored_names(loop.node.target)
-    return bool(read & given - passed) or _changes(program, loop.script, loop.node, asked)
+    own = {loop.target} if isinstance(loop, ast.For) else set[ast.expr]()
+    inner = {at.target for at in ast.walk(loop) if isinstance(at, ast.For)}
+    passed = set[str]().union(*map(stored_names, inner - own))
+    given = given_code(loop.body).union(*map(stored_names, own))
+    return bool(read & given - passed) or changes(program, script, loop, asked)
 
 
-def _asks_for_kind(node: ast.AST) -> bool:
+def asks_for_kind(node: ast.AST) -> bool:
     """Whether `node` asks what something is, or has, that is of that kind in each step; or whether
     something is finite, where a step is left out as a whole.
     """
@@ -131,17 +135,15 @@ def _asks_for_kind(node: ast.AST) -> bool:
     return False
 
 
-def _without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:
+def without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """What is in `node` and not in one of those `left_out`."""
     if node not in left_out:
         yield node
         for child in ast.iter_child_nodes(node):
-            yield from _without(child, left_out)
+            yield from without(child, left_out)
 
 
-def _changes(
-    program: Program, script: Script, at: ast.AST, names: Set[str], depth: int = 0
-) -> bool:
+def changes(program: Program, script: Script, at: ast.AST, names: Set[str], depth: int = 0) -> bool:
     """Whether one of `names` is given another value from one turn to the next of the loops round
     `at`, by what a method or function gives to all, or from one call of its function to the next.
     """
@@ -156,7 +158,7 @@ def _changes(
     given = [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
     own = names & set(given[is_bound(script, function) :])
     return any(
-        _changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
+        changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
         for caller in program.scripts.values()
         for call in caller.calls
         if last_name(call.func) == function.name

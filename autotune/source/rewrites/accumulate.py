@@ -98,7 +98,7 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
         raise call.refusal(reason, hand_step)
     if is_summed(program, loop.node.body, loop.backward):
         raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
-    if at := late_term(program, loop):
+    if at := late_term(program, loop.backward, loop.node):
         reason = f"the condition at {at} may change the loss later, which no comparison would see"
         raise loop.backward.refusal(reason, hand_step)
     size = given_value(call, "batch_size", LOADER)

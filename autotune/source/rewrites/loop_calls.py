@@ -7,11 +7,14 @@ from autotune.source.calls.keywords import Signature, drop_argument, set_argumen
 from autotune.source.edits import Place
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.places import Call, copy_calls, zero_grad_call
-from autotune.source.program import Change, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.refusals.left_out import left_out
 from autotune.source.script import covers, last_name
 
 _COPY_BY_HAND = "x.to(device, non_blocking=True)"
 _COPY = Signature(defaults={})
+_LEFT_OUT = "parts of the model or of its loss may be left out in later steps"
+_MOVED = "gradients of zeros move their weights by momentum and weight decay, and none do not"
 _ZERO_GRAD = Signature(positions=("set_to_none",), defaults={"set_to_none": "True"})
 
 
@@ -93,8 +96,11 @@ def zero_grad_to_none(program: Program) -> Program:
     it of the same object.
 
     Raises:
+        Forbidden: some weights may have no gradient in a later step.
         Refusal: gradients are not cleared by a call of `zero_grad`.
     """
+    if place := left_out(program):
+        raise Forbidden(f"{_LEFT_OUT} ({place}): {_MOVED}")
     call = zero_grad_call(program, "optimizer.zero_grad(set_to_none=True)")
     owner = ast.unparse(call.node.func)
     alike = [

@@ -1,0 +1,160 @@
+"""Where a training catches what its samples raise: out of a worker it comes as something else.
+
+torch raises it again with the traceback for its only argument, and what cannot be made of one text
+as a RuntimeError (`torch._utils.ExceptionWrapper`).
+"""
+
+import ast
+import builtins
+import os
+import re
+from collections.abc import Collection, Iterator
+
+from autotune.source.calls.writes import assigned
+from autotune.source.loops.around_training import own_loops, running
+from autotune.source.program import Program
+from autotune.source.reach import calls_in, reached
+from autotune.source.script import Function, Script, is_method, last_name
+
+# What is done with an exception that does not go by what it holds.
+_SAYING = frozenset(
+    (
+        *("print", "debug", "info", "warning", "warn", "error", "exception", "critical", "log"),
+        *("write", "print_exc", "print_exception"),
+    )
+)
+# What makes no samples, where the next of it is asked for.
+_PARTS = frozenset(("parameters", "named_parameters", "modules", "children", "buffers"))
+_LOADER = re.compile(r"loader|batches|_iter\b", re.IGNORECASE)
+# By which a training catches that memory does not suffice for a step.
+_OF_STEPS = frozenset(("OutOfMemoryError",))
+# Who catches these also catches what comes in the place of any other.
+_ALL = frozenset(("BaseException", "Exception", "RuntimeError"))
+# json.JSONDecodeError and UnicodeDecodeError are ValueErrors, and made of more than a text.
+_LOST = frozenset(("ValueError", "UnicodeError", "UnicodeDecodeError", "UnicodeEncodeError"))
+_MAKING = frozenset(("__init__", "__new__"))
+_KNOWN = {
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+} - _LOST
+
+
+def caught_of_samples(program: Program) -> str:
+    """Where an exception is caught round what draws the training's batches: by a kind that may not
+    come out of a worker as itself, or to go on by what it holds. File and line, "" for nowhere.
+    """
+    inner, outer = own_loops(program)
+    ran = running(program, [*inner, *outer])
+    known = (_KNOWN | _OF_STEPS | _own_kinds(program)) - _lost_kinds(program)
+    for script in program.scripts.values():
+        for node in script.nodes:
+            told = next(_telling(script, node, known, goes_on=node in ran), None)
+            if told is not None and _draws(program, node, inner):
+                return f"{os.path.basename(script.path)}:{told.lineno}"
+    return ""
+
+
+def _telling(
+    script: Script, node: ast.AST, known: Collection[str], *, goes_on: bool
+) -> Iterator[ast.expr]:
+    """What of `node`, where it catches any, tells one exception from another."""
+    match node:
+        case ast.Try(handlers=handlers) | ast.TryStar(handlers=handlers):
+            for handler in handlers:
+                kinds = handler.type
+                yield from _unknown(kinds.elts if isinstance(kinds, ast.Tuple) else [kinds], known)
+                yield from _read(script, handler) if goes_on else ()
+        case ast.With(items=items):
+            for call in (call for item in items for call in calls_in(item.context_expr)):
+                yield from _unknown(call.args, known) if last_name(call.func) == "suppress" else ()
+
+
+def _unknown(kinds: Collection[ast.expr | None], known: Collection[str]) -> Iterator[ast.expr]:
+    for kind in kinds:
+        if kind is not None and last_name(kind) not in known:
+            yield kind
+
+
+def _read(script: Script, handler: ast.ExceptHandler) -> Iterator[ast.expr]:
+    """Where `handler` makes something of what it caught, beside saying it, raising it, and asking
+    whether a text is in it.
+    """
+    for node in (node for statement in handler.body for node in ast.walk(statement)):
+        match node:
+            case ast.Call(func=by) if last_name(by) == "exc_info":
+                yield node
+            case ast.Name(id=name) if name == handler.name:
+                around = list(script.ancestors(node))
+                if not any(map(_is_said, around[: around.index(handler)])):
+                    yield node
+
+
+def _is_said(node: ast.AST) -> bool:
+    match node:
+        case ast.Raise() | ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            return True
+        case ast.Call(func=by):
+            return last_name(by) in _SAYING
+    return False
+
+
+def _draws(program: Program, node: ast.AST, inner: Collection[ast.AST]) -> bool:
+    """Whether what `node` guards draws batches: a loop over a loader, or the next of one."""
+    assert isinstance(node, ast.Try | ast.TryStar | ast.With)
+    behind = reached(program, node.body, strictly=True)
+    for at in (part for each in behind for part in ast.walk(each)):
+        match at:
+            case ast.For(iter=source) if at in inner or _LOADER.search(ast.unparse(source)):
+                return True
+            case ast.Call(func=ast.Name(id="next"), args=[of, *_]):
+                if not any(last_name(call.func) in _PARTS for call in calls_in(of)):
+                    return True
+            case ast.Call() if is_method(at, "__next__"):
+                return True
+    return False
+
+
+def _own_kinds(program: Program) -> set[str]:
+    return {kind.name for kind in _classes(program)}
+
+
+def _lost_kinds(program: Program) -> set[str]:
+    """The classes of the program that cannot be made of one text, and what these are kinds of."""
+    classes = {kind.name: kind for kind in _classes(program)}
+    lost = {name for name in classes if not _is_made_of_a_text(classes, name)}
+    waiting = list(lost)
+    while waiting:
+        bases = classes[waiting.pop()].bases
+        more = {last_name(base) for base in bases} - lost - _ALL
+        lost |= more
+        waiting += more & classes.keys()
+    return lost
+
+
+def _classes(program: Program) -> Iterator[ast.ClassDef]:
+    for script in program.scripts.values():
+        yield from (node for node in script.nodes if isinstance(node, ast.ClassDef))
+
+
+def _is_made_of_a_text(classes: dict[str, ast.ClassDef], name: str) -> bool:
+    """Whether the exception called `name` may be made as `name("text")`."""
+    kind = classes.get(name)
+    if kind is None:
+        return name in _KNOWN or name in _LOST - {"UnicodeDecodeError", "UnicodeEncodeError"}
+    makers = [at for at in kind.body if isinstance(at, Function) and at.name in _MAKING]
+    names = {last_name(target) for at in kind.body for target in assigned(at)}
+    if kind.decorator_list or "message" in names:  # a dataclass; torch gives `message=` to these
+        return False
+    if makers:
+        return all(map(_takes_a_text, makers))
+    return all(_is_made_of_a_text(classes, last_name(base)) for base in kind.bases)
+
+
+def _takes_a_text(maker: Function) -> bool:
+    """Whether `maker`, a method, can be called with one argument."""
+    given = maker.args
+    places = [*given.posonlyargs, *given.args][1:]
+    needed = len(places) - len(given.defaults)
+    most = len(places) if given.vararg is None else needed + 1
+    return needed <= 1 <= most and None not in given.kw_defaults

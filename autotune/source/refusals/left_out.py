@@ -1,0 +1,135 @@
+"""Where a model leaves out parts of itself in some steps: their weights have no gradient then, or
+one of zeros, by which momentum and weight decay move them.
+"""
+
+import ast
+import os
+from collections.abc import Iterator, Sequence, Set
+
+from autotune.source.loops.around_training import Loop, loops_of_training, running
+from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.late_terms import asks_for_kind, changes, late_term, without
+from autotune.source.loops.loss import stored_names
+from autotune.source.places import backward_call
+from autotune.source.program import Program, Refusal
+from autotune.source.reach import argument, calls_in
+from autotune.source.script import Function, Script, last_name
+
+_MODE = "self.training"  # the same in each step of a training
+_MAKING = frozenset(("__init__", "__post_init__", "__setstate__"))
+
+
+def left_out(program: Program) -> str:
+    """Where a part of a model, or of a loss, is used by a condition that may come out otherwise in
+    a later step: by what the training sets, or by what the batch holds. File and line, "" where
+    none is seen to be.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running(program, inner)
+    later = _attributes_set(program, ran | running(program, outer))
+    for script in program.scripts.values():
+        for node in (at for at in script.nodes if at in ran and _is_of_a_model(script, at)):
+            for test in _tests(script, node):
+                if _may_change(program, script, test, later):
+                    return f"{os.path.basename(script.path)}:{test.lineno}"
+    try:
+        backward = backward_call(program, "")
+    except Refusal:
+        return ""
+    around = (at for at in backward.script.ancestors(backward.node) if isinstance(at, Loop))
+    return next((os.path.basename(late_term(program, backward, loop)) for loop in around), "")
+
+
+def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:
+    """Those that are given a value by what runs in the training, but as an object is made."""
+    return {
+        node.attr
+        for script in program.scripts.values()
+        for node in script.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node in ran
+        if (function := script.function(node)) is None or function.name not in _MAKING
+    }
+
+
+def _is_of_a_model(script: Script, node: ast.AST) -> bool:
+    """Whether `node` stands in a method of what has a forward pass, and not where that is made."""
+    function = script.function(node)
+    kind = next(script.ancestors(function), None) if function is not None else None
+    if function is None or not isinstance(kind, ast.ClassDef) or function.name in _MAKING:
+        return False
+    return any(isinstance(at, Function) and at.name == "forward" for at in kind.body)
+
+
+def _tests(script: Script, node: ast.AST) -> Iterator[ast.expr]:
+    """By what `node` uses some of the model's parts, or does not."""
+    match node:
+        case ast.If(test=test, body=body, orelse=other):
+            leaves = isinstance(body[-1], ast.Return | ast.Continue | ast.Break)
+            if leaves or _uses_parts(script, [*body, *other]):
+                yield test
+        case ast.IfExp(test=test, body=one, orelse=two) if _uses_parts(script, [one, two]):
+            yield test
+        case ast.For(iter=source, body=body) if _uses_parts(script, body):
+            for at in ast.walk(source):
+                match at:
+                    case ast.Subscript(slice=ast.Slice(lower=first, upper=last)):
+                        yield from (each for each in (first, last) if each is not None)
+                    case ast.Call(func=ast.Name(id="range"), args=args) if _takes_in_turn(body):
+                        yield from args
+
+
+def _uses_parts(script: Script, nodes: Sequence[ast.AST]) -> bool:
+    """Whether `nodes` call a part of their object, or with one, or a variable, as a loop's."""
+    for call in (call for node in nodes for call in calls_in(node)):
+        if any(isinstance(at, ast.Name) and at.id == "self" for at in ast.walk(call)):
+            return True
+        function = script.function(call)
+        if function is not None and last_name(call.func) in stored_names(function):
+            return True
+    return False
+
+
+def _takes_in_turn(body: Sequence[ast.AST]) -> bool:
+    """Whether it calls `self.blocks[index](...)`."""
+    return any(isinstance(call.func, ast.Subscript) for node in body for call in calls_in(node))
+
+
+def _may_change(program: Program, script: Script, test: ast.expr, later: Set[str]) -> bool:
+    """Whether `test`, of a model's method, may come out otherwise after some steps."""
+    kinds = [at for at in ast.walk(test) if asks_for_kind(at)]
+    others = list(without(test, kinds))
+    if any(isinstance(at, ast.Call) for at in others):
+        return True  # a draw, or of numbers
+    read = {ast.unparse(at) for at in others if isinstance(at, ast.Name | ast.Attribute)} - {_MODE}
+    asked = {
+        code for at in kinds if isinstance(at, ast.expr) for code in code_in(at) if "." in code
+    }
+    if {name.rpartition(".")[2] for name in read | asked if "." in name} & later:
+        return True
+    function = script.function(test)
+    assert function is not None
+    loops = (at.target for at in ast.walk(function) if isinstance(at, ast.For))
+    in_turn = set[str]().union(*map(stored_names, loops))
+    if read & given_code(function.body) - in_turn:
+        return True
+    if any(_is_told(program, function, name) for name in read):
+        return True
+    return changes(program, script, test, (read | asked) - in_turn)
+
+
+def _is_told(program: Program, method: Function, name: str) -> bool:
+    """Whether a call of `method`, or of what may be an object whose forward pass it is, gives its
+    parameter `name` what is not written there.
+    """
+    if name not in (at.arg for at in ast.walk(method.args) if isinstance(at, ast.arg)):
+        return False
+    for script in program.scripts.values():
+        defined = {at.name for at in script.nodes if isinstance(at, Function | ast.ClassDef)}
+        for call in script.calls:
+            owner = ast.unparse(call.func).partition(".")[0]
+            of_object = method.name == "forward" and owner not in script.imports.keys() | defined
+            if of_object or last_name(call.func) == method.name:
+                told = argument(call, method, name, bound=True)
+                if told is not None and not isinstance(told, ast.Constant):
+                    return True
+    return False
