@@ -262,6 +262,36 @@ def test_what_the_training_sets_is_said_by_where_it_lies(
     assert said in " ".join(each.reason for each in found.skipped)
 
 
+CAUGHT = """\
+batches = iter(loader)
+while True:
+    try:
+        x, y = next(batches)
+    except {kind}:
+        continue
+    loss_of(x, y).backward()
+"""
+
+
+@pytest.mark.parametrize("kind", ["ValueError", "KeyError"])
+def test_workers_are_not_offered_where_the_training_goes_by_what_samples_raise(
+    monkeypatch: pytest.MonkeyPatch, device: Device, kind: str
+) -> None:
+    text = CAUGHT.format(kind=kind)
+    places = replace(builders.seen().places, backward=Place(path="train.py", line=7))
+    program = parsed({"train.py": text}, places, "train.py")
+    same = Vetted(values=(0, 2))
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
+    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
+    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space)
+    is_lost = kind == "ValueError"  # as json.JSONDecodeError is
+    assert ("num_workers" not in found.choices) is is_lost
+    assert ("caught at train.py:5" in " ".join(each.reason for each in found.skipped)) is is_lost
+
+
 @pytest.mark.parametrize(
     ("startup_seconds", "differs", "left", "said"),
     [
