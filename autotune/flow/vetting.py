@@ -17,7 +17,7 @@ from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.flushing import vet_flushing
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
-from autotune.measurement.untimed.vetted import Vetted
+from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
@@ -100,27 +100,38 @@ def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:
     return vet_formats(context.bench.start, space.choices["precision"])
 
 
-def _vet_flushing(context: Context, _: Profile, space: Space) -> Vetted:
+def _vet_flushing(context: Context, profiled: Profile, space: Space) -> Vetted:
     context.listener.stage("looking whether numbers that are denormal matter")
-    return vet_flushing(context.bench.start, space.choices["flush_denormal"])
+    return vet_flushing(
+        context.bench.start,
+        space.choices["flush_denormal"],
+        sooner=_sooner(context, profiled, every=True),
+        seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
+    )
 
 
 def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
     context.listener.stage("looking for weights that have no gradient in some steps")
-    seen, start = profiled.seen, context.bench.start
-    batches = batches_of(STEPS_PER_EPOCH, seen)
-    texts = texts_sooner(
-        context.target, seen, steps=INTERVAL, batches=batches, epochs=EPOCHS, every=False
-    )
     return vet_freed_gradients(
-        start,
+        context.bench.start,
         space.choices["set_to_none"],
         space.own["set_to_none"],
         step_seconds=profiled.step_seconds,
         seconds=context.seconds(LOOK_SHARE, LOOK_SECONDS),
         most_seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
-        sooner=functools.partial(start, sources=texts, epoch_batches=batches),
+        sooner=_sooner(context, profiled, every=False),
     )
+
+
+def _sooner(context: Context, profiled: Profile, *, every: bool) -> Start:
+    """What starts the program so that what it does late comes soon, and its epochs end soon; what
+    comes `every` so many steps as well.
+    """
+    seen, batches = profiled.seen, batches_of(STEPS_PER_EPOCH, profiled.seen)
+    texts = texts_sooner(
+        context.target, seen, steps=INTERVAL, batches=batches, epochs=EPOCHS, every=every
+    )
+    return functools.partial(context.bench.start, sources=texts, epoch_batches=batches)
 
 
 # In turn, what is looked at by runs that are not timed.

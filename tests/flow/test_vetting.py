@@ -79,7 +79,7 @@ def test_a_loop_that_the_patch_cannot_divide_is_not_divided_at_run_time_either(
 def test_what_the_source_forbids_is_not_tried_at_run_time_either(
     monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, tried: bool, name: str
 ) -> None:
-    monkeypatch.setattr(vetting, "vet_flushing", lambda _, values: Vetted(values=values))
+    monkeypatch.setattr(vetting, "vet_flushing", lambda _, values, **__: Vetted(values=values))
     refused = Emission(edits=(replace(REFUSED, knob=name, forbidden=forbidden),))
     switch = Space(choices={name: (False, True)}, own={name: False}, skipped=())
     space = vetted(monkeypatch, device, SCRIPT, refused, switch)

@@ -1,8 +1,12 @@
 """Zeros are left out for denormal numbers where a result that matters hangs on them."""
 
+import functools
+from collections.abc import Callable
+
 import pytest
 
-from tests.traps.conftest import Vet
+from autotune.measurement.untimed.flushing import vet_flushing
+from tests.traps.conftest import Bench, Vet
 
 PROGRAM = """
 import torch
@@ -57,3 +61,18 @@ def test_those_that_matter_are_refused_with_their_line(
 )
 def test_others_are_not(flushing: Vet, made: str, given: str) -> None:
     assert flushing(PROGRAM.format(made=made, given=given), (False, True)).values == (False, True)
+
+
+@pytest.mark.parametrize("text", ["", "raise ValueError"], ids=["sooner", "fails so"])
+def test_those_that_come_late_are_found_where_they_come_sooner(
+    bench: Callable[[str], Bench], text: str
+) -> None:
+    late = f"step += 1\n    {CHARGES.replace('6e-20', '(6e-20 if step > 400 else 1.0)')}"
+    energies = f"{late}energy = pair * 9e9 / 3e-10 / 4e-21 * (step > 400)"
+    program = "step = 0\n" + PROGRAM.format(made=energies, given="gate * energy.sum(-1)")
+    made = bench(program)
+    soon = text or program.replace("400", "2")
+    vetted = vet_flushing(
+        made.start, (False, True), sooner=functools.partial(made.start, text=soon), seconds=20.0
+    )
+    assert vetted.values == ((False, True) if text else (False,)), vetted.reason

@@ -6,30 +6,34 @@ import os
 from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
-from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.processes.process import (
+    WATCHED_STEPS_TAKE_AT_MOST,
+    NotPossible,
+    RunEnded,
+)
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.workload.found import Flushed
 from autotune.workload.window import FLUSHING
 
-_STEPS = 2
+# What a program does late, where that comes soon, is within so many steps.
+_STEPS, _LATE_STEPS = 2, 6
 
 
-def vet_flushing(start: Start, values: Sequence[Value]) -> Vetted:
+def vet_flushing(
+    start: Start, values: Sequence[Value], *, sooner: Start | None = None, seconds: float = 0.0
+) -> Vetted:
     """`values` of the knob without flushing where a result that matters hangs on denormal numbers;
     what cannot be looked at is left to its trial.
 
     Args:
         start: starts the program with settings.
         values: of the knob `flush_denormal`.
+        sooner: starts the program so that what it does late comes soon; looked at as well.
+        seconds: that looking at that may take.
     """
-    run = start({})
-    try:
-        found = run.watch(FLUSHING, steps=_STEPS).found
-    except (NotPossible, RunEnded):
-        return Vetted(values=tuple(values))
-    finally:
-        run.kill()
-    assert isinstance(found, Flushed), found
+    found = _found(start, _STEPS)
+    if not found.differs and sooner is not None:
+        found = _found(sooner, _LATE_STEPS, seconds)
     if not found.differs:
         return Vetted(values=tuple(values))
     place = f" at {os.path.basename(found.place.path)}:{found.place.line}" if found.place else ""
@@ -38,3 +42,21 @@ def vet_flushing(start: Start, values: Sequence[Value]) -> Vetted:
         f"{found.size:.2g} is another there"
     )
     return Vetted(values=tuple(each for each in values if not each), reason=reason)
+
+
+def _found(start: Start, steps: int, seconds: float = 0.0) -> Flushed:
+    """What so many steps show, which may take so many seconds where that is told; nothing where
+    they cannot be looked at.
+    """
+    run = start({})
+    try:
+        if seconds:
+            run.await_first_step()
+            run.limit(seconds / (WATCHED_STEPS_TAKE_AT_MOST * (steps + 1)))
+        found = run.watch(FLUSHING, steps=steps).found
+    except (NotPossible, RunEnded):
+        return Flushed()
+    finally:
+        run.kill()
+    assert isinstance(found, Flushed), found
+    return found
