@@ -52,6 +52,9 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     loader = profiled.seen.loader
     if loader is None:
         return space
+    space = _without_caught(context, profiled, space)
+    if not WORKERS_KNOBS & space.choices.keys():
+        return space
     deadline = time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS)
     context.listener.stage("comparing what workers deliver with what the program is given")
     vetted = vetting.vet_workers(
@@ -68,6 +71,21 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     if loader.iterable or context.target.kind == OBJECTS:
         return space
     return _trained_alike(context, profiled, space, vetted, deadline)
+
+
+def _without_caught(context: Context, profiled: Profile, space: Space) -> Space:
+    """`space` without workers, out of which other exceptions come, where the training goes by what
+    it catches.
+    """
+    had_workers = profiled.seen.loader is not None and profiled.seen.loader.num_workers > 0
+    if context.target.kind == OBJECTS or had_workers or "num_workers" not in space.choices:
+        return space
+    place = caught_of_samples(whole_program(context.target, profiled.seen))
+    if not place:
+        return space
+    reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
+    reason += "comes with a traceback for what it holds, or as another kind"
+    return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
 
 
 def _counts_steps(context: Context, profiled: Profile) -> bool:
@@ -102,8 +120,6 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     space = _without_other_numbers(
         space, vetted.streams, seeded_anew(what_runs(target, seen)), had_workers
     )
-    if not had_workers and (place := caught_of_samples(program)):
-        space = _without_caught(space, place)
     if seen.loader is not None and seen.loader.iterable:
         space = _without_rest(space, shared_out_rounded_down(program), seen.loader.num_workers)
     if not vetted.settings:
@@ -121,15 +137,6 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
             ended = Vetted(values=(False,), reason=f"{why}that live on never see it")
             space = narrowed(space, "persistent_workers", ended)
     return space
-
-
-def _without_caught(space: Space, place: str) -> Space:
-    """`space` without workers, out of which other exceptions come than are caught at `place`."""
-    if "num_workers" not in space.choices:
-        return space
-    reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
-    reason += "comes with a traceback for what it holds, or as another kind"
-    return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
 
 
 def _seen_otherwise(at: Setting, place: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from autotune.knobs import setup_for
 from autotune.measurement.measurement import OUR_FAULT
+from autotune.measurement.processes import unimported
 from autotune.measurement.processes.causes import kind_of, likely_cause
 from autotune.measurement.processes.endings import left_with
 from autotune.measurement.processes.jobs import Call, Job
@@ -98,6 +99,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
             phases=job.phases,
         ) as live:
             live.models.time_first.kinds = frozenset(job.time_first)
+            unimported.leave_to_the_program()
             try:
                 exit_code = _run_program(job)
             except Halted:

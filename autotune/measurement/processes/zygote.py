@@ -1,8 +1,8 @@
 """A warm process that forks one child for each run: torch is imported once, and no state crosses
 runs.
 
-It imports torch and builds one optimizer, but never runs a kernel and never touches a GPU: forking
-after an OpenMP region deadlocks, and CUDA does not survive a fork. It serves one controller over a
+It imports torch, but never runs a kernel and never touches a GPU: forking after an OpenMP region
+deadlocks, and CUDA does not survive a fork. It serves one controller over a
 socket; when that one is gone, it kills every run with all that it started and ends.
 
 Whatever a run leaves behind, daemons and sessions of their own among it, is adopted by this process
@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import psutil
 
+from autotune.measurement.processes import unimported
 from autotune.measurement.processes.terminal import open_input
 from autotune.nvml import describe_gpu
 
@@ -54,18 +55,17 @@ class Exited:
 
 
 def warm_up() -> None:
-    """Import what every run needs. Importing `torch._dynamo` here saves each run 3 s at its first
-    optimizer step. Inductor, which only some need, would make the heap of all others a quarter
-    larger: what a program's own `gc.collect()` takes goes by that.
+    """Import what every run needs. Importing `torch._dynamo` here saves each run 1 to 3 s at its
+    first optimizer, where torch would import it; see `unimported`. Inductor, which only some need,
+    would make the heap of all others a quarter larger: what a program's own `gc.collect()` takes
+    goes by that.
     """
     import torch
 
     with _cuda_unasked(torch.cuda):
-        import torch._dynamo
+        unimported.import_ahead("torch._dynamo")
 
         import autotune.measurement.processes.child  # noqa: F401
-
-    torch.optim.AdamW([torch.nn.Parameter(torch.empty(1))])
 
 
 @contextmanager

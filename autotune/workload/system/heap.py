@@ -59,6 +59,12 @@ def can_keep_freed_memory() -> bool:
     return bool(_in_use(taken) - _in_use(before) >= _MOST_OF_IT)
 
 
+def bytes_in_use() -> int:
+    """How much of its heaps this process uses; 0 where that cannot be seen."""
+    library = _library()
+    return int(library.mallinfo2().uordblks) if library is not None else 0
+
+
 def _in_use(counts: _Counts) -> int:
     return int(counts.uordblks + counts.hblkhd)
 
