@@ -20,6 +20,7 @@ from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
 from autotune.source.refusals.caught import caught_of_samples
+from autotune.source.refusals.kept_batches import kept_for_good
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared_out import shared_out_rounded_down
@@ -52,7 +53,7 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     loader = profiled.seen.loader
     if loader is None:
         return space
-    space = _without_caught(context, profiled, space)
+    space = _without_others_by_text(context, profiled, space)
     if not WORKERS_KNOBS & space.choices.keys():
         return space
     deadline = time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS)
@@ -73,18 +74,21 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     return _trained_alike(context, profiled, space, vetted, deadline)
 
 
-def _without_caught(context: Context, profiled: Profile, space: Space) -> Space:
-    """`space` without workers, out of which other exceptions come, where the training goes by what
-    it catches.
-    """
+def _without_others_by_text(context: Context, profiled: Profile, space: Space) -> Space:
+    """`space` without workers where the text shows what no batch that is drawn does."""
     had_workers = profiled.seen.loader is not None and profiled.seen.loader.num_workers > 0
     if context.target.kind == OBJECTS or had_workers or "num_workers" not in space.choices:
         return space
-    place = caught_of_samples(whole_program(context.target, profiled.seen))
-    if not place:
+    program = whole_program(context.target, profiled.seen)
+    if place := caught_of_samples(program):
+        reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
+        reason += "comes with a traceback for what it holds, or as another kind"
+    elif place := kept_for_good(program):
+        reason = f"the training keeps tensors of its batches from epoch to epoch ({place}), each "
+        reason += "of which holds an open file where a worker has sent it, until these run out "
+        reason += "(`ulimit -n`): copies (`y.clone()`) hold none"
+    else:
         return space
-    reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
-    reason += "comes with a traceback for what it holds, or as another kind"
     return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
 
 

@@ -19,7 +19,8 @@ What it changes
     tried, what workers deliver is compared with what the program is given as it is: an
     IterableDataset that does not share its samples out, or a file that processes read over each
     other, keeps the program at its own number. What a sample raises comes out of a worker with a
-    traceback for its text: where the training goes by that, there are none.
+    traceback for its text: where the training goes by that, there are none; nor where it keeps
+    tensors of batches for good, which hold open files.
 """
 
 from autotune.diagnosis import Bottleneck

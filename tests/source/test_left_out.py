@@ -62,6 +62,9 @@ def place_in(text: str) -> str:
         "for at in range(self.drop): x = self.blocks[at](x)",
         "if level > 3: x = self.head(x)",  # as the loop says
         "if x.size(1) > 512: x = self.head(x)",
+        "x = {s: self.blocks[s](x[shop == s]) for s in shop.unique().tolist()}",
+        "for s in shop.unique().tolist(): x = self.blocks[s](x)",
+        "x = self.blocks[level](x)",
         "most = x.abs().max()\n        if most > 9: x = self.head(x)",
     ],
 )
@@ -82,6 +85,9 @@ def test_left_out_later(forward: str) -> None:
         "for block in self.blocks[: self.depth]: x = block(x)",
         "for at in range(len(self.blocks)): x = self.blocks[at](x)",
         "for at in range(x.size(1)): x = self.head(x)",  # the same at each turn
+        "x = self.blocks[0](x) + self.blocks[-1](x)",
+        "x = sum(self.blocks[at](x) for at in range(self.depth))",
+        "for at in reversed(range(self.depth)): x = self.blocks[at](x)",
     ],
 )
 def test_none_left_out(forward: str) -> None:

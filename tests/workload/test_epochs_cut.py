@@ -62,6 +62,34 @@ def test_each_epoch_ends_after_so_many_batches(
     assert (tmp_path / "counted").read_text() == "4 2 4\n" * 3
 
 
+@pytest.mark.parametrize("workers", ["0", "2, persistent_workers=True", "1"])
+@pytest.mark.parametrize(("order", "expected"), [("", "0 31 62 94"), ("shuffle=True", "others")])
+def test_data_in_order_is_gone_through_to_its_end(
+    workers: str, order: str, expected: str, tmp_path: Path
+) -> None:
+    text = (
+        HEAD
+        + f"""
+numbers = torch.utils.data.TensorDataset(inputs[:95], torch.arange(95))
+loader = DataLoader(numbers, 1, {order or "shuffle=False"}, num_workers={workers})
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+for epoch in range(3):
+    came = []
+    for x, number in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        came.append(int(number))
+    with open("came", "a") as file:
+        print(*came, file=file)
+"""
+    )
+    run(text, FOR_EVER, setup=Setup(epoch_batches=4), folder=tmp_path)
+    lines = (tmp_path / "came").read_text().splitlines()
+    assert all(len(line.split()) == 4 for line in lines)
+    assert (lines == [expected] * 3) is (not order)
+
+
 def test_they_are_whole_again_afterwards(tmp_path: Path) -> None:
     before = DataLoader.__len__, _SingleProcessDataLoaderIter._next_data
     text = EPOCHS.replace("DATASET", "dataset").replace("OPTIONS", "").replace("LENGTH", "0")

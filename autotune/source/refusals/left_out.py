@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence, Set
 from autotune.source.loops.around_training import Loop, loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import asks_for_kind, changes, late_term, without
-from autotune.source.loops.loss import stored_names
+from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import backward_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in
 from autotune.source.script import Function, Script, last_name
 
 _MODE = "self.training"  # the same in each step of a training
+_GOING_OVER = frozenset(("range", "enumerate", "len", "zip", "reversed", "sorted", "list"))
 _MAKING = frozenset(("__init__", "__post_init__", "__setstate__"))
 
 
@@ -69,13 +70,30 @@ def _tests(script: Script, node: ast.AST) -> Iterator[ast.expr]:
                 yield test
         case ast.IfExp(test=test, body=one, orelse=two) if _uses_parts(script, [one, two]):
             yield test
+        case ast.Call(func=ast.Subscript(value=ast.Attribute(value=owner), slice=index)):
+            if ast.unparse(owner) == "self":
+                yield index
         case ast.For(iter=source, body=body) if _uses_parts(script, body):
-            for at in ast.walk(source):
-                match at:
-                    case ast.Subscript(slice=ast.Slice(lower=first, upper=last)):
-                        yield from (each for each in (first, last) if each is not None)
-                    case ast.Call(func=ast.Name(id="range"), args=args) if _takes_in_turn(body):
-                        yield from args
+            yield from _bounds(source, in_turn=_takes_in_turn(body))
+        case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+            for each in node.generators if _takes_in_turn([node]) else ():
+                yield from _bounds(each.iter, in_turn=True)
+
+
+def _bounds(source: ast.expr, *, in_turn: bool) -> Iterator[ast.expr]:
+    """By what a loop over `source` uses all of the model's parts or some, which it takes `in_turn`
+    by their number or key.
+    """
+    for at in ast.walk(source):
+        match at:
+            case ast.Subscript(slice=ast.Slice(lower=first, upper=last)):
+                yield from (each for each in (first, last) if each is not None)
+            case ast.Call(func=ast.Name(id="range"), args=args) if in_turn:
+                yield from args
+            case ast.Call() if in_turn and not (
+                last_name(at.func) in _GOING_OVER or "self" in names_in(at.func)
+            ):
+                yield at  # `shop.unique()`
 
 
 def _uses_parts(script: Script, nodes: Sequence[ast.AST]) -> bool:
@@ -108,7 +126,7 @@ def _may_change(program: Program, script: Script, test: ast.expr, later: Set[str
         return True
     function = script.function(test)
     assert function is not None
-    loops = (at.target for at in ast.walk(function) if isinstance(at, ast.For))
+    loops = (at.target for at in ast.walk(function) if isinstance(at, ast.For | ast.comprehension))
     in_turn = set[str]().union(*map(stored_names, loops))
     if read & given_code(function.body) - in_turn:
         return True

@@ -4,10 +4,12 @@ validation, checkpoints, the program's own end.
 
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
     _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )
@@ -18,7 +20,9 @@ from autotune.workload.system.imports import AfterImport
 
 def install(live: Live) -> None:
     """Have every DataLoader, of whatever it is for, end after the batches that the Setup has for
-    it, and say that it is no longer: schedules and frameworks go by that.
+    it, and say that it is no longer: schedules and frameworks go by that. One that goes through its
+    data from the first sample to the last has batches from all along it: what comes late in a file
+    comes soon, too.
     """
     most, own_length = live.setup.epoch_batches, DataLoader.__len__
 
@@ -31,6 +35,8 @@ def install(live: Live) -> None:
     live.patch(sys, "meta_path", [finder, *sys.meta_path])
     for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter):
         live.patch(kind, "_next_data", _ending_after(most, kind._next_data))
+    for name in ("__init__", "_reset"):
+        live.patch(_BaseDataLoaderIter, name, _spreading(most, getattr(_BaseDataLoaderIter, name)))
 
 
 def _shorten_intervals(most: int, module: Any) -> None:
@@ -57,3 +63,21 @@ def _ending_after(most: int, own: Any) -> Any:
         return own(self)
 
     return _next_data
+
+
+def _spreading(most: int, own: Any) -> Any:
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        own(self, *args, **kwargs)
+        sampler = self._index_sampler
+        if type(sampler) is BatchSampler and type(sampler.sampler) is SequentialSampler:
+            self._sampler_iter = _spread(sampler, most)
+
+    return begin
+
+
+def _spread(sampler: BatchSampler, most: int) -> Iterator[list[int]]:
+    """As many batches of `sampler`, which takes samples in order, from its first to its last."""
+    samples, size, batches = len(sampler.sampler), sampler.batch_size, len(sampler)  # type: ignore[arg-type]
+    chosen = {at * (batches - 1) // max(1, most - 1) for at in range(most)} if batches else ()
+    for at in sorted(chosen):
+        yield list(range(at * size, min((at + 1) * size, samples)))

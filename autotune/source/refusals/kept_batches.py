@@ -1,0 +1,99 @@
+"""Where a training keeps tensors of its batches from epoch to epoch: each that a worker has sent
+holds an open file for as long as anything of it lives, of which a process may have so many.
+"""
+
+import ast
+import os
+from collections.abc import Iterator
+
+from autotune.source.loops.around_training import own_loops, running
+from autotune.source.loops.loss import names_in, stored_names
+from autotune.source.program import Program
+from autotune.source.script import Script
+
+_BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
+_KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
+_SHOWING = frozenset(("detach", "cpu", "view", "squeeze", "numpy"))  # the same memory, on a CPU
+_EMPTYING = frozenset(("clear", "pop", "popleft"))
+
+
+def kept_for_good(program: Program) -> str:
+    """Where the loop over batches puts one of their tensors itself, and no copy, into what none of
+    the loops round it begins anew: file and line, "" where it is not seen to.
+    """
+    if any(_BY_NAME in script.text for script in program.scripts.values()):
+        return ""
+    inner, outer = own_loops(program)
+    ran = running(program, [*inner, *outer])
+    begun = {name for node in ran for name in _begun_anew(node)}
+    for script in program.scripts.values():
+        for loop in (at for at in script.nodes if at in inner):
+            own = _batch_names(loop)
+            for node in ast.walk(loop):
+                for container, value in _kept(node):
+                    if container not in begun and any(each in own for each in _tensors(value)):
+                        return _place(script, node)
+    return ""
+
+
+def _place(script: Script, node: ast.AST) -> str:
+    return f"{os.path.basename(script.path)}:{getattr(node, 'lineno', 1)}"
+
+
+def _batch_names(loop: ast.AST) -> set[str]:
+    """The variables of `loop` that are a batch, or a part of one."""
+    own = stored_names(loop.target) if isinstance(loop, ast.For) else set[str]()
+    while True:
+        more = set[str]()
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Assign):
+                drawn = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "next"
+                if drawn or any(each in own for each in _tensors(node.value)):
+                    more |= {name for target in node.targets for name in stored_names(target)}
+        if more <= own:
+            return own
+        own |= more
+
+
+def _tensors(value: ast.expr) -> Iterator[str]:
+    """The variables that `value` is, or that it puts side by side: not what is computed of them."""
+    match value:
+        case ast.Name(id=name):
+            yield name
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            for part in parts:
+                yield from _tensors(part)
+        case ast.Subscript(value=of) | ast.Attribute(value=of):
+            yield from _tensors(of)
+        case ast.Call(func=ast.Attribute(value=of, attr=name)) if name in _SHOWING:
+            yield from _tensors(of)
+
+
+def _kept(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """What `node` puts something into, and what."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=container, attr=name), args=args) if (
+            name in _KEEPING
+        ):
+            yield from ((ast.unparse(container), each) for each in args)
+        case ast.Assign(targets=[ast.Subscript(value=container)], value=value):
+            yield ast.unparse(container), value
+        case ast.AugAssign(target=container, op=ast.Add(), value=ast.List() as value):
+            yield ast.unparse(container), value
+
+
+def _begun_anew(node: ast.AST) -> Iterator[str]:
+    """What `node` gives another value, or empties."""
+    match node:
+        case ast.Assign(targets=targets):
+            for target in targets:
+                if isinstance(target, ast.Name | ast.Attribute):
+                    yield ast.unparse(target)
+                elif isinstance(target, ast.Tuple):
+                    yield from map(ast.unparse, target.elts)
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            yield ast.unparse(target)
+        case ast.Delete(targets=targets):
+            yield from (name for target in targets for name in names_in(target))
+        case ast.Call(func=ast.Attribute(value=container, attr=name)) if name in _EMPTYING:
+            yield ast.unparse(container)
