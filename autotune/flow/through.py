@@ -34,6 +34,8 @@ OWN_SECONDS = 60.0
 TO_THE_END, TO_THE_END_SECONDS = 3.0, 5.0
 WORKER_SECONDS = 0.3  # to start one, and to see it end, in each epoch
 WITH_WORKERS = frozenset({"num_workers", "persistent_workers"})
+# So many losses are compared of a program that ends sooner, its epochs being short and few.
+FEWEST_LOSSES = 50
 NO_END = Failure(kind="hung", reason="it does not come to its end")
 
 
@@ -84,6 +86,7 @@ class _Through:
         self._seen = seen
         self._own: Through | None = None  # the program as it is, where it was run
         self._batches = batches_of(STEPS_PER_EPOCH, seen)
+        self._are_longer = False  # its epochs, to compare losses
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
         whole = whole_program(context.target, seen) if context.target.path else None
         self._seldom = seldom(whole) if whole is not None else {}
@@ -198,6 +201,7 @@ class _Through:
         """Whether the program trains as it is as it does with `config`, of which `tuned` is what it
         came to with what was `given`.
         """
+        tuned = self._longer(given, tuned)
         own = self._own or self.of(losses=LOSSES_WANTED)
         batches = {"epoch_batches": self._batches}
         as_it_is, with_config = (
@@ -205,13 +209,26 @@ class _Through:
         )
         return parity_later(self._context, config, (as_it_is, with_config), (own, tuned))
 
+    def _longer(self, given: Mapping[str, Any], tuned: Through) -> Through:
+        """`tuned`, or where that has come to its end with too few losses, what it comes to with
+        longer epochs.
+        """
+        losses = sum(len(each.losses) for each in tuned.windows)
+        if not tuned.ended or not 0 < losses < FEWEST_LOSSES:
+            return tuned
+        self._batches *= math.ceil(FEWEST_LOSSES / losses)
+        self._are_longer, self._own = True, None
+        longer = self.of(losses=LOSSES_WANTED, **given)
+        return tuned if longer.failure else longer
+
     def said(self, tuned: Through, same: Parity | None) -> str:
         """What was seen of what does not fail."""
         ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
         said = f"with its epochs cut to {STEPS_PER_EPOCH} steps, the tuned program ran {ran}"
         if same and same.same_training:
             said += (
-                f"; over {same.steps} steps of that its losses are the program's own, within noise"
+                f"; over {same.steps} steps {'of longer ones' if self._are_longer else 'of that'} "
+                "its losses are the program's own, within noise"
             )
         return said
 

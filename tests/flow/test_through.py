@@ -50,6 +50,7 @@ def judged(
     config: Config = CONFIG,
     ends: Sequence[Any] = (),
     reaches: bool = True,
+    losses: int = 0,
     own: str = "",
     seldom: Seldom = STAGED,
     **seen: Any,
@@ -60,6 +61,9 @@ def judged(
     """
     runs: list[Any] = []
 
+    given = losses
+    windows = (builders.window(losses=(1.0,) * given),) if given else ()
+
     def run_through(
         start: Any, *, batches: int, seconds: float, steps: int, losses: float
     ) -> Through:
@@ -68,7 +72,7 @@ def judged(
         if fails(which):
             return Through(seconds=4.0, failure=FAILURE, steps=9)
         assert steps == (10 if seconds == through.OWN_SECONDS else 0)
-        return Through(seconds=4.0, ended=which in ends, steps=steps * reaches)
+        return Through(seconds=4.0, ended=which in ends, steps=steps * reaches, windows=windows)
 
     monkeypatch.setattr(through, "run_through", run_through)
     context: Any = SimpleNamespace(
@@ -106,6 +110,18 @@ def test_what_trains_otherwise_later_is_not_handed_back(
     else:
         assert verdict.outcome == "faster" and emission is EMISSION
         assert ("over 50 steps of that its losses" in verdict.through) is bool(same)
+
+
+@pytest.mark.parametrize(("losses", "batches"), [(15, 20), (60, 5)])
+def test_one_that_ends_with_few_losses_is_compared_over_longer_epochs(
+    monkeypatch: pytest.MonkeyPatch, losses: int, batches: int
+) -> None:
+    found = builders.parity(same_training=True, steps=60)
+    monkeypatch.setattr(through, "parity_later", lambda *_: found)
+    verdict, _, runs = judged(monkeypatch, lambda which: False, ends=[PATCHED], losses=losses)
+    again = [(PATCHED, batches, 12.0)] if batches > 5 else []
+    assert runs == [(PATCHED, 5, 12.0), *again, (None, batches, 12.0)]
+    assert ("over 60 steps of longer ones its losses" in verdict.through) is (batches > 5)
 
 
 def test_of_what_is_not_known_to_train_the_same_no_more_is_compared(
