@@ -216,10 +216,14 @@ class _Through:
         losses = sum(len(each.losses) for each in tuned.windows)
         if not tuned.ended or not 0 < losses < FEWEST_LOSSES:
             return tuned
-        self._batches *= math.ceil(FEWEST_LOSSES / losses)
-        self._are_longer, self._own = True, None
+        batches, own = self._batches, self._own
+        self._batches, self._own = batches * math.ceil(FEWEST_LOSSES / losses), None
         longer = self.of(losses=LOSSES_WANTED, **given)
-        return tuned if longer.failure else longer
+        if longer.failure:
+            self._batches, self._own = batches, own
+            return tuned
+        self._are_longer = True
+        return longer
 
     def said(self, tuned: Through, same: Parity | None) -> str:
         """What was seen of what does not fail."""

@@ -124,6 +124,21 @@ def test_one_that_ends_with_few_losses_is_compared_over_longer_epochs(
     assert ("over 60 steps of longer ones its losses" in verdict.through) is (batches > 5)
 
 
+def test_where_longer_epochs_fail_the_short_ones_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
+    tried: list[Any] = []
+
+    def fails(which: Any) -> bool:
+        tried.append(which)
+        return tried == [PATCHED, PATCHED]
+
+    verdict, _, runs = judged(monkeypatch, fails, ends=[PATCHED], losses=15)
+    assert [batches for _, batches, _ in runs] == [5, 20, 5]
+    assert verdict.outcome == "faster" and "of that its losses" in verdict.through
+
+
 def test_of_what_is_not_known_to_train_the_same_no_more_is_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

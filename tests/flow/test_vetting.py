@@ -12,7 +12,7 @@ from autotune.measurement.untimed.vetted import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Place
-from autotune.source.program import parsed
+from autotune.source.program import Program, parsed
 from autotune.source.refusals.settings import Setting
 from autotune.trials.space import Space
 from autotune.workload.found import Again, Apart
@@ -233,6 +233,18 @@ def test_trainings_are_compared_with_what_they_do_late_sooner(
     assert sources == ({"train.py": TOLD.format(epoch="pass", step=text)} if text else {})
 
 
+def with_workers(
+    monkeypatch: pytest.MonkeyPatch, device: Device, program: Program, delivered: Vetted
+) -> Space:
+    """What is left of two workers for `program`, whose training is the same with them."""
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: delivered)
+    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
+    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
+    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
+    return vetted(monkeypatch, device, SCRIPT, Emission(), space)
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [
@@ -252,12 +264,7 @@ def test_what_the_training_sets_is_said_by_where_it_lies(
     text = TOLD.format(epoch="pass", step="note.hard = True")
     places = replace(builders.seen().places, backward=Place(path="train.py", line=4))
     program = parsed({"train.py": text}, places, "train.py")
-    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
-    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
-    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
-    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
-    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
-    found = vetted(monkeypatch, device, SCRIPT, Emission(), space)
+    found = with_workers(monkeypatch, device, program, same)
     assert "num_workers" not in found.choices
     assert said in " ".join(each.reason for each in found.skipped)
 
@@ -281,12 +288,7 @@ def test_workers_are_not_offered_where_the_training_goes_by_what_samples_raise(
     places = replace(builders.seen().places, backward=Place(path="train.py", line=7))
     program = parsed({"train.py": text}, places, "train.py")
     same = Vetted(values=(0, 2))
-    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
-    monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
-    monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
-    monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
-    space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
-    found = vetted(monkeypatch, device, SCRIPT, Emission(), space)
+    found = with_workers(monkeypatch, device, program, same)
     is_lost = kind == "ValueError"  # as json.JSONDecodeError is
     assert ("num_workers" not in found.choices) is is_lost
     assert ("caught at train.py:5" in " ".join(each.reason for each in found.skipped)) is is_lost

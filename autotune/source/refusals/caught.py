@@ -14,15 +14,11 @@ from autotune.source.calls.writes import assigned
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, reached
+from autotune.source.refusals.numbering import SAYING
 from autotune.source.script import Function, Script, is_method, last_name
 
 # What is done with an exception that does not go by what it holds.
-_SAYING = frozenset(
-    (
-        *("print", "debug", "info", "warning", "warn", "error", "exception", "critical", "log"),
-        *("write", "print_exc", "print_exception"),
-    )
-)
+_SAYING = SAYING | {"print_exc", "print_exception"}
 # What makes no samples, where the next of it is asked for.
 _PARTS = frozenset(("parameters", "named_parameters", "modules", "children", "buffers"))
 _LOADER = re.compile(r"loader|batches|_iter\b", re.IGNORECASE)

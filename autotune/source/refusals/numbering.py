@@ -9,8 +9,12 @@ from autotune.source.calls.writes import assigned
 from autotune.source.script import Function, last_name
 
 _ITSELF = frozenset(("self", "cls"))
-_SAYING = frozenset(
-    ("print", "debug", "info", "warning", "warn", "error", "exception", "log", "write")
+# Functions that say something, or write it down, and make nothing of it.
+SAYING = frozenset(
+    (
+        *("print", "debug", "info", "warning", "warn", "error", "exception", "critical", "log"),
+        "write",
+    )
 )
 
 
@@ -109,7 +113,7 @@ def _makes_nothing(body: Sequence[ast.stmt]) -> bool:
 
 
 def _says(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and last_name(node.func) in _SAYING
+    return isinstance(node, ast.Call) and last_name(node.func) in SAYING
 
 
 def _sets(node: ast.AST, name: str) -> bool:
