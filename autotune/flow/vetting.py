@@ -17,11 +17,14 @@ from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.flushing import vet_flushing
 from autotune.measurement.untimed.gradients import vet_freed_gradients
 from autotune.measurement.untimed.rounding import vet_formats
+from autotune.measurement.untimed.unwritten import vet_unwritten
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.outputs.patch import emit
 from autotune.profiling.peaks import precision_of
 from autotune.profiling.profile import Profile
+from autotune.source.calls.unwritten import unwritten
 from autotune.trials.space import Space
+from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
 
 # Looking for weights without a gradient, at the least.
@@ -35,7 +38,8 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
     left to try any, without the workers that would deliver other data, without micro-batches that
     would not add up to the same step, without what the source forbids, without formats that round
     angles, predictions or whole numbers too far, without zeros for denormal numbers that matter,
-    and without freed gradients where zeros in their place move weights.
+    without freed gradients where zeros in their place move weights, and without memory that is kept
+    where the program reads what it never wrote.
     """
     for name in tuple(space.choices):
         if name in space.choices:
@@ -123,6 +127,21 @@ def _vet_gradients(context: Context, profiled: Profile, space: Space) -> Vetted:
     )
 
 
+def _vet_unwritten(context: Context, profiled: Profile, space: Space) -> Vetted:
+    objects = context.target.kind == OBJECTS
+    place = "" if objects else unwritten(whole_program(context.target, profiled.seen))
+    if not place:
+        return Vetted(values=space.choices["keep_freed_memory"])
+    context.listener.stage("looking whether the program reads memory that it never wrote")
+    return vet_unwritten(
+        context.bench.start,
+        space.choices["keep_freed_memory"],
+        place=place,
+        seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
+        sooner=_sooner(context, profiled, every=True),
+    )
+
+
 def _sooner(context: Context, profiled: Profile, *, every: bool) -> Start:
     """What starts the program so that what it does late comes soon, and its epochs end soon; what
     comes `every` so many steps as well.
@@ -140,4 +159,5 @@ _LOOKS = {
     "precision": _vet_formats,
     "flush_denormal": _vet_flushing,
     "set_to_none": _vet_gradients,
+    "keep_freed_memory": _vet_unwritten,
 }

@@ -17,7 +17,8 @@ What it costs
 
 What it changes
     Nothing: the same numbers lie at other addresses. Refused where the program asks how much memory
-    its process has, and may do something else where that is more.
+    its process has, and may do something else where that is more; and where it reads memory that it
+    never wrote, which is seen by its losses once new memory is not full of zeros.
 """
 
 from autotune.diagnosis import Bottleneck

@@ -127,6 +127,7 @@ class Workbench:
         reseed: int = 0,
         alike: bool = False,
         epoch_batches: int = 0,
+        littered: bool = False,
         compiles: bool = False,
         compiles_until: float = math.inf,
         phases: bool = False,
@@ -138,7 +139,8 @@ class Workbench:
         `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
         other random numbers; with `reorder`, in another order from the second epoch on; with
         `reseed`, all that training draws are others; with `alike`, loaders read alike whoever
-        reads; with `epoch_batches`, none gives more of them. With `compiles`, `sources` use
+        reads; with `epoch_batches`, none gives more of them. `littered`, its new memory is full
+        of numbers that are not zero. With `compiles`, `sources` use
         torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`, compiling
         gets no time of its own. With `phases`, windows say what their time was spent on.
         """
@@ -157,6 +159,7 @@ class Workbench:
             reseed=reseed,
             alike=alike,
             epoch_batches=epoch_batches,
+            littered=littered,
             compiles=compiles or (config or {}).get("compile", "off") != "off",
             phases=phases,
         )

@@ -1,14 +1,20 @@
 """What a training does every so many steps is found, and comes sooner in a changed text."""
 
 import textwrap
+from collections.abc import Iterable
 
+import numpy as np
 import pytest
+import torch
 
 from autotune.source.edits import Place, Places
+from autotune.source.loops.few import few
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.source.program import parsed
 
 PATH = "/project/train.py"
+FEW = "__import__('autotune.source.loops.few', fromlist=['few']).few"
+WRAPPED = ": (n, x) in tqdm.tqdm(enumerate(list(data), 1), a)"
 TRAIN = """
     def evaluate(step):
         if step % 50 == 0:
@@ -114,18 +120,20 @@ def test_the_loops_are_found(library: str) -> None:
         ("if other % 100 == 0: x", "if other % 100 == 0: x"),
         ("\ufeffif step % 100 == 0: x", "\ufeffif step % max(1, min(100, 2)) == 0: x"),
         ("if step % 100 == 0 x", "if step % 100 == 0 x"),
-        ("for x in data: y", 'for x in __import__("itertools").islice(data, 4): y'),
+        ("for x in data: y", f"for x in {FEW}(data, 4, 2): y"),
+        ("for a, b in (c for c in d): y", f"for a, b in {FEW}((c for c in d), 4, 2): y"),
         (
-            "for a, b in (c for c in d): y",
-            'for a, b in __import__("itertools").islice((c for c in d), 4): y',
+            "for n, x in tqdm.tqdm(enumerate(list(data), 1), a): y",
+            f"for n, x in tqdm.tqdm(enumerate(list({FEW}(data, 4, 2)), 1), a): y",
         ),
+        ("for x in tqdm(d for d in data): y", f"for x in {FEW}(tqdm(d for d in data), 4, 2): y"),
         (
             "for epoch in tqdm(range(9)):\n  for x in others: y",
-            'for epoch in __import__("itertools").islice(tqdm(range(9)), 7):\n  for x in others: y',
+            f"for epoch in tqdm({FEW}(range(9), 7, 6)):\n  for x in others: y",
         ),
         (
             "def train():\n  for x in range(a, b): y",
-            "def train():\n  for x in (*range(a, b)[: 3], *range(a, b)[3 :][-1:]): y",
+            f"def train():\n  for x in {FEW}(range(a, b), 4, 2): y",
         ),
         ("def make():\n  for x in range(a, b): y", "def make():\n  for x in range(a, b): y"),
         ("if step == 420: x", "if step == (2 if step == 2 else 420): x"),
@@ -140,7 +148,8 @@ def test_the_loops_are_found(library: str) -> None:
         "another",
         "with a mark",
         "no Python",
-        *("batches", "a generator", "epochs", "a range", "another function"),
+        *("batches", "a generator", "wrapped", "a wrapped generator", "epochs", "a range"),
+        "another function",
         *("an event", "in parentheses, of several", "a phase", "another event"),
     ],
 )
@@ -149,7 +158,30 @@ def test_it_comes_sooner(text: str, becomes: str) -> None:
     what = Seldom(
         remainders=remainders,
         stages=frozenset({"step == 420", "step + 1 == a * b", "epoch < n"}),
-        inner=frozenset({": x in data", ": (a, b) in (c for c in d)", "train: x in range(a, b)"}),
+        inner=frozenset(
+            {
+                *(": x in data", ": (a, b) in (c for c in d)", "train: x in range(a, b)"),
+                *(WRAPPED, ": x in tqdm((d for d in data))"),
+            }
+        ),
         outer=frozenset({": epoch in tqdm(range(9))"}),
     )
     assert sooner(text, what, interval=2, batches=4, epochs=7) == becomes
+
+
+@pytest.mark.parametrize(
+    ("items", "found"),
+    [
+        (range(0, 1000, 10), [0, 10, 20, 340, 660, 990]),
+        (list("abcdef"), list("abcdef")),
+        ((1, 2), [1, 2]),
+        ([], []),
+        (np.arange(100), [0, 1, 2, 34, 66, 99]),
+        (torch.arange(100), [0, 1, 2, 34, 66, 99]),
+        (iter(range(100)), [0, 1, 2, 3, 4, 5]),
+        (dict.fromkeys(range(100)), [0, 1, 2, 3, 4, 5]),
+    ],
+    ids=["offsets", "few", "fewer", "none", "an array", "a tensor", "an iterator", "a table"],
+)
+def test_what_lies_further_along_is_among_few(items: Iterable[int], found: list[int]) -> None:
+    assert [*few(items, 6, 3)] == found

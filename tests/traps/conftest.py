@@ -32,7 +32,13 @@ class Bench:
         self._key: LoaderKey | None = None
 
     def start(
-        self, config: Config, *, alike: bool = False, epoch_batches: int = 0, text: str = ""
+        self,
+        config: Config,
+        *,
+        alike: bool = False,
+        epoch_batches: int = 0,
+        littered: bool = False,
+        text: str = "",
     ) -> ProcessRun:
         path, sources = str(self._path), {str(self._path): text} if text else {}
         job = Job(
@@ -41,6 +47,7 @@ class Bench:
             training_loader=self._key if config else None,
             alike=alike,
             epoch_batches=epoch_batches,
+            littered=littered,
         )
         self._runs.append(self._zygote.start(job, limit_seconds=60))
         return self._runs[-1]

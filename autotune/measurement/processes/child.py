@@ -23,6 +23,7 @@ from autotune.workload.intercept import intercepted
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script, seed_everything
 from autotune.workload.system.blas import find_in_a_sandbox
+from autotune.workload.system.heap import litter_memory
 
 _WORKER_KILLED = "is killed by signal: Killed"  # a loader's worker, as torch says it
 _WORKER_GONE = "exited unexpectedly"  # and where it finds that worker before its signal is handled
@@ -85,6 +86,8 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         if job.layer is not None:
             enter(job.layer)
             find_in_a_sandbox()
+        if job.littered:
+            litter_memory()
         seed_everything(job.seed)
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)

@@ -16,7 +16,8 @@ class Job:
     `objects` is a pickled function (by cloudpickle) that is called with the config in the place of
     a script; with `injected` it trains as it is, and the config is had at torch's seams, as a
     script's is. `nudge`, `stream`, `reorder`, `reseed`, `alike` and `epoch_batches` are the
-    Setup's. One that `compiles` may take long to its first step. With `phases` its windows say what
+    Setup's. Where it is `littered`, new memory begins with numbers that are not zero. One that
+    `compiles` may take long to its first step. With `phases` its windows say what
     their time was spent on.
     """
 
@@ -35,6 +36,7 @@ class Job:
     reseed: int = 0
     alike: bool = False
     epoch_batches: int = 0
+    littered: bool = False
     compiles: bool = False
     phases: bool = False
 

@@ -37,7 +37,7 @@ _LIVES_ON = "workers that live on go on reading from the copies that they began 
 # The loss of a step whose backward pass is none of autograd's (torch.func): the batches remain.
 UNSEEN = math.nan
 _SAME_CHANCE = "though all random numbers are the same"
-_SOONER = ", where what it does later comes sooner,"
+SOONER = ", where what it does later comes sooner,"
 
 # A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in
 # their trial as well, which says so.
@@ -121,7 +121,7 @@ def _begun(
         patient = functools.partial(trained, sooner, step_seconds=SOONER_STEP_SHARE * seconds)
         with suppress(RunEnded):
             if (found := patient(config, seconds)).losses:
-                return patient, found, _SOONER
+                return patient, found, SOONER
     return functools.partial(trained, start), trained(start, config, seconds), ""
 
 
@@ -168,8 +168,10 @@ def parts_at(own: Trained, other: Trained) -> int | None:
         count = own.drawn[step - 1]
         if count != other.drawn[step - 1] or own.given[:count] != other.given[:count]:
             return None
-        if not (math.isfinite(first) and math.isfinite(second)):
+        if not math.isfinite(first):
             return None
+        if not math.isfinite(second):
+            return step
         if first != second:
             rounded = MOST_ROUNDED * max(abs(first), abs(second))
             return step if abs(first - second) > rounded else None

@@ -4,6 +4,7 @@ its end), and a text in which it comes to that sooner.
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ _COUNTED = re.compile(r"(step|iter|itr|iteration|epoch|update|round|episode|batc
 _IN_A_STEP = frozenset(
     ("forward", "__call__", "__getitem__", "__getitems__", "__iter__", "__init__")
 )
+# What gives the same items, of whatever it is given.
+_WRAPPERS = frozenset(("enumerate", "list", "tqdm", "track"))
+_FEW = "autotune.source.loops.few"
 _PATH = "<text>"
 _TESTS = ast.Compare | ast.BoolOp | ast.If | ast.IfExp
 _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
@@ -93,9 +97,10 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
         begun_sooner(script, at, interval) for at in begun if ast.unparse(at) in what.stages
     ]
     for loop in (at for at in script.nodes if isinstance(at, ast.For)):
-        for heads, most in ((what.inner, batches), (what.outer - what.inner, epochs)):
-            if _head(script, loop) in heads:
-                changes.append(_cut(script, loop, most))
+        if _head(script, loop) in what.inner:
+            changes.append(_cut(script, loop, batches, math.ceil(batches / 2)))
+        elif _head(script, loop) in what.outer:
+            changes.append(_cut(script, loop, epochs, epochs - 1))
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     return mark + program.changed(changes).scripts[_PATH].text
 
@@ -113,16 +118,22 @@ def _head(script: Script, loop: ast.For) -> str:
     return f"{name}: {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
 
 
-def _cut(script: Script, loop: ast.For, most: int) -> Change:
-    """No more than the first of what `loop` goes over; of a range the last one as well."""
-    code = script.code(loop.iter)
-    match loop.iter:
-        case ast.Call(func=ast.Name(id="range")):  # its last may be told by its number
-            text = f"(*{code}[: {most - 1}], *{code}[{most - 1} :][-1:])"
-        case _:
-            text = f'__import__("itertools").islice({code}, {most})'
-    start, end = script.start(loop.iter), script.end(loop.iter)
+def _cut(script: Script, loop: ast.For, most: int, first: int) -> Change:
+    """No more than the `first` of what `loop` goes over, and some of what follows."""
+    items = _unwrapped(loop.iter)
+    few = f"__import__({_FEW!r}, fromlist=['few']).few"
+    start, end = script.start(items), script.end(items)
+    text = f"{few}({script.code(items)}, {most}, {first})"
     return Change(path=script.path, start=start, end=end, text=text)
+
+
+def _unwrapped(items: ast.expr) -> ast.expr:
+    match items:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[inner, *_]) if (
+            name in _WRAPPERS and not isinstance(inner, ast.Starred | ast.GeneratorExp)
+        ):
+            return _unwrapped(inner)
+    return items
 
 
 def _remainders(script: Script) -> Iterator[ast.BinOp]:
