@@ -215,7 +215,9 @@ def _cost(result: Result) -> str:
     if cost is None:
         return ""
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
-    said += f", {cost.earlier_trials} of them made before" if cost.earlier_trials else ""
+    if cost.earlier_trials:
+        earlier = wording.duration(cost.earlier_seconds)
+        said += f", {cost.earlier_trials} of them made before, in {earlier} of that"
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"

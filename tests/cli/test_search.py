@@ -511,3 +511,15 @@ def test_searches_that_share_a_study_write_beside_one_another(
     for flags in (("--out", "autotune-out/train", "--storage", storage), ()):
         answer = run("search", "train.py", *flags)
         assert (answer.exit_code, "at this moment" in answer.stderr) == (2, True)
+
+
+def test_what_earlier_trials_took_is_said(run: Run, made_up: MadeUpFlow) -> None:
+    spent = Cost(seconds=168.0, trials=6, break_even_steps=None)
+    made_up.result = builders.search_result(cost=spent)
+    assert "2.8 min for 6 trials\n" in run("search", "photos.py").stdout
+
+    made_up.result = replace(
+        made_up.result, cost=replace(spent, earlier_trials=3, earlier_seconds=90.0)
+    )
+    said = "2.8 min for 6 trials, 3 of them made before, in 90 s of that\n"
+    assert said in run("search", "photos.py").stdout
