@@ -5,7 +5,11 @@ import time
 
 from autotune.flow.context import Context
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, texts_sooner
+from autotune.flow.trying import later_start_seconds
 from autotune.flow.vetting_workers import (
+    TOO_LATE,
+    TRAIN_SECONDS,
+    TRAIN_SHARE,
     VETTING_SECONDS,
     VETTING_SHARE,
     WORKERS_KNOBS,
@@ -29,6 +33,8 @@ from autotune.workload.program.target import OBJECTS
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
+# Whether memory is read that nothing was written to is looked at in so much of the time for trials.
+UNWRITTEN_SHARE = 0.3
 
 _NOT_WRITTEN = "the source does not show that parts of a batch would train the same"
 
@@ -132,12 +138,17 @@ def _vet_unwritten(context: Context, profiled: Profile, space: Space) -> Vetted:
     place = "" if objects else unwritten(whole_program(context.target, profiled.seen))
     if not place:
         return Vetted(values=space.choices["keep_freed_memory"])
+    seconds = context.seconds(TRAIN_SHARE, TRAIN_SECONDS)
+    needed = 2 * (later_start_seconds(profiled) + seconds)
+    if needed > UNWRITTEN_SHARE * (context.trials_deadline - time.monotonic()):
+        reason = f"whether the program reads memory that it never wrote {TOO_LATE}"
+        return Vetted(values=(space.own["keep_freed_memory"],), reason=reason)
     context.listener.stage("looking whether the program reads memory that it never wrote")
     return vet_unwritten(
         context.bench.start,
         space.choices["keep_freed_memory"],
         place=place,
-        seconds=context.seconds(VETTING_SHARE, VETTING_SECONDS),
+        seconds=seconds,
         sooner=_sooner(context, profiled, every=True),
     )
 

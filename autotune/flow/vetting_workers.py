@@ -43,7 +43,7 @@ STEPS_PER_EPOCH = 2
 # What comes every so many steps, or begins at one, comes after this share of those that are
 # compared, and after so many at the most.
 SOONER_SHARE, SOONER_STEPS = 1 / 3, 16
-_TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
+TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
 
 
 def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
@@ -239,7 +239,7 @@ def _trained_alike(
     hurried = _sooner(context, profiled, vetted, start, _soon(profiled, seconds))
     for at, workers in enumerate(others):
         if at and time.monotonic() + needed > deadline:
-            why = f"the training with {_workers(workers)} {_TOO_LATE}"
+            why = f"the training with {_workers(workers)} {TOO_LATE}"
         elif why := why_not_trained(start, workers, steady=steady, seconds=seconds, sooner=hurried):
             why = f"with {_workers(workers)}, {why}"
         values = space.choices["num_workers"]
@@ -248,7 +248,7 @@ def _trained_alike(
     workers = min(max(map(int, space.choices.get("num_workers", (own,)))), WORKERS)
     if not (workers and lives_on and "persistent_workers" in space.choices):
         return space
-    why = f"the training with workers that live on {_TOO_LATE}"
+    why = f"the training with workers that live on {TOO_LATE}"
     if not others or time.monotonic() + needed < deadline:
         batches = batches_of(STEPS_PER_EPOCH, profiled.seen)
         begun_often = functools.partial(start, epoch_batches=batches)

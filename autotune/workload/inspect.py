@@ -45,7 +45,7 @@ def describe_model(module: nn.Module) -> SeenModel:
     modules = list(inner.modules())
     convolutions = _count(modules, nn.Conv2d)
     blocks = repeated_blocks(inner)
-    tables = [each for each in modules if isinstance(each, (nn.Embedding, nn.EmbeddingBag))]
+    tables = _weighted(modules, nn.Embedding, nn.EmbeddingBag)
     leading = max(
         (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
     )
@@ -228,7 +228,7 @@ def _is_channels_last(modules: list[nn.Module]) -> bool | None:
     """Whether every convolution's weight lies channels last, None where none can tell: a 1x1 kernel
     and one for a single channel lie both ways.
     """
-    weights = [each.weight for each in modules if isinstance(each, nn.Conv2d)]
+    weights = [at.weight for at in _weighted(modules, nn.Conv2d)]
     lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
     told = [
         last
@@ -236,6 +236,11 @@ def _is_channels_last(modules: list[nn.Module]) -> bool | None:
         if not (last and weight.is_contiguous())
     ]
     return all(told) if told else None
+
+
+def _weighted(modules: list[nn.Module], *kinds: type[nn.Module]) -> list[Any]:
+    """Those of these kinds that have their weight now: a hook may make it before each call."""
+    return [each for each in modules if isinstance(each, kinds) and hasattr(each, "weight")]
 
 
 def _count(modules: list[nn.Module], kind: type[nn.Module]) -> int:

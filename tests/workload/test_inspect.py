@@ -139,6 +139,13 @@ class TestModel:
         pointwise = nn.Sequential(nn.Conv2d(3, 4, 1)).to(memory_format=torch.channels_last)
         assert describe_model(pointwise).channels_last is None
 
+    def test_a_weight_that_a_hook_makes_before_each_call_is_none_as_yet(self) -> None:
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Embedding(3, 4))
+        for each in model:
+            each.register_parameter("weight_orig", each._parameters.pop("weight"))
+        seen = describe_model(model)
+        assert (seen.convolutions, seen.channels_last, seen.frozen_table_bytes) == (1, None, 0)
+
     def test_tensors_of_five_dimensions_are_noted(self) -> None:
         model = nn.Sequential(nn.Conv2d(3, 4, 3))
         model.register_buffer("grid", torch.zeros(1, 1, 1, 1, 2))
