@@ -31,6 +31,7 @@ def texts_sooner(
     running: Collection[Place] = (),
     batches: int = 0,
     epochs: int = 0,
+    early: int = 0,
     every: bool = True,
 ) -> dict[str, str]:
     """The files of the program, by path, whose text has what comes late; with that sooner.
@@ -42,6 +43,8 @@ def texts_sooner(
         running: where functions begin that its steps were seen to run.
         batches: that an epoch has at the most; as many as it has with 0, and as many epochs.
         epochs: that there are at the most.
+        early: batches after which a loop ends that the program may leave before its end, where
+            epochs have as many as they have; where it does with 0.
         every: whether what comes every so many steps does so as well (evaluations mostly), and not
             only what begins at one.
     """
@@ -50,9 +53,10 @@ def texts_sooner(
     program = whole_program(target, seen)
     found = dict[str, str]()
     for path, each in seldom(program, running).items():
-        what = each if batches else replace(each, inner=_NOTHING, outer=_NOTHING)
+        left = each.left if early else _NOTHING
+        what = each if batches else replace(each, inner=left, outer=_NOTHING)
         what = what if every else replace(what, remainders=_NOTHING)
-        if what != _NONE:
-            text = program.scripts[path].text
-            found[path] = sooner(text, what, interval=steps, batches=batches, epochs=epochs)
+        if replace(what, left=_NOTHING) != _NONE:
+            text, most = program.scripts[path].text, batches or early
+            found[path] = sooner(text, what, interval=steps, batches=most, epochs=epochs)
     return found

@@ -270,7 +270,8 @@ def _sooner(
     text has nothing of that.
     """
     running = vetted.running
-    texts = texts_sooner(context.target, profiled.seen, steps=steps, running=running)
+    batches = batches_of(steps, profiled.seen)
+    texts = texts_sooner(context.target, profiled.seen, steps=steps, running=running, early=batches)
     return functools.partial(start, sources=texts) if texts else None
 
 

@@ -16,7 +16,8 @@ What it costs
     overwrites what the last one gave: nor are they where the program keeps that.
 
 What it changes
-    Rounding, and the random numbers of dropout.
+    Rounding, and the random numbers of dropout. Casts to a shorter format and back round nothing:
+    where the program has some, it is refused.
 """
 
 from statistics import fmean

@@ -186,7 +186,7 @@ class Flushed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
     """How far what a model gives with a setting lies `apart` from what it gives as it is, and how
-    far two calls of it lie apart by chance (its own random numbers, weights moved as far as the
+    far two calls of it lie apart by chance (random numbers of its own, weights moved as far as the
     setting may round them), both as shares of what it gives (root mean squares). By which share it
     calls more of torch's functions for that, or fewer, where it is not by chance: a loop of its own
     ends by its numbers.

@@ -49,9 +49,19 @@ CACHED = "@functools.{cache}\ndef wiring(width):\n    return {drawn}\n"
             "the function at /project/train.py:6 keeps what it has drawn by chance",
         ),
         ({"above": CACHED.format(cache="cache", drawn="torch.arange(width)")}, ""),
+        ({"forward": "x - x.half().float()"}, "numbers are rounded at /project/train.py:8 by"),
+        (
+            {"forward": "x.to(torch.bfloat16).to(dtype=torch.float32)"},
+            "numbers are rounded at /project/train.py:8 by",
+        ),
+        (
+            {"step": "low = x.half(); x = x - low.to(torch.float32)"},
+            "numbers are rounded at /project/train.py:18 by",
+        ),
+        ({"forward": "x.half()", "step": "loss = x.float()"}, ""),
     ],
 )
-def test_it_is_refused_where_hooks_come_later_or_chance_is_kept(
+def test_it_is_refused_where_it_would_do_something_else(
     changed: dict[str, str], reason: str
 ) -> None:
     outcome = rewritten(PROGRAM.format(**{**OWN, **changed}), COMPILED)

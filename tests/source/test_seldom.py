@@ -185,3 +185,23 @@ def test_it_comes_sooner(text: str, becomes: str) -> None:
 )
 def test_what_lies_further_along_is_among_few(items: Iterable[int], found: list[int]) -> None:
     assert [*few(items, 6, 3)] == found
+
+
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        ("if step == most: break", True),
+        ("if step == most:\n                return", True),
+        ("for part in batch:\n                break", False),
+        ("def step():\n                return 1", False),
+        ("pass", False),
+    ],
+)
+def test_loops_that_may_be_left_are_told(code: str, left: bool) -> None:
+    lines = f"def train(most):\n{textwrap.indent(textwrap.dedent(TRAIN), '    ')}"
+    text = lines.replace("CODE", code)
+    backward = next(n for n, at in enumerate(text.splitlines(), 1) if "backward" in at)
+    places = Places(backward=Place(path=PATH, line=backward))
+    found = seldom(parsed({PATH: text}, places, PATH))[PATH]
+    assert found.left == (found.inner if left else frozenset())
+    assert found.inner

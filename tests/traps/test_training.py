@@ -86,6 +86,21 @@ class Nested(Dataset):
 loader = DataLoader(Nested(), batch_size=16, shuffle=True)
 """.strip(),
 )
+WALK = """
+class Walk:
+    def __init__(self):
+        self.todo = []
+
+    def __len__(self):
+        return 6
+
+    def __iter__(self):
+        for _ in range(6):
+            self.todo = self.todo or torch.randperm(96).tolist()
+            yield [self.todo.pop() for _ in range(16)]
+
+loader = DataLoader"""
+STEP = "optimizer.step()"
 OTHERWISE = program("x = x + time.perf_counter() % 1")
 
 Alike = Callable[[str], Callable[..., ProcessRun]]
@@ -122,7 +137,20 @@ def test_a_loop_that_looks_at_what_was_chosen_last_is_found_out(alike: Alike) ->
 def test_samples_that_depend_on_the_training_are_found_out(alike: Alike) -> None:
     why = why_not_trained(alike(CHOOSING), 2, steady=True, seconds=1.0)
     assert "batch 2 of the training is another" in why
-    assert not why_not_trained(alike(CHOOSING), 2, steady=False, seconds=1.0)
+    # What reading leaves may give workers other data, but nothing else to choose.
+    why = why_not_trained(alike(CHOOSING), 2, steady=False, seconds=1.0)
+    assert "batch 2 of the training has other samples" in why
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_choosing_that_goes_on_where_an_epoch_was_left_is_found_out(
+    alike: Alike, left: bool
+) -> None:
+    text = program(loader=f"{WALK.strip()}(dataset, batch_sampler=Walk())")
+    text = text.replace(IN_EPOCH, "    for n, (x, y) in enumerate(loader, 1):")
+    text = text.replace(STEP, f"{STEP}\n        if n == 4: break") if left else text
+    why = why_not_trained(alike(text), 2, steady=False, seconds=1.0)
+    assert ("batch 5 of the training has other samples" in why) is left
 
 
 def test_workers_that_never_saw_what_the_training_changes_are_found_out(alike: Alike) -> None:

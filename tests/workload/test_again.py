@@ -98,8 +98,22 @@ def test_a_loop_that_ends_by_its_numbers_is_told_by_its_calls(tmp_path: Path) ->
 
 
 def test_noise_of_its_own_is_told_as_chance(tmp_path: Path) -> None:
-    found = looked_at(f"{BY_INDEX} + torch.randn(4, 8, 4, 4)", tmp_path)
+    generator = "torch.Generator().manual_seed(time.time_ns() % 2**31)"
+    noise = f"import time; x = x[..., :4, :4] + torch.randn(4, 8, 4, 4, generator={generator})"
+    found = looked_at(noise, tmp_path)
     assert found.channels_last is not None and found.channels_last.by_chance > 0.1
+
+
+def test_noise_of_the_usual_streams_is_the_same_each_time(tmp_path: Path) -> None:
+    found = looked_at(f"{BY_INDEX} + torch.randn(4, 8, 4, 4)", tmp_path)
+    assert found.channels_last is not None and found.channels_last.apart < 1e-4
+
+
+def test_calls_that_are_left_out_by_chance_are_none_of_a_setting(tmp_path: Path) -> None:
+    drawn = "import random\n        for _ in range(random.randrange(500)): x = x + 0"
+    found = looked_at(f"{drawn}\n        {BY_INDEX}", tmp_path)
+    for each in (found.channels_last, found.formats["bfloat16"]):
+        assert each is not None and abs(each.more_calls) < 0.05
 
 
 @pytest.mark.parametrize(

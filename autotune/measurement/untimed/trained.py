@@ -11,7 +11,7 @@ left to differ is what has other sources.
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -28,6 +28,10 @@ MOST_ROUNDED = 1e-5
 _AHEAD = (
     "what samples are made from, or chosen by, depends on the training, which workers run ahead "
     "of, on copies, or on something that they share"
+)
+_CHOSEN = (
+    "what they are chosen by depends on the training, or goes on from how many were chosen, and "
+    "for workers they are chosen ahead"
 )
 _LEFT = (
     "the loop uses something that choosing or reading samples leaves behind in its own process, "
@@ -51,12 +55,13 @@ Start = Callable[..., ProcessRun]  # with settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
     """The first steps of a training: the loss of each, and how many batches had been given by then,
-    and a digest of each of those. `epochs` were begun.
+    and digests of each of those, and of the samples that were `chosen` for it. `epochs` were begun.
     """
 
     losses: list[float] = field(default_factory=list)
     drawn: list[int] = field(default_factory=list)
     given: tuple[int, ...] = ()
+    chosen: tuple[int, ...] = ()
     epochs: int = 0
 
 
@@ -79,16 +84,24 @@ def why_not_trained(
         train, own, so = _begun(start, sooner, {}, seconds)
         other = train({"num_workers": workers}, seconds, len(own.losses))
         step, batch = parts_at(own, other), given_another_at(own, other) if steady else None
-        if (step is None and batch is None) or not _comes_again(own, train, {}, seconds):
+        choice = chosen_another_at(own, other)
+        if not (step or batch or choice):
             return ""
+        again = train({}, 2 * seconds, len(own.losses))
     except (NotPossible, RunEnded):
         return ""
-    if step is None:
+    comes_again = _comes_again(own, again)
+    if step and comes_again:
+        was, would = own.losses[step - 1], other.losses[step - 1]
+        return (
+            f"on the same batches the loss of step {step}{so} is {would:.6g} instead of {was:.6g}: "
+            f"{_LEFT}"
+        )
+    if batch and comes_again:
         return f"batch {batch} of the training{so} is another, {_SAME_CHANCE}: {_AHEAD}"
-    return (
-        f"on the same batches the loss of step {step}{so} is {other.losses[step - 1]:.6g} instead "
-        f"of {own.losses[step - 1]:.6g}: {_LEFT}"
-    )
+    if choice and chosen_another_at(own, again) is None:
+        return f"batch {choice} of the training{so} has other samples, {_SAME_CHANCE}: {_CHOSEN}"
+    return ""
 
 
 def why_not_living_on(
@@ -104,7 +117,7 @@ def why_not_living_on(
             return ""
         other = train({**config, "persistent_workers": True}, seconds, len(own.losses))
         batch = given_another_at(own, other)
-        if batch is None or not _comes_again(own, train, config, seconds):
+        if batch is None or not _comes_again(own, train(config, 2 * seconds, len(own.losses))):
             return ""
     except (NotPossible, RunEnded):
         return ""
@@ -140,7 +153,7 @@ def trained(
         NotPossible: what it is given cannot be noted.
     """
     losses, drawn, epochs = list[float](), list[int](), 0
-    given: tuple[int, ...] = ()
+    given: tuple[tuple[int, int], ...] = ()
     run = start(config)
     try:
         run.await_first_step()
@@ -157,7 +170,13 @@ def trained(
             epochs = loader.epochs if loader is not None else 0
     finally:
         run.kill()
-    return Trained(losses=losses, drawn=drawn, given=given, epochs=epochs)
+    return Trained(
+        losses=losses,
+        drawn=drawn,
+        given=tuple(batch for batch, _ in given),
+        chosen=tuple(samples for _, samples in given),
+        epochs=epochs,
+    )
 
 
 def parts_at(own: Trained, other: Trained) -> int | None:
@@ -168,10 +187,8 @@ def parts_at(own: Trained, other: Trained) -> int | None:
         count = own.drawn[step - 1]
         if count != other.drawn[step - 1] or own.given[:count] != other.given[:count]:
             return None
-        if not math.isfinite(first):
+        if not (math.isfinite(first) and math.isfinite(second)):
             return None
-        if not math.isfinite(second):
-            return step
         if first != second:
             rounded = MOST_ROUNDED * max(abs(first), abs(second))
             return step if abs(first - second) > rounded else None
@@ -182,16 +199,25 @@ def given_another_at(own: Trained, other: Trained) -> int | None:
     """The first batch that was another, where both have drawn as often for each of their steps;
     None where there is none.
     """
+    return _another_at(own, other, own.given, other.given)
+
+
+def chosen_another_at(own: Trained, other: Trained) -> int | None:
+    """The first batch that other samples were chosen for, as `given_another_at` has it."""
+    return _another_at(own, other, own.chosen, other.chosen)
+
+
+def _another_at(
+    own: Trained, other: Trained, mine: Sequence[int], its: Sequence[int]
+) -> int | None:
     steps = min(len(own.drawn), len(other.drawn))
     if not steps or own.drawn[:steps] != other.drawn[:steps]:
         return None
-    pairs = zip(own.given[: own.drawn[steps - 1]], other.given, strict=False)
-    return next((number for number, (mine, its) in enumerate(pairs, 1) if mine != its), None)
+    pairs = zip(mine[: own.drawn[steps - 1]], its, strict=False)
+    return next((number for number, (one, another) in enumerate(pairs, 1) if one != another), None)
 
 
-def _comes_again(
-    own: Trained, train: Callable[..., Trained], config: Config, seconds: float
-) -> bool:
+def _comes_again(own: Trained, again: Trained) -> bool:
     """Whether the program has the same batches and losses when it is run again."""
-    again = train(config, 2 * seconds, len(own.losses))
-    return again.given[: own.drawn[-1]] == own.given[: own.drawn[-1]] and again.losses == own.losses
+    count = own.drawn[-1]
+    return again.given[:count] == own.given[:count] and again.losses == own.losses

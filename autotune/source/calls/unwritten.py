@@ -4,34 +4,72 @@ import ast
 import os
 
 from autotune.source.program import Program
-from autotune.source.script import last_name
+from autotune.source.script import Script, last_name
 
 _GIVES = frozenset(
-    (
-        *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
-        *("resize_", "resize_as_", "ndarray", "new"),
-    )
+    ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "ndarray")
 )
 # Of torch: of sizes, where they are not given what is to lie in them.
-_TENSORS = frozenset(
+_OF_SIZES = frozenset(
     f"{kind}Tensor"
     for kind in ("", "Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
-)
+) | {"new"}
 
 
 def unwritten(program: Program) -> str:
-    """Where the program first takes such memory: file and line, "" where it does not."""
+    """Where the program first takes such memory, and does not fill it at once: file and line, ""
+    where it does not.
+    """
     for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, ast.Call) and _is_unwritten(node):
-                return f"{os.path.basename(script.path)}:{node.lineno}"
+        for call in script.calls:
+            if _is_unwritten(call) and not _is_filled(script, call):
+                return f"{os.path.basename(script.path)}:{call.lineno}"
     return ""
 
 
 def _is_unwritten(call: ast.Call) -> bool:
     name = last_name(call.func)
-    if name not in _TENSORS:
-        return name in _GIVES
-    sizes = (each.value if isinstance(each, ast.Starred) else each for each in call.args)
-    written = ast.List | ast.ListComp | ast.Tuple | ast.Dict
-    return bool(call.args) and not any(isinstance(each, written) for each in sizes)
+    if name in _GIVES:
+        return not any(_is_nothing(each) for each in call.args)
+    match call.args:
+        case [first]:
+            return name in _OF_SIZES and _is_size(first)
+        case [first, *_]:
+            data = isinstance(first, ast.List | ast.ListComp | ast.Tuple | ast.Dict)
+            text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            return name in _OF_SIZES and not (data or text or _is_of_a_class(call.func))
+    return False
+
+
+def _is_size(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number > 0
+        case ast.Starred() | ast.Attribute(attr="shape"):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size"), args=[]):
+            return True
+    return False
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    """Whether it is a size of 0, or has one."""
+    return any(isinstance(at, ast.Constant) and at.value == 0 for at in (node, *_parts(node)))
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else []
+
+
+def _is_of_a_class(function: ast.expr) -> bool:
+    """As `Image.new("L", size)` is, which is none of torch's."""
+    match function:
+        case ast.Attribute(attr="new", value=ast.Name(id=owner)):
+            return owner[:1].isupper()
+    return False
+
+
+def _is_filled(script: Script, call: ast.Call) -> bool:
+    """Whether the next that is done with it writes all of it: `torch.empty(3).uniform_()`."""
+    above = next(script.ancestors(call), None)
+    return isinstance(above, ast.Attribute) and above.attr.endswith("_")

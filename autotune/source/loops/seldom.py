@@ -18,7 +18,7 @@ from autotune.source.loops.around_training import (
 )
 from autotune.source.loops.beginnings import beginnings, begun_sooner, counters
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
-from autotune.source.script import Script
+from autotune.source.script import Function, Script
 
 # Of what functions that the loops call count by; in a loop itself whatever is counted is its own.
 _COUNTED = re.compile(r"(step|iter|itr|iteration|epoch|update|round|episode|batch)", re.IGNORECASE)
@@ -37,13 +37,14 @@ _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seldom:
     """Code of one file: remainders by which its training tells that it is time for something, the
-    comparisons by which it begins something else, and the heads of its loops over batches, and of
-    those round them.
+    comparisons by which it begins something else, and the heads of its loops over batches, of those
+    among them that it may leave before their end, and of those round them.
     """
 
     remainders: frozenset[str]
     stages: frozenset[str] = frozenset()
     inner: frozenset[str]
+    left: frozenset[str] = frozenset()
     outer: frozenset[str]
 
 
@@ -70,6 +71,7 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
                 if at in own or (at in ran and _is_between_steps(script, at))
             ),
             inner=frozenset(_heads(script, inner)),
+            left=frozenset(_heads(script, [*filter(_may_be_left, inner)])),
             outer=frozenset(_heads(script, outer)),
         )
         if each != Seldom(remainders=frozenset(), inner=frozenset(), outer=frozenset()):
@@ -109,6 +111,17 @@ def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
     for at in script.nodes:
         if isinstance(at, ast.For) and at in loops and not isinstance(at.iter, ast.Tuple):
             yield _head(script, at)
+
+
+def _may_be_left(loop: ast.AST) -> bool:
+    waiting = [*ast.iter_child_nodes(loop)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Break | ast.Return):
+            return True
+        if not isinstance(node, ast.For | ast.While | Function | ast.Lambda):  # their own
+            waiting.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _head(script: Script, loop: ast.For) -> str:

@@ -1,5 +1,6 @@
 """Where a compiled model would do something else than the program says, without a word: what is
-compiled neither calls hooks that are registered later, nor knows what `functools.cache` has kept.
+compiled neither calls hooks that are registered later, nor knows what `functools.cache` has kept,
+nor rounds what is cast to a shorter format and back (inductor's `emulate_precision_casts` is off).
 """
 
 import ast
@@ -8,12 +9,14 @@ from collections.abc import Iterator
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, Script, last_name
 
 _HOOKS = frozenset(
     f"register_{name}_hook" for name in ("forward", "forward_pre", "full_backward", "backward")
 )
 _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
+_SHORT = frozenset(("half", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"))
+_LONG = frozenset(("float", "double", "float32", "float64"))
 _DRAWS = frozenset(
     (
         *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli"),
@@ -31,6 +34,11 @@ def why_not_compiled(program: Program) -> str:
         return (
             f"the function at {at} keeps what it has drawn by chance, and a compiled model draws "
             "it anew in each call"
+        )
+    if at := next(_rounded(program), ""):
+        return (
+            f"numbers are rounded at {at} by a cast to a shorter format and back, which a compiled "
+            "model leaves out"
         )
     return ""
 
@@ -60,3 +68,38 @@ def _kept_by_chance(program: Program) -> Iterator[str]:
             cached = any(last_name(each) in _CACHES for each in decorators)
             if cached and any(last_name(call.func) in _DRAWS for call in calls_in(function)):
                 yield f"{script.path}:{function.lineno}"
+
+
+def _rounded(program: Program) -> Iterator[str]:
+    """Casts back of what was cast to a shorter format: `x.half().float()`, or by way of a name."""
+    for script in program.scripts.values():
+        if not any(each in script.text for each in _SHORT):
+            continue
+        for call in script.calls:
+            value = _cast(call, _LONG)
+            if value is not None and _is_short(script, value):
+                yield f"{script.path}:{call.lineno}"
+
+
+def _cast(node: ast.AST, formats: frozenset[str]) -> ast.expr | None:
+    """What `node` casts to one of these `formats`; None where it casts nothing."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]) if name in formats:
+            return value
+        case ast.Call(func=ast.Attribute(attr="to" | "type", value=value), args=given, keywords=by):
+            wanted = (*given, *(each.value for each in by if each.arg == "dtype"))
+            return value if any(last_name(each) in formats for each in wanted) else None
+    return None
+
+
+def _is_short(script: Script, value: ast.expr) -> bool:
+    """Whether `value` was cast to a shorter format right there, or where its name was set."""
+    if not isinstance(value, ast.Name):
+        return _cast(value, _SHORT) is not None
+    function = script.function(value)
+    return any(
+        isinstance(at, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id == value.id for each in at.targets)
+        and _cast(at.value, _SHORT) is not None
+        for at in (ast.walk(function) if function else ())
+    )

@@ -19,6 +19,7 @@ from autotune.workload.found import Again, Apart
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.randomness.nudging import nudge
+from autotune.workload.randomness.streams import kept_random_state
 
 # What weights are moved by, as a share of each: by some units in the last place of float32, as
 # another order of summing moves sums; and by one of bf16.
@@ -123,11 +124,13 @@ class _Model:
             part.training = False
 
     def gives(self, dtype: str = "") -> _Given | None:
-        """Its numbers, computed under autocast to a `dtype`."""
+        """Its numbers, computed under autocast to a `dtype`; with the same random numbers each
+        time.
+        """
         short = getattr(torch, dtype) if dtype else None
         autocast = torch.autocast(self.device, short, enabled=short is not None)
         try:
-            with torch.no_grad(), autocast, _Calls() as calls:
+            with kept_random_state(), torch.no_grad(), autocast, _Calls() as calls:
                 outcome = self._module(*self._args, **self._kwargs)
         except Exception:  # noqa: BLE001 - the program's own
             return None

@@ -21,6 +21,6 @@ class Given:
     def step(self) -> None:
         """See `Watch`."""
 
-    def end(self) -> tuple[int, ...]:
-        """See `Watch`."""
+    def end(self) -> tuple[tuple[int, int], ...]:
+        """See `Watch`; of each batch, and of the samples that were chosen for it."""
         return tuple(self._live.given or ())

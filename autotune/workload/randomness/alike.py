@@ -2,10 +2,12 @@
 the same order, and each batch is made from the same random numbers by one thread. None of the
 training's own are used up.
 
-What such runs are given can be told apart batch by batch, and what they make of it loss by loss.
+What such runs are given can be told apart batch by batch, by the samples that were chosen for each
+and by what was made of them, and what they make of it loss by loss.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -63,7 +65,9 @@ def _install_order(live: Live, reading: _Reading) -> None:
 
     def begun(self: Any, loader: Any, *, next_epoch: bool) -> None:
         epoch = epochs[loader] = epochs.get(loader, 0) + next_epoch
-        self._sampler_iter = iter(Order(self._index_sampler, lambda: seed_order(loader, epoch)))
+        order = iter(Order(self._index_sampler, lambda: seed_order(loader, epoch)))
+        self._autotune_chosen = deque[int]()
+        self._sampler_iter = _noting(order, self._autotune_chosen)
 
     def began(self: Any, loader: Any) -> None:
         if reading.depth:
@@ -91,8 +95,17 @@ def _install_next(live: Live, reading: _Reading) -> None:
 
     def given_next(self: Any) -> Any:
         batch = following(self)
+        chosen = vars(self).get("_autotune_chosen")  # those that workers are still to read as well
+        samples = chosen.popleft() if chosen else 0
         if not (live.elsewhere or reading.depth):
-            given.append(hash(batches.digest(batch)))
+            given.append((hash(batches.digest(batch)), samples))
         return batch
 
     live.patch(_BaseDataLoaderIter, "__next__", given_next)
+
+
+def _noting(order: Iterator[Any], chosen: deque[int]) -> Iterator[Any]:
+    """`order`, with a digest of what it has `chosen` for each batch that is still to be given."""
+    for index in order:
+        chosen.append(hash(batches.digest(index)))
+        yield index
