@@ -128,7 +128,7 @@ class _Through:
         """Have stages begin where they do from now on, or then epochs be as many as they are: the
         program as it is may fail with what it does not expect. Whether that changes anything.
         """
-        for name in ("stages", "outer"):
+        for name in ("thresholds", "stages", "outer"):
             if any(getattr(what, name) for what in self._seldom.values()):
                 less = {name: frozenset[str]()}
                 self._seldom = {path: replace(at, **less) for path, at in self._seldom.items()}

@@ -121,6 +121,9 @@ class Optimizer(Knob):
             return reason
         return _OTHERWISE if _strides_differ(profile.seen) else ""
 
+    def is_another(self, value: Value, seen: Seen) -> str:
+        return f"optimizer: {_OTHERWISE}" if value == "fused" and _strides_differ(seen) else ""
+
     def doubted(self, seen: Seen) -> str:
         return _OTHERWISE if self.read(seen) == "fused" and _strides_differ(seen) else ""
 

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.few import few
+from autotune.source.loops.hurried import few, late
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.source.program import parsed
 
 PATH = "/project/train.py"
-FEW = "__import__('autotune.source.loops.few', fromlist=['few']).few"
+FEW = "__import__('autotune.source.loops.hurried', fromlist=['few']).few"
+LATE = "__import__('autotune.source.loops.hurried', fromlist=['late']).late"
 WRAPPED = ": (n, x) in tqdm.tqdm(enumerate(list(data), 1), a)"
 TRAIN = """
     def evaluate(step):
@@ -205,3 +206,42 @@ def test_loops_that_may_be_left_are_told(code: str, left: bool) -> None:
     found = seldom(parsed({PATH: text}, places, PATH))[PATH]
     assert found.left == (found.inner if left else frozenset())
     assert found.inner
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("average = 0.9 * average + loss\n        if average < FITTED: thaw()", "average < FITTED"),
+        ("total = loss\n        if total >= 0.25: late = True", "total >= 0.25"),
+        ("self.mean = loss\n        on = float(self.mean.item()) > args.on", "self.mean.item"),
+        ("count = len(batch)\n        if count > 0: thaw()", ""),  # keeps from failing
+        ("best = loss\n        if loss < best: thaw()", ""),
+        ("average = loss\n        if average < FITTED: break", ""),
+        ("average = loss\n        if average < FITTED: continue", ""),
+        ("if average < FITTED: thaw()", ""),  # nothing moves it
+        ("seen += 1\n        if seen > most: thaw()", ""),  # a count, which is a stage
+    ],
+)
+def test_a_number_that_comes_to_a_threshold_is_found(code: str, found: str) -> None:
+    thresholds = found_in(code).thresholds
+    assert len(thresholds) == bool(found)
+    assert all(found in each for each in thresholds)
+
+
+def test_a_threshold_is_passed_sooner() -> None:
+    what = Seldom(
+        remainders=frozenset(),
+        thresholds=frozenset({"average < FITTED"}),
+        inner=frozenset(),
+        outer=frozenset(),
+    )
+    text = "found = [not (average < FITTED) for average in (1, 2, 3, 4)]"
+    becomes = sooner(text, what, interval=2, batches=0, epochs=0)
+    assert LATE in becomes
+    names = {"FITTED": 0}
+    exec(becomes, names)
+    assert names["found"] == [True, True, False, False]
+
+
+def test_what_is_asked_often_enough_is_late_at_each_place() -> None:
+    assert [late("a", 2), late("a", 2), late("b", 2), late("a", 2)] == [False, False, False, True]

@@ -19,7 +19,7 @@ STRETCH_SECONDS = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Through:
     """What it came to in so many `seconds` from its first step: its own end, a `failure` after so
-    many `steps`, or neither; its `windows`, and what was `seen` of it at the first step.
+    many `steps`, or neither; its `windows`, and what was `seen` of it last.
     """
 
     seconds: float
@@ -55,6 +55,7 @@ def run_through(
         elif not steps:
             seen = run.seen()
             _train(run, windows, began + seconds, losses)
+            seen = run.seen()  # what it does late may be told by it
     except RunEnded as ended:
         end = ended
         windows += [end.window] if end.window else []

@@ -13,7 +13,8 @@ from autotune.source.script import Script, last_name
 # By which frameworks count for the program.
 _OF_FRAMEWORKS = ("global_step", "current_epoch", "num_updates", "epoch")
 _OPERATORS = ast.Eq | ast.Gt | ast.GtE | ast.Lt | ast.LtE
-_ENDING = ast.Break | ast.Return | ast.Raise
+_ENDING = (ast.Break, ast.Return, ast.Raise)
+_HURRIED = "autotune.source.loops.hurried"
 _ENDS = re.compile(r"done|stop|end|finish|last|termina|trunca")
 
 
@@ -44,6 +45,55 @@ def beginnings(script: Script, names: Collection[str]) -> Iterator[ast.Compare]:
                     yield node
 
 
+def thresholds(
+    script: Script, names: Collection[str], given: Collection[str]
+) -> Iterator[ast.Compare]:
+    """Where what the training is `given` as it goes (a running loss, none of the counters `names`)
+    is compared with what stays as it is, and something is done, or kept, that ends nothing.
+    """
+    for node in script.nodes:
+        match node:
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                known = isinstance(operator, ast.Gt | ast.GtE | ast.Lt | ast.LtE)
+                value = _number(left)
+                moves = ast.unparse(value) in given and not is_count(value, names)
+                if known and moves and _stays(right, given) and _begins(script, node, ast.Continue):
+                    yield node
+
+
+def passed_sooner(script: Script, threshold: ast.Compare, at: int) -> Change:
+    """`threshold` comes out otherwise than it does once it was asked so often."""
+    place = f"{script.path}:{threshold.lineno}:{threshold.col_offset}"
+    start, end = script.start(threshold), script.end(threshold)
+    text = f"(({script.code(threshold)}) != {hurried('late')}({place!r}, {at}))"
+    return Change(path=script.path, start=start, end=end, text=text)
+
+
+def hurried(name: str) -> str:
+    """Code that is the function of that `name` in `hurried.py`, wherever it stands."""
+    return f"__import__({_HURRIED!r}, fromlist=[{name!r}]).{name}"
+
+
+def _number(value: ast.expr) -> ast.expr:
+    """What `value` is the number of: `loss` of `float(loss.item())`."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="item", value=inner), args=[]):
+            return _number(inner)
+        case ast.Call(func=ast.Name(id="float"), args=[inner]):
+            return _number(inner)
+    return value
+
+
+def _stays(right: ast.expr, given: Collection[str]) -> bool:
+    """Whether it is a variable that nothing in the training sets, or a number with a fraction: of
+    others, `if count > 0` mostly keeps something from failing.
+    """
+    if isinstance(right, ast.Constant):
+        return isinstance(right.value, float) and not right.value.is_integer()
+    variable = isinstance(right, ast.Name | ast.Attribute)
+    return variable and ast.unparse(right) not in given
+
+
 def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
     """`stage` begins at so many steps as well, or at its own number of them where that is less."""
     left, right = script.code(stage.left), script.code(stage.comparators[0])
@@ -67,15 +117,15 @@ def _is_large(right: ast.expr) -> bool:
     return not any(isinstance(at, ast.Mod) for at in ast.walk(right))
 
 
-def _begins(script: Script, stage: ast.Compare) -> bool:
-    """Whether something is done, or kept, by what `stage` comes to."""
+def _begins(script: Script, stage: ast.Compare, *ending: type[ast.stmt]) -> bool:
+    """Whether something is done, or kept, by what `stage` comes to, and nothing is ended."""
     for above in script.ancestors(stage):
         match above:
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 continue
             case ast.If(body=body, orelse=other):
                 ends = (at for each in (*body, *other) for at in ast.walk(each))
-                return not any(isinstance(at, _ENDING) for at in ends)
+                return not any(isinstance(at, (*_ENDING, *ending)) for at in ends)
             case ast.Assign(targets=[target]):
                 return not _ENDS.search(ast.unparse(target))
         return isinstance(above, ast.IfExp)

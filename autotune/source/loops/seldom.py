@@ -16,7 +16,14 @@ from autotune.source.loops.around_training import (
     running,
     running_meanwhile,
 )
-from autotune.source.loops.beginnings import beginnings, begun_sooner, counters
+from autotune.source.loops.beginnings import (
+    beginnings,
+    begun_sooner,
+    counters,
+    hurried,
+    passed_sooner,
+    thresholds,
+)
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
 from autotune.source.script import Function, Script
 
@@ -28,7 +35,6 @@ _IN_A_STEP = frozenset(
 )
 # What gives the same items, of whatever it is given.
 _WRAPPERS = frozenset(("enumerate", "list", "tqdm", "track"))
-_FEW = "autotune.source.loops.few"
 _PATH = "<text>"
 _TESTS = ast.Compare | ast.BoolOp | ast.If | ast.IfExp
 _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
@@ -37,12 +43,14 @@ _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seldom:
     """Code of one file: remainders by which its training tells that it is time for something, the
-    comparisons by which it begins something else, and the heads of its loops over batches, of those
+    comparisons by which it begins something else, with a count or with another number that its
+    training moves, and the heads of its loops over batches, of those
     among them that it may leave before their end, and of those round them.
     """
 
     remainders: frozenset[str]
     stages: frozenset[str] = frozenset()
+    thresholds: frozenset[str] = frozenset()
     inner: frozenset[str]
     left: frozenset[str] = frozenset()
     outer: frozenset[str]
@@ -57,6 +65,7 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
     own = {node for loop in loops for node in ast.walk(loop)}
     ran = running(program, loops) | (running_meanwhile(program, seen) if seen else set())
     names = counters([*inner, *outer], own | ran)
+    given = _moved(own | ran)
     found = dict[str, Seldom]()
     for path, script in program.scripts.items():
         each = Seldom(
@@ -68,6 +77,11 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
             stages=frozenset(
                 ast.unparse(at)
                 for at in beginnings(script, names)
+                if at in own or (at in ran and _is_between_steps(script, at))
+            ),
+            thresholds=frozenset(
+                ast.unparse(at)
+                for at in thresholds(script, names, given)
                 if at in own or (at in ran and _is_between_steps(script, at))
             ),
             inner=frozenset(_heads(script, inner)),
@@ -98,6 +112,12 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
     changes += [
         begun_sooner(script, at, interval) for at in begun if ast.unparse(at) in what.stages
     ]
+    compared = (at for at in script.nodes if isinstance(at, ast.Compare))
+    changes += [
+        passed_sooner(script, at, interval)
+        for at in compared
+        if ast.unparse(at) in what.thresholds - what.stages
+    ]
     for loop in (at for at in script.nodes if isinstance(at, ast.For)):
         if _head(script, loop) in what.inner:
             changes.append(_cut(script, loop, batches, math.ceil(batches / 2)))
@@ -111,6 +131,17 @@ def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
     for at in script.nodes:
         if isinstance(at, ast.For) and at in loops and not isinstance(at.iter, ast.Tuple):
             yield _head(script, at)
+
+
+def _moved(ran: Collection[ast.AST]) -> frozenset[str]:
+    """The code of what is given a value there, other than by the head of a loop."""
+    heads = {at for loop in ran if isinstance(loop, ast.For) for at in ast.walk(loop.target)}
+    stored = (
+        at
+        for at in ran
+        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store)
+    )
+    return frozenset(ast.unparse(at) for at in stored if at not in heads)
 
 
 def _may_be_left(loop: ast.AST) -> bool:
@@ -134,9 +165,8 @@ def _head(script: Script, loop: ast.For) -> str:
 def _cut(script: Script, loop: ast.For, most: int, first: int) -> Change:
     """No more than the `first` of what `loop` goes over, and some of what follows."""
     items = _unwrapped(loop.iter)
-    few = f"__import__({_FEW!r}, fromlist=['few']).few"
     start, end = script.start(items), script.end(items)
-    text = f"{few}({script.code(items)}, {most}, {first})"
+    text = f"{hurried('few')}({script.code(items)}, {most}, {first})"
     return Change(path=script.path, start=start, end=end, text=text)
 
 

@@ -1,9 +1,11 @@
-"""Few of what a loop goes over: what a text in which all comes sooner asks for while it runs."""
+"""What a text in which all comes sooner asks for while it runs."""
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+_asked: Counter[str] = Counter()
 _ARRAYS = ("ndarray", "Tensor")  # known by name: nothing is imported for them
 
 
@@ -20,3 +22,9 @@ def few(items: Iterable[Any], most: int, first: int) -> Iterable[Any]:
         return items
     along = (first - 1 + (count - first) * at // rest for at in range(1, rest + 1))
     return [known[at] for at in (*range(first), *along)]
+
+
+def late(place: str, times: int) -> bool:
+    """Whether it was asked for `place` more than so many `times` in this process."""
+    _asked[place] += 1
+    return _asked[place] > times
