@@ -37,6 +37,9 @@ for step, (x, y) in enumerate(loader):
         ("if step > 900: net.weight.grad = torch.linalg.solve(a, net.weight.grad)", "train.py:13"),
         ("net.weight.grad.data = cholesky_solve(net.weight.grad, a)", "train.py:13"),
         ("net.weight.grad = a @ net.weight.grad", ""),
+        ("for p, g in zip(weights, [turned(each) for each in all]): p.grad = g", "train.py:13"),
+        ("a, b = torch.linalg.qr(found); net.weight.grad = a", "train.py:13"),
+        ("for p in net.parameters(): p.grad = orthogonal(p.grad)", ""),
         ("other = torch.linalg.solve(a, net.weight.grad)", ""),
     ],
 )

@@ -3,6 +3,7 @@
 import ast
 import os
 
+from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program
 from autotune.source.reach import reached
 from autotune.source.script import Script
@@ -15,7 +16,7 @@ _BY_COLUMNS = frozenset(
         *("solve", "solve_ex", "solve_triangular", "triangular_solve", "lstsq", "lu_solve"),
         *("ldl_solve", "cholesky_solve", "cholesky", "cholesky_inverse", "qr", "svd", "eig"),
         *("eigh", "inv", "inv_ex", "inverse", "pinv", "pinverse", "householder_product"),
-        *("ormqr", "matrix_exp", "einsum", "tensordot"),
+        *("ormqr", "matrix_exp", "einsum", "tensordot", "cho_solve"),
     )
 )
 
@@ -65,14 +66,18 @@ def _is_gradient(target: ast.expr) -> bool:
 
 
 def _values_of(script: Script, value: ast.expr) -> list[ast.AST]:
-    """What the function round `value` gives the variables in it."""
+    """What the function round `value` gives the variables in it, and what it takes them from, one
+    after another.
+    """
     names = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
-    return [
-        node.value
-        for node in ast.walk(script.function(value) or script.tree)
-        if isinstance(node, ast.Assign)
-        and names & {each.id for each in node.targets if isinstance(each, ast.Name)}
-    ]
+    found: list[ast.AST] = []
+    for node in ast.walk(script.function(value) or script.tree):
+        match node:
+            case ast.Assign(targets=targets, value=given):
+                found += [given] if names & set[str]().union(*map(stored_names, targets)) else []
+            case ast.For(target=target, iter=given) | ast.comprehension(target=target, iter=given):
+                found += [given] if names & stored_names(target) else []
+    return found
 
 
 def _turns(node: ast.AST) -> bool:
