@@ -220,6 +220,7 @@ def test_loops_that_may_be_left_are_told(code: str, left: bool) -> None:
         ("average = loss\n        if average < FITTED: continue", ""),
         ("if average < FITTED: thaw()", ""),  # nothing moves it
         ("seen += 1\n        if seen > most: thaw()", ""),  # a count, which is a stage
+        ("norm = size\n        if norm > most: scale(most / norm)", ""),
     ],
 )
 def test_a_number_that_comes_to_a_threshold_is_found(code: str, found: str) -> None:

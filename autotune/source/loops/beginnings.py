@@ -57,7 +57,8 @@ def thresholds(
                 known = isinstance(operator, ast.Gt | ast.GtE | ast.Lt | ast.LtE)
                 value = _number(left)
                 moves = ast.unparse(value) in given and not is_count(value, names)
-                if known and moves and _stays(right, given) and _begins(script, node, ast.Continue):
+                begins = moves and _stays(right, given) and _begins(script, node, ast.Continue)
+                if known and begins and not _computes_with(script, node, ast.unparse(value)):
                     yield node
 
 
@@ -67,6 +68,14 @@ def passed_sooner(script: Script, threshold: ast.Compare, at: int) -> Change:
     start, end = script.start(threshold), script.end(threshold)
     text = f"(({script.code(threshold)}) != {hurried('late')}({place!r}, {at}))"
     return Change(path=script.path, start=start, end=end, text=text)
+
+
+def _computes_with(script: Script, compared: ast.Compare, code: str) -> bool:
+    """Whether what is done then goes by the number itself, as clipping does: `most / norm`."""
+    above = next((at for at in script.ancestors(compared) if isinstance(at, ast.If)), None)
+    done = [*above.body, *above.orelse] if above else []
+    sums = (at for each in done for at in ast.walk(each) if isinstance(at, ast.BinOp))
+    return any(ast.unparse(part) == code for at in sums for part in (at.left, at.right))
 
 
 def hurried(name: str) -> str:
