@@ -25,18 +25,16 @@ while True:
     loss.backward()
     optimizer.step()
 """
-PARTLY = "table = torch.empty(4096, 8); table[:3000] = x[:3000]"
+# So much comes from the system by itself, full of zeros; less, from what was used before.
+PARTLY = "table = torch.empty(1 << 18, 8)[:4096]; table[:3000] = x[:3000]"
+ARRAY = "table = torch.from_numpy(np.empty((1 << 18, 8), np.float32)[:4096]); table[:9] = x[:9]"
+INDEX = "index = torch.empty(1 << 20, dtype=torch.int64)[:4096]; index[9:] = 1; table = x[index]"
 LATE = f"table = x\n    if step > 400: {PARTLY}"
 
 
 @pytest.mark.parametrize(
     "made",
-    [
-        PARTLY,
-        "table = torch.from_numpy(np.empty((4096, 8), np.float32)); table[:9] = x[:9]",
-        "index = torch.empty(4096, dtype=torch.int64); index[9:] = 1; table = x[index]",
-        LATE,
-    ],
+    [PARTLY, ARRAY, INDEX, LATE],
     ids=["a part is written", "of NumPy", "it fails", "late"],
 )
 def test_what_was_never_written_and_is_read_is_found(
