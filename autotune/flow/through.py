@@ -125,8 +125,9 @@ class _Through:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
 
     def changes_less(self) -> bool:
-        """Have stages begin where they do from now on, or then epochs be as many as they are: the
-        program as it is may fail with what it does not expect. Whether that changes anything.
+        """Have thresholds be passed where they are from now on, or then stages begin where they do,
+        or then epochs be as many as they are: the program as it is may fail with what it does not
+        expect. Whether that changes anything.
         """
         for name in ("thresholds", "stages", "outer"):
             if any(getattr(what, name) for what in self._seldom.values()):

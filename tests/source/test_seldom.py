@@ -244,5 +244,18 @@ def test_a_threshold_is_passed_sooner() -> None:
     assert names["found"] == [True, True, False, False]
 
 
+def test_what_a_loop_goes_over_may_be_chosen_by_a_threshold() -> None:
+    loop = ": x in easy if average < FITTED else hard"
+    what = Seldom(
+        remainders=frozenset(),
+        thresholds=frozenset({"average < FITTED"}),
+        inner=frozenset({loop}),
+        outer=frozenset(),
+    )
+    text = "for x in easy if average < FITTED else hard: y"
+    becomes = f"for x in {FEW}(easy if average < FITTED else hard, 4, 2): y"
+    assert sooner(text, what, interval=2, batches=4, epochs=0) == becomes
+
+
 def test_what_is_asked_often_enough_is_late_at_each_place() -> None:
     assert [late("a", 2), late("a", 2), late("b", 2), late("a", 2)] == [False, False, False, True]

@@ -44,8 +44,8 @@ _TEXT = ast.JoinedStr | ast.Tuple | ast.Dict
 class Seldom:
     """Code of one file: remainders by which its training tells that it is time for something, the
     comparisons by which it begins something else, with a count or with another number that its
-    training moves, and the heads of its loops over batches, of those
-    among them that it may leave before their end, and of those round them.
+    training moves, and the heads of its loops over batches, of those among them that it may leave
+    before their end, and of those round them.
     """
 
     remainders: frozenset[str]
@@ -120,9 +120,13 @@ def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int)
     ]
     for loop in (at for at in script.nodes if isinstance(at, ast.For)):
         if _head(script, loop) in what.inner:
-            changes.append(_cut(script, loop, batches, math.ceil(batches / 2)))
+            cut = _cut(script, loop, batches, math.ceil(batches / 2))
         elif _head(script, loop) in what.outer:
-            changes.append(_cut(script, loop, epochs, epochs - 1))
+            cut = _cut(script, loop, epochs, epochs - 1)
+        else:
+            continue
+        outside = (each for each in changes if each.end <= cut.start or cut.end <= each.start)
+        changes = [*outside, cut]  # what it goes over may be chosen by a stage
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     return mark + program.changed(changes).scripts[_PATH].text
 
