@@ -235,8 +235,8 @@ def main() -> None:
     given = parser.parse_args()
     script = Path(_target(given.results)["path"])
     root = patched_from(script, given.results / "tuned.patch")
-    project = (given.project or root).resolve()
     start = (given.start or script.parent).resolve()
+    project = Path(os.path.commonpath([(given.project or root).resolve(), start]))
     if not given.out.exists():
         given.out.write_text("\t".join(COLUMNS) + "\n")
     with tempfile.TemporaryDirectory() as work:
