@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import get_close_matches
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -44,10 +45,8 @@ class Commands(typer.core.TyperGroup):
                 raise _ended(_too_long(error)) from None
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise _ended(_unwritten(error)) from None
-            takes_arguments = ctx.invoked_subcommand in ("profile", "search")
-            if type(error).__name__ == "NoSuchOption" and takes_arguments:  # typer's, or click's
-                said = _AFTER_DASHES.format(ctx.invoked_subcommand)
-                error.message += f". {said}"  # type: ignore[attr-defined]
+            if type(error).__name__ == "NoSuchOption":  # typer's, or click's
+                _say_which_there_are(error, ctx.invoked_subcommand)
             raise
         except KeyboardInterrupt as interrupt:
             end = _GOES_ON.format("without --fresh " if "--fresh" in words else "")
@@ -71,6 +70,16 @@ for command in _OF_A_PROGRAM:
     app.command(epilog=_AFTER_DASHES.format(command.__name__))(command)
 for command in _OTHERS:
     app.command()(command)
+
+
+def _say_which_there_are(error: Any, command: str | None) -> None:
+    there_are = {each.lstrip("-"): each for each in error.possibilities or ()}
+    likeliest = get_close_matches(error.option_name.lstrip("-"), there_are, 1)
+    error.possibilities = None
+    said = [f"Did you mean {there_are[each]}?" for each in likeliest]
+    if command in {each.__name__ for each in _OF_A_PROGRAM}:
+        said.append(_AFTER_DASHES.format(command))
+    error.message = ". ".join((error.message, " ".join(said))) if said else error.message
 
 
 def _show_version(wanted: bool) -> None:

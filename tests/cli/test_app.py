@@ -78,6 +78,14 @@ def test_an_option_that_may_be_the_programs_own_is_told_its_place() -> None:
     assert "No such option: --epochs. What follows -- is the program's own" in answer.stderr
 
 
+def test_an_option_that_is_misspelt_is_told_the_nearest() -> None:
+    answer = autotune_command("search", "train.py", "--bugdet", "30s")
+
+    assert answer.returncode == 2
+    assert "No such option: --bugdet. Did you mean --budget?" in answer.stderr
+    assert "Possible options" not in answer.stderr
+
+
 def test_a_search_that_has_not_begun_has_loaded_no_torch() -> None:
     program = (
         "import sys, autotune.cli\n"
