@@ -65,8 +65,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
     if verdict.is_undecided:
         return [("Undecided. ", "warn"), verdict.reason]
     if verdict.is_withheld:
-        what = "Fails later. " if verdict.breaks else "Another training. "
-        return [(what, "warn"), verdict.reason]
+        return [(f"{wording.withheld(verdict)}. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
         left = why_untried(result)
         return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from autotune.diagnosis.validation import validation_share
 from autotune.flow.context import Context
 from autotune.flow.controls import Start
 from autotune.flow.emitting import without
@@ -23,6 +24,8 @@ from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.verdict import Parity, Verdict
+from autotune.verdict.answer import held_to
+from autotune.verdict.validations import short_validations_in
 from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
@@ -69,13 +72,15 @@ def seen_through(
     same = through.parity(given, tuned, config) if known else None
     if same and same.same_training is False:
         return _another(verdict, same, config), Emission()
-    verdict = replace(verdict, through=through.said(tuned, same))
-    if emission.sources and not whole:
+    verdict = through.with_validations(
+        replace(verdict, through=through.said(tuned, same)), profiled
+    )
+    if emission.sources and not whole and not verdict.slows:
         patched = through.of(**patch)
         if patched.failure is not None and not through.why_unknown(patched):
             reason = f"with the patch the program fails later on: {patched.failure.reason}"
             emission = emission.withdrawn(reason)
-    return verdict, emission
+    return verdict, Emission() if verdict.slows else emission
 
 
 class _Through:
@@ -85,6 +90,7 @@ class _Through:
         self._context = context
         self._seen = seen
         self._own: Through | None = None  # the program as it is, where it was run
+        self._compared: tuple[Through, Through] | None = None  # it, and the tuned program
         self._batches = batches_of(STEPS_PER_EPOCH, seen)
         self._are_longer = False  # its epochs, to compare losses
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
@@ -204,11 +210,20 @@ class _Through:
         """
         tuned = self._longer(given, tuned)
         own = self._own or self.of(losses=LOSSES_WANTED)
+        self._compared = own, tuned
         batches = {"epoch_batches": self._batches}
         as_it_is, with_config = (
             functools.partial(self.start(**each), **batches) for each in ({}, given)
         )
         return parity_later(self._context, config, (as_it_is, with_config), (own, tuned))
+
+    def with_validations(self, verdict: Verdict, profiled: Profile) -> Verdict:
+        """`verdict` with what its validations come to here, where none came in its turns."""
+        if verdict.validations or not (verdict.speedup and self._compared):
+            return verdict
+        own, tuned = (each.windows for each in self._compared)
+        found = short_validations_in(own, tuned, validation_share(profiled), verdict.speedup)
+        return held_to(verdict, found)
 
     def _longer(self, given: Mapping[str, Any], tuned: Through) -> Through:
         """`tuned`, or where that has come to its end with too few losses, what it comes to with

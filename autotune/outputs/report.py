@@ -236,6 +236,7 @@ _FILTERS = {
     "value": wording.value,
     "why_untried": why_untried,
     "with_validations": wording.with_validations,
+    "withheld": wording.withheld,
 }
 
 

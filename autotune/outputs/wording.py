@@ -194,13 +194,21 @@ def outside(profile: Profile) -> str:
     return " ".join(filter(None, (_outside_the_loop(profile), *(each.evidence for each in doubts))))
 
 
+def withheld(verdict: Verdict) -> str:
+    """Why a gain is not handed back, in two or three words."""
+    if verdict.breaks:
+        return "Fails later"
+    return "Slower validations" if verdict.slows else "Another training"
+
+
 def with_validations(verdict: Verdict) -> str:
-    """What a gain comes to with the validations of its turns; "" where hardly any came."""
+    """What a gain comes to with the validations between its steps; "" where hardly any came."""
     found = verdict.validations
     if found is None or verdict.outcome != "faster" or found.share < _NOTABLE_SHARE:
         return ""
     return (
-        f"With its validations counted in it is {ratio(found.whole)} as fast: one takes "
+        f"With its validations counted in it is {ratio(found.whole)} as fast: one"
+        f"{' of a few batches' if found.short else ''} takes "
         f"{duration(found.tuned_seconds)}, and {duration(found.own_seconds)} before."
     )
 

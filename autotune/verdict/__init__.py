@@ -10,7 +10,7 @@ from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio
 from autotune.measurement.readings.faults import scatter_of, unknown_of
 from autotune.measurement.statistics import Timed, rate
 from autotune.source.edits import EditOutcome
-from autotune.verdict.answer import Delivered, Verdict
+from autotune.verdict.answer import Delivered, Verdict, held_to
 from autotune.verdict.clear import MINIMUM_GAIN, ROUGH, WORTH_MORE_TIME, is_clear
 from autotune.verdict.contestants import (
     BASELINE,
@@ -20,7 +20,7 @@ from autotune.verdict.contestants import (
     parity_in_turns,
 )
 from autotune.verdict.parity import Parity
-from autotune.verdict.validations import Validations, validations_in
+from autotune.verdict.validations import validations_in
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window, page_faults_per_second
 
@@ -88,9 +88,7 @@ def decide(
         delivered = _compared(delivered, trained(DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
     validations = validations_in(*_both(turns, TUNED), speedup) if speedup else None
-    if speedup and outcome == "faster" and validations and validations.whole < 1:
-        outcome, reason = "no_gain", _slows_validations(speedup, validations)
-    return Verdict(
+    verdict = Verdict(
         outcome=outcome,
         reason=reason,
         config=config if outcome == "faster" else {},
@@ -105,8 +103,8 @@ def decide(
         scatter=_scatter(turns, TUNED),
         suspect="" if may_differ else (known_otherwise(turns, config) or ("",))[0],
         too_short=speedup is None and not left_out and bool(turns.ended),
-        validations=validations,
     )
+    return held_to(verdict, validations)
 
 
 def _fair_rounds(turns: Turns, cores: int) -> tuple[list[Round], int]:
@@ -236,14 +234,6 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
             "measure again when it is free and cool."
         )
     return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
-
-
-def _slows_validations(speedup: Ratio, validations: Validations) -> str:
-    return (
-        f"The best settings make the steps {speedup.estimate:.2f}× as fast, but a validation takes "
-        f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s as the "
-        f"program is: with these counted in it is {validations.whole:.2f}× as fast."
-    )
 
 
 def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:

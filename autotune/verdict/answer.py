@@ -1,7 +1,7 @@
 """The answer to a search, and what was measured of the program that is handed back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.knobs.knob import Config
 from autotune.measurement.ratios import PAIR_SCATTER, Ratio
@@ -9,6 +9,8 @@ from autotune.verdict.clear import ROUGH, WORTH_MORE_TIME
 from autotune.verdict.parity import Parity
 from autotune.verdict.validations import Validations
 
+# What slows validations down, the likeliest first: they compute more at a time than steps do.
+SLOWING = ("threads", "compile", "channels_last", "blas_threads", "precision")
 FAR_APART = 1.0  # of the loss: who is that far away does not train what was meant
 
 
@@ -40,7 +42,8 @@ class Verdict:
     `suspect` is the setting that is likeliest to make that, or what was judged, another.
     `too_short` says that the program came to its end before enough turns could be taken. `through`
     says what was seen of the tuned program when its epochs are over, and `breaks` that it fails
-    there. `validations` is what they come to, where enough came in the turns.
+    there. `validations` is what they come to, where enough came in the turns, or else where epochs
+    were cut short; it `slows` where they lose more than the steps gain.
     """
 
     outcome: str
@@ -61,6 +64,7 @@ class Verdict:
     through: str = ""
     breaks: bool = False
     validations: Validations | None = None
+    slows: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -78,10 +82,10 @@ class Verdict:
 
     @property
     def is_withheld(self) -> bool:
-        """Whether there is a gain that is not handed back: another training, or a program that
-        fails later.
+        """Whether there is a gain that is not handed back: another training, a program that fails
+        later, or validations that take longer than it saves.
         """
-        return self.trains_otherwise or self.breaks
+        return self.trains_otherwise or self.breaks or self.slows
 
     @property
     def may_be_allowed(self) -> bool:
@@ -106,3 +110,31 @@ class Verdict:
         if speedup is None or not self.is_open:
             return False
         return speedup.estimate > WORTH_MORE_TIME or speedup.spans(ROUGH)
+
+
+def held_to(verdict: Verdict, validations: Validations | None) -> Verdict:
+    """`verdict` with what its `validations` come to, where these are known: no gain where they lose
+    more than the steps gain.
+    """
+    verdict = replace(verdict, validations=validations)
+    if verdict.outcome != "faster" or not validations or validations.whole >= 1:
+        return verdict
+    return replace(
+        verdict,
+        outcome="no_gain",
+        reason=_slower(verdict, validations),
+        config={},
+        suspect=next((name for name in SLOWING if name in verdict.config), ""),
+        slows=True,
+    )
+
+
+def _slower(verdict: Verdict, validations: Validations) -> str:
+    assert verdict.speedup is not None
+    kind = "a short validation" if validations.short else "a validation"
+    takes = f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s"
+    return (
+        f"The best settings make the steps {verdict.speedup.estimate:.2f}× as fast, but {kind} "
+        f"takes {takes} as the program is: with these counted in it is {validations.whole:.2f}× "
+        "as fast."
+    )

@@ -257,6 +257,17 @@ def test_what_fails_later_is_searched_on_without_what_makes_it_fail(
     assert " --knob channels_last=off -- " in last and "--allow" not in shown
 
 
+def test_what_slows_validations_is_searched_on_without_it(run: Run, made_up: MadeUpFlow) -> None:
+    reason = "The best settings make the steps 1.50× as fast, but a validation takes 2 s with them"
+    verdict = builders.verdict(outcome="no_gain", reason=reason, suspect="threads", slows=True)
+    made_up.result = builders.search_result(verdict=verdict)
+
+    shown = run("search", "photos.py").stdout
+
+    assert f"Slower validations. {reason}" in " ".join(shown.split())
+    assert " --knob threads=off -- " in shown.splitlines()[-1]
+
+
 def test_how_far_it_was_run_on_is_said(run: Run, made_up: MadeUpFlow) -> None:
     verdict = builders.verdict(through="with 2 batches in each epoch it came to its end")
     made_up.result = builders.search_result(verdict=verdict)

@@ -51,18 +51,20 @@ def judged(
     ends: Sequence[Any] = (),
     reaches: bool = True,
     losses: int = 0,
+    validates: Callable[[Any], float] = lambda which: 0.0,
+    share: float = 0.0,
     own: str = "",
     seldom: Seldom = STAGED,
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long. Of a program whose text is `own` what it does `seldom` comes sooner: a stage.
+    long. Each `validates` for so many seconds, the program as it is for a `share` of its time. Of a
+    program whose text is `own` what it does `seldom` comes sooner: a stage.
     """
     runs: list[Any] = []
 
-    given = losses
-    windows = (builders.window(losses=(1.0,) * given),) if given else ()
+    window = builders.window(losses=(1.0,) * losses)
 
     def run_through(
         start: Any, *, batches: int, seconds: float, steps: int, losses: float
@@ -72,6 +74,9 @@ def judged(
         if fails(which):
             return Through(seconds=4.0, failure=FAILURE, steps=9)
         assert steps == (10 if seconds == through.OWN_SECONDS else 0)
+        took = validates(which)
+        validated = replace(window, validations=10 * bool(took), validation_seconds=10 * took)
+        windows = (validated,) if window.losses or took else ()
         return Through(seconds=4.0, ended=which in ends, steps=steps * reaches, windows=windows)
 
     monkeypatch.setattr(through, "run_through", run_through)
@@ -84,7 +89,11 @@ def judged(
     scripts = {"/train.py": SimpleNamespace(text=own)}
     monkeypatch.setattr(through, "whole_program", lambda *_: SimpleNamespace(scripts=scripts))
     monkeypatch.setattr(through, "seldom", lambda _: {"/train.py": seldom})
-    profiled = builders.profile(seen=replace(builders.seen(), **seen))
+    profiled = builders.profile(
+        seen=replace(builders.seen(), **seen),
+        windows=(builders.window(validations=3 * bool(share)),),
+        validation_share=share,
+    )
     return *seen_through(context, profiled, config, verdict, emission), runs
 
 
@@ -110,6 +119,44 @@ def test_what_trains_otherwise_later_is_not_handed_back(
     else:
         assert verdict.outcome == "faster" and emission is EMISSION
         assert ("over 50 steps of that its losses" in verdict.through) is bool(same)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "whole"),
+    [(0.2, 0.6, 1 / (0.4 / 1.5 + 1.2)), (0.2, 0.2, 1 / (0.8 / 1.5 + 0.4)), (0.2, 0.0, None)],
+)
+def test_validations_that_came_only_when_epochs_were_short_are_counted_in(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, share: float, whole: float | None
+) -> None:
+    monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
+
+    def took(which: Any) -> float:
+        return seconds if which == PATCHED else 0.1
+
+    verdict, emission, _ = judged(monkeypatch, lambda which: False, validates=took, share=share)
+    found = verdict.validations
+    if whole is None:
+        assert found is None and verdict.outcome == "faster"
+        return
+    assert found and found.short and found.whole == pytest.approx(whole)
+    if whole < 1:
+        assert verdict.slows and verdict.is_withheld and emission == Emission()
+        assert verdict.suspect == "channels_last"
+        assert "a short validation takes 0.2 s with them, and 0.1 s" in verdict.reason
+    else:
+        assert verdict.outcome == "faster" and emission is EMISSION
+
+
+def test_validations_that_are_too_short_to_be_timed_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
+
+    def took(which: Any) -> float:  # ten times
+        return 0.02 if which == PATCHED else 0.01
+
+    verdict, _, _ = judged(monkeypatch, lambda which: False, validates=took, share=0.6)
+    assert verdict.outcome == "faster" and verdict.validations is None
 
 
 @pytest.mark.parametrize(("losses", "batches"), [(15, 20), (60, 5)])

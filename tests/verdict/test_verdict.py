@@ -551,6 +551,7 @@ def test_steps_that_gain_less_than_the_validations_lose_are_no_gain():
     found = judged(validating(turns(baseline=100, tuned=150), seconds))
     assert found.outcome == "no_gain"
     assert "validation takes 1.6 s with them, and 0.8 s" in found.reason
+    assert found.slows and found.is_withheld and not found.config
 
 
 def test_validations_that_only_one_of_them_came_to_say_nothing():
