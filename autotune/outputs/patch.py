@@ -51,14 +51,11 @@ class Emission:
     def withdrawn(self, reason: str) -> "Emission":
         """Nothing to hand back, for this `reason`; what was refused for one of its own keeps it."""
         edits = tuple(
-            edit if edit.status == "refused" else self._withdrawn(edit, reason)
-            for edit in self.edits
+            self._withdrawn(edit, reason) if edit.status == "done" else edit for edit in self.edits
         )
         return replace(self, sources={}, program="", patch="", edits=edits)
 
     def _withdrawn(self, edit: EditOutcome, reason: str) -> EditOutcome:
-        if edit.status != "done":
-            return replace(edit, status="refused", reason=reason, hand_step="")
         hand_step = edit.line or by_hand(edit.edit, self.places, self.main)
         return replace(edit, status="refused", reason=reason, hand_step=hand_step)
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 
 from autotune.source.calls.writes import gone_through
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import callers, functions_named
 from autotune.source.script import Function, covers, last_name
@@ -53,8 +54,7 @@ def _is_kept(program: Program, function: Function) -> bool:
     own = any(name and next(functions_named(program, name), None) for name in names)
     if not own or not _gives_nothing(function):
         return False
-    called = (call for script in program.scripts.values() for call in script.calls)
-    return all(last_name(call.func) != function.name for call in called)
+    return all(function.name not in calls_by_name(at) for at in program.scripts.values())
 
 
 def _gives_nothing(function: ast.AST) -> bool:

@@ -4,6 +4,7 @@ import ast
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
 
@@ -54,9 +55,8 @@ def defaults_of(function: Function) -> dict[str, ast.expr]:
 def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Function]]:
     """The functions and methods of the program that have that name."""
     for script in program.scripts.values():
-        for node in script.nodes if name in script.text else ():
-            if isinstance(node, Function) and node.name == name:
-                yield script, node
+        for function in functions_by_name(script).get(name, ()):
+            yield script, function
 
 
 def is_bound(script: Script, function: Function) -> bool:
@@ -69,14 +69,21 @@ def callers(program: Program, name: str) -> set[str]:
     """`name` and the names of all functions of the program that come to call one of that name."""
     calls: dict[str, set[str]] = {}
     for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, Function):
-                called = calls.setdefault(node.name, set())
-                called |= {last_name(call.func) for call in calls_in(node)}
+        for caller, called in _called_by_functions(script).items():
+            calls.setdefault(caller, set()).update(called)
     names = {name}
     while more := {caller for caller, called in calls.items() if called & names} - names:
         names |= more
     return names
+
+
+@functools.lru_cache(maxsize=1024)  # it is asked for each rule, and a Script does not change
+def _called_by_functions(script: Script) -> Mapping[str, frozenset[str]]:
+    """The names that the functions of `script` call, by their own."""
+    return {
+        name: frozenset(last_name(call.func) for each in functions for call in calls_in(each))
+        for name, functions in functions_by_name(script).items()
+    }
 
 
 def reached(
@@ -208,7 +215,7 @@ def run_with(node: ast.AST) -> Iterator[ast.AST]:
             yield from run_with(inner)
 
 
-@functools.lru_cache(maxsize=1024)  # it is asked for each rule, and a Script does not change
+@functools.lru_cache(maxsize=1024)
 def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
     """What stands behind each name: definitions, and the values given to variables and
     attributes; of methods under ".name" too.

@@ -36,7 +36,7 @@ def test_what_is_withdrawn_says_what_to_write_and_where() -> None:
     assert [(edit.status, edit.reason, edit.hand_step) for edit in left.edits] == [
         ("refused", "it came out slower", "/data.py:3: DataLoader(..., num_workers=4)"),
         ("refused", "it came out slower", "/train.py: after the imports: torch.set_num_threads(1)"),
-        ("refused", "it came out slower", ""),
+        ("already", "", ""),
         ("refused", "no", "go"),
     ]
 

@@ -52,10 +52,41 @@ def test_kept(kept: str) -> None:
         "history.append(len(indices))",
         "history.append(indices.numpy().copy())",
         "labels = labels + 1",
+        "table[indices.numpy()] = labels.numpy()",
     ],
 )
 def test_copies_and_numbers(kept: str) -> None:
     assert place(kept) == ""
+
+
+CLASS = """class Scores:
+    def update(self, rows, losses):
+        STATEMENT
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "keeps"),
+    [
+        ("self.score[rows.numpy()] = losses.numpy()", False),
+        ("self.score[rows] = losses", False),
+        ("self.score[rows.numpy()] = losses + 1", False),
+        ("self.seen.append(rows)", True),
+    ],
+)
+def test_a_method_of_its_own_that_is_called_as_those_of_lists_are(
+    statement: str, keeps: bool
+) -> None:
+    text = CLASS.replace("STATEMENT", statement) + TEXT
+    text = text.replace("KEPT", "scores.update(indices, loss.detach())").replace("ANEW", "pass")
+    places = Places(backward=Place(path="/p/train.py", line=11))
+    found = kept_for_good(parsed({"/p/train.py": text}, places, "/p/train.py"))
+    assert found == ("train.py:13" if keeps else "")
+
+
+def test_a_metric_of_a_library_is_no_list() -> None:
+    assert place("metric.update(labels, images)") == ""
 
 
 def test_in_a_function_that_begins_its_list_anew() -> None:

@@ -1,12 +1,15 @@
 """Where NumPy, or what goes by its arrays, is given what modules keep of their forward pass."""
 
 import ast
+import functools
+from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from autotune.source.loops.loss import GATHERING, names_in, stored_names
+from autotune.source.named import attributes_by_name, calls_by_name
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in
+from autotune.source.reach import argument_code, calls_in, functions_named
 from autotune.source.refusals.kept_inside import (
     FORWARD,
     OTHER_FORMAT,
@@ -47,14 +50,14 @@ def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
     that autocast has left it in: file and line, "" where it is not seen to. What a model has
     computed anew before, when it evaluates, is in no such format.
     """
-    waiting = [
+    waiting = deque(
         value
         for name in sorted(kept_attributes(program, on_a_gpu=on_a_gpu))
         for value in _attributes(program, name)
-    ]
+    )
     known: set[ast.AST] = set()
     while waiting:
-        value = waiting.pop(0)
+        value = waiting.popleft()
         if value.node in known or _is_anew(program, value):
             continue
         known.add(value.node)
@@ -142,23 +145,17 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
     if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
         yield from _attributes(program, function.name)
     for script in program.scripts.values():
-        for call in script.calls:
-            if last_name(call.func) == function.name:
-                yield _Value(script, call)
+        for call in calls_by_name(script).get(function.name, ()):
+            yield _Value(script, call)
 
 
 def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_Value]:
     """Where the functions of the program that `call` may call have what they are `given`."""
-    for script in program.scripts.values():
-        for function in (at for at in script.nodes if isinstance(at, Function)):
-            if function.name == last_name(call.func):
-                names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
-                code = ast.unparse(given)
-                yield from _loads(
-                    script,
-                    function,
-                    {name for name in names if argument_code(call, script, function, name) == code},
-                )
+    code = ast.unparse(given)
+    for script, function in functions_named(program, last_name(call.func)):
+        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        same = {name for name in names if argument_code(call, script, function, name) == code}
+        yield from _loads(script, function, same)
 
 
 def _loads(script: Script, within: ast.AST, names: Set[str]) -> Iterator[_Value]:
@@ -172,13 +169,17 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
     are another thing.
     """
     for script in program.scripts.values():
-        inside = {node for method in forward_methods(script) for node in ast.walk(method)}
-        for node in script.nodes:
-            if isinstance(node, ast.Attribute) and node.attr == name and node not in inside:
-                above = next(script.ancestors(node))
-                called = isinstance(above, ast.Call) and above.func is node
-                if isinstance(node.ctx, ast.Load) and not called:
-                    yield _Value(script, node)
+        for node in attributes_by_name(script).get(name, ()):
+            above = next(script.ancestors(node))
+            called = isinstance(above, ast.Call) and above.func is node
+            if isinstance(node.ctx, ast.Load) and not called and node not in _forward(script):
+                yield _Value(script, node)
+
+
+@functools.lru_cache(maxsize=1024)  # it is asked for each name, and a Script does not change
+def _forward(script: Script) -> Set[ast.AST]:
+    """All that stands in forward passes of `script`."""
+    return {node for method in forward_methods(script) for node in ast.walk(method)}
 
 
 def _is_anew(program: Program, value: _Value) -> bool:

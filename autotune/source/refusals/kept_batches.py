@@ -4,7 +4,7 @@ holds an open file for as long as anything of it lives, of which a process may h
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.loss import names_in, stored_names
@@ -30,10 +30,37 @@ def kept_for_good(program: Program) -> str:
         for loop in (at for at in script.nodes if at in inner):
             own = _batch_names(loop)
             for node in ast.walk(loop):
-                for container, value in _kept(node):
-                    if container not in begun and any(each in own for each in _tensors(value)):
-                        return _place(script, node)
+                if _is_kept(program, node, own, begun):
+                    return _place(script, node)
     return ""
+
+
+def _is_kept(program: Program, node: ast.AST, own: Set[str], begun: Set[str]) -> bool:
+    """Whether `node` puts one of the variables `own` into what is not `begun` anew. A method of the
+    program's own may be called as a list's is, and do something else.
+    """
+    if not any(container not in begun for container in _keeping(node, own)):
+        return False
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name), args=args):
+            methods = [method for method in _methods(program) if method.name == name]
+            return any(_keeps(each, begun) for each in methods) if methods else len(args) == 1
+    return True
+
+
+def _methods(program: Program) -> Iterator[ast.FunctionDef]:
+    """Those of the program's own classes."""
+    for script in program.scripts.values():
+        for node in script.nodes:
+            if isinstance(node, ast.ClassDef):
+                yield from (at for at in node.body if isinstance(at, ast.FunctionDef))
+
+
+def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
+    """Whether it puts what it is given into what is not `begun` anew."""
+    given = {each.arg for each in method.args.args[1:]}
+    kept = (container for node in ast.walk(method) for container in _keeping(node, given))
+    return any(container not in begun for container in kept)
 
 
 def _place(script: Script, node: ast.AST) -> str:
@@ -69,17 +96,22 @@ def _tensors(value: ast.expr) -> Iterator[str]:
             yield from _tensors(of)
 
 
-def _kept(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """What `node` puts something into, and what."""
+def _keeping(node: ast.AST, own: Set[str]) -> Iterator[str]:
+    """What `node` puts one of the variables `own` into. What is written where a tensor says is an
+    array: it takes the numbers.
+    """
+    kept: Sequence[ast.expr]
     match node:
-        case ast.Call(func=ast.Attribute(value=container, attr=name), args=args) if (
-            name in _KEEPING
-        ):
-            yield from ((ast.unparse(container), each) for each in args)
-        case ast.Assign(targets=[ast.Subscript(value=container)], value=value):
-            yield ast.unparse(container), value
-        case ast.AugAssign(target=container, op=ast.Add(), value=ast.List() as value):
-            yield ast.unparse(container), value
+        case ast.Call(func=ast.Attribute(value=into, attr=name), args=given):
+            kept = given if name in _KEEPING else ()
+        case ast.Assign(targets=[ast.Subscript(value=into, slice=key)], value=value):
+            kept = (value,) if own.isdisjoint(_tensors(key)) else ()
+        case ast.AugAssign(target=into, op=ast.Add(), value=ast.List() as value):
+            kept = (value,)
+        case _:
+            return
+    if not all(own.isdisjoint(_tensors(each)) for each in kept):
+        yield ast.unparse(into)
 
 
 def _begun_anew(node: ast.AST) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running_within
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import Function, Script, last_name
@@ -39,10 +40,11 @@ def seeded_anew(program: Program) -> dict[str, str]:
     found = dict[str, str]()
     for script in program.scripts.values():
         for call in script.calls:
-            moves = call in ran and _moves(program, script, call, ran, moving)
-            if call in ran and not (moves or _is_put_back(script, call)):
+            seeded = _seeded(script, call, generators) if call in ran else ()
+            if not seeded or _is_put_back(script, call):
+                continue
+            if not _moves(program, script, call, ran, moving):
                 place = f"{os.path.basename(script.path)}:{call.lineno}"
-                seeded = _seeded(script, call, generators)
                 found |= {each: place for each in seeded if each not in found}
     return found
 
@@ -157,8 +159,8 @@ def _given(
     """What the calls of `function` that run give for it, and where."""
     bound = is_bound(script, function)
     for other in program.scripts.values():
-        for call in other.calls:
-            if call in ran and last_name(call.func) == function.name:
+        for call in calls_by_name(other).get(function.name, ()):
+            if call in ran:
                 told = argument(call, function, name, bound=bound)
                 yield from [(other, told)] if told is not None else []
 

@@ -1,0 +1,40 @@
+"""What stands in a file under each name: a program may have hundreds of files, of which rule after
+rule asks for the few places of one name. A `Script` does not change, so it is gone through once.
+"""
+
+import ast
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from autotune.source.script import Function, Script, last_name
+
+_Node = TypeVar("_Node", bound=ast.AST)
+_KEPT = 4096  # files, as they are and as they were changed
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def functions_by_name(script: Script) -> Mapping[str, Sequence[Function]]:
+    """The functions and methods that `script` defines."""
+    functions = (node for node in script.nodes if isinstance(node, Function))
+    return _by(functions, lambda function: function.name)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def calls_by_name(script: Script) -> Mapping[str, Sequence[ast.Call]]:
+    """The calls in `script`, by the last name of what they call."""
+    return _by(script.calls, lambda call: last_name(call.func))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def attributes_by_name(script: Script) -> Mapping[str, Sequence[ast.Attribute]]:
+    """The attributes that `script` reads or sets, of whatever object."""
+    attributes = (node for node in script.nodes if isinstance(node, ast.Attribute))
+    return _by(attributes, lambda attribute: attribute.attr)
+
+
+def _by(nodes: Iterable[_Node], name: Callable[[_Node], str]) -> Mapping[str, Sequence[_Node]]:
+    found: dict[str, list[_Node]] = {}
+    for node in nodes:
+        found.setdefault(name(node), []).append(node)
+    return found
