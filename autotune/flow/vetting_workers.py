@@ -21,6 +21,7 @@ from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
 from autotune.source.refusals.caught import caught_of_samples
 from autotune.source.refusals.kept_batches import kept_for_good
+from autotune.source.refusals.rewritten_files import rewritten
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared_out import shared_out_rounded_down
@@ -87,6 +88,10 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         reason = f"the training keeps tensors of its batches from epoch to epoch ({place}), each "
         reason += "of which holds an open file where a worker has sent it, until these run out "
         reason += "(`ulimit -n`): copies (`y.clone()`) hold none"
+    elif (rewrites := rewritten(program))[0]:
+        name, written, read = rewrites
+        reason = f"the training writes {name} ({written}), by which samples are made ({read}): "
+        reason += "workers read it ahead of that"
     else:
         return space
     return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))

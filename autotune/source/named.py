@@ -33,6 +33,20 @@ def attributes_by_name(script: Script) -> Mapping[str, Sequence[ast.Attribute]]:
     return _by(attributes, lambda attribute: attribute.attr)
 
 
+@functools.lru_cache(maxsize=_KEPT)
+def values_by_name(script: Script) -> Mapping[str, Sequence[ast.expr]]:
+    """What `script` assigns to variables and attributes, by their last names."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in script.nodes:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    found.setdefault(last_name(target), []).append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                found.setdefault(last_name(target), []).append(value)
+    return found
+
+
 def _by(nodes: Iterable[_Node], name: Callable[[_Node], str]) -> Mapping[str, Sequence[_Node]]:
     found: dict[str, list[_Node]] = {}
     for node in nodes:

@@ -158,10 +158,10 @@ def _settings(verdict: dict[str, Any]) -> str:
 def delivered(program: Listed, result: dict[str, Any]) -> list[str]:
     """What was handed back faster, and how much of it is in the patch."""
     verdict = result["verdict"]
-    figures = _figures((verdict.get("delivered") or {}).get("speedup"))
+    patched = (verdict.get("delivered") or {}).get("speedup") if result.get("patch") else None
     left = [each["knob"] for each in result["edits"] if each["status"] not in ("done", "already")]
-    kept = [each for each in left if each in (verdict.get("config") or {})]
-    return [program.name, _settings(verdict), *figures, ", ".join(kept)]
+    kept = dict.fromkeys(each for each in left if each in (verdict.get("config") or {}))
+    return [program.name, _settings(verdict), *_figures(patched), ", ".join(kept)]
 
 
 def append(path: Path, columns: Sequence[str], *rows: Sequence[str]) -> None:

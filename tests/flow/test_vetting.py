@@ -294,6 +294,30 @@ def test_workers_are_not_offered_where_the_training_goes_by_what_samples_raise(
     assert ("caught at train.py:5" in " ".join(each.reason for each in found.skipped)) is is_lost
 
 
+REWRITTEN = """\
+class Rows:
+    def __getitem__(self, at):
+        return noisy(self.rows[at], json.load(open("level.json")))
+
+for x, y in loader:
+    loss_of(x, y).backward()
+    json.dump(level, open("{name}", "w"))
+"""
+
+
+@pytest.mark.parametrize("name", ["level.json", "log.json"])
+def test_workers_are_not_offered_where_the_training_writes_what_samples_are_made_from(
+    monkeypatch: pytest.MonkeyPatch, device: Device, name: str
+) -> None:
+    places = replace(builders.seen().places, backward=Place(path="train.py", line=6))
+    program = parsed({"train.py": REWRITTEN.format(name=name)}, places, "train.py")
+    found = with_workers(monkeypatch, device, program, Vetted(values=(0, 2)))
+    said = "the training writes level.json (train.py:7), by which samples are made (train.py:3)"
+    is_read = name == "level.json"
+    assert ("num_workers" not in found.choices) is is_read
+    assert any(each.reason.startswith(said) for each in found.skipped) is is_read
+
+
 @pytest.mark.parametrize(
     ("startup_seconds", "differs", "left", "said"),
     [

@@ -5,6 +5,9 @@ from collections import UserDict
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import torch
+
 from autotune.workload.samples.remembered import remembered
 
 losses: dict[int, float] = {}  # what the loop keeps of each sample
@@ -20,6 +23,9 @@ class Photos:
         self.cache: dict[int, Any] = {}
         self.slots: list[Any] = [None] * 10
         self.drawn: list[int] = []
+        self.decoded = np.zeros(10, dtype=bool)
+        self.known = torch.zeros(10, dtype=torch.bool)
+        self.pixels = np.zeros((10, 3), dtype=np.uint8)
 
     @functools.cache  # noqa: B019
     def title(self, index: int) -> str:
@@ -27,6 +33,8 @@ class Photos:
 
     def __getitem__(self, index: int) -> int:
         self.cache[index] = self.slots[index] = load(index)
+        self.decoded[index] = self.known[index] = True
+        self.pixels[index] = 7
         self.drawn.append(index)
         self.title(index)
         return index
@@ -41,7 +49,8 @@ def test_what_grows_with_each_sample_is_told_by_name() -> None:
         losses[index] = 0.5
     after = remembered(wrapped)
     grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
-    assert grown == {"Photos.cache": 5, "Photos.slots": 5, "Photos.title": 5, "load": 5}
+    caches = {"cache", "slots", "decoded", "known", "title"}
+    assert grown == {**{f"Photos.{name}": 5 for name in caches}, "load": 5}
 
 
 def test_what_is_of_the_users_own_class_is_not_asked() -> None:

@@ -257,7 +257,7 @@ class _Workers:
         return begin_alike(self._own, self._again, first, second)
 
     def _copied(self) -> str:
-        what = names_of(self._own.read) or "something in the dataset"
+        what = names_of(self._own.read) or "something, in the dataset or a library,"
         return (
             f"each reading changes {what} and with it the samples to come, and every worker "
             "would begin each epoch with the same copy of it"

@@ -16,6 +16,7 @@ from autotune.source.places import Call, backward_call, refusal
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
+from autotune.source.refusals.mixed_formats import put_in_a_branch
 from autotune.source.refusals.short_numbers import rare_chance, running_values
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
@@ -40,6 +41,12 @@ def autocast(program: Program, edit: Autocast) -> Program:
     hand_step = f"{header} round forward and loss, up to backward{wide}{_likewise(program)}"
     if edit.scaled:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
+    if at := put_in_a_branch(program):
+        raise Forbidden(
+            f"what a layer gives is put into another tensor at {at}, in a branch that a run need "
+            "not come to: under autocast they may be of two formats, which torch refuses",
+            f"{at}: .to(...) with the other's dtype behind what the layer gives; {hand_step}",
+        )
     _check_bfloat16(program, edit, hand_step)
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
     if edit.device_type == "cpu" or (edit.dtype == "bfloat16" and _keeps_outputs(program)):

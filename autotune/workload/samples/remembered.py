@@ -6,17 +6,20 @@ from collections import OrderedDict
 from itertools import repeat
 from typing import Any
 
+import torch
+
 from autotune.workload.samples.asked import asked, variables
 
 # Asking an object of any other class how much it holds would run the user's code.
 _DICTS = (dict, OrderedDict)
 _WRAPPED = 3  # datasets inside one another
+_MOST_TRUTHS = 1 << 24
 
 
 def remembered(dataset: Any) -> dict[str, int]:
-    """How much is in what may be a cache of samples, by name: dicts, lists and what
-    `functools.cache` keeps, of a dataset and those that it wraps, of their classes, and the
-    variables that their code reads.
+    """How much is in what may be a cache of samples, by name: dicts, lists, what `functools.cache`
+    keeps, and the truths in arrays of such (`self.decoded[index] = True`), of a dataset and those
+    that it wraps, of their classes, and the variables that their code reads.
 
     A list counts what is still empty of it, below zero: what is appended is more likely a log.
     """
@@ -48,6 +51,19 @@ def _count(value: Any) -> int | None:
             return int(value.cache_info().currsize)
         if kind in _DICTS:
             return sum(map(operator.is_not, value.values(), repeat(None)))
-        return -sum(map(operator.is_, value, repeat(None))) if kind is list else None
+        if kind is list:
+            return -sum(map(operator.is_, value, repeat(None)))
     except RuntimeError:  # another thread has changed it meanwhile
         return None
+    return _truths(value)
+
+
+def _truths(value: Any) -> int | None:
+    """How many there are in an array or a tensor of truths."""
+    kind = type(value)
+    if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
+        is_short = value.dtype == bool and value.size <= _MOST_TRUTHS
+        return int(value.sum()) if is_short else None
+    if kind is torch.Tensor and value.dtype is torch.bool and value.numel() <= _MOST_TRUTHS:
+        return int(value.sum())
+    return None

@@ -1,0 +1,44 @@
+"""bf16 is refused where a rare branch of a forward pass would put it into float32."""
+
+import pytest
+
+from autotune.source.edits import Places
+from autotune.source.program import parsed
+from autotune.source.refusals.mixed_formats import put_in_a_branch
+
+NET = """\
+class Load(nn.Module):
+    def forward(self, x, weather):
+        missing = torch.isnan(weather).any(dim=1)
+        h = self.first(x)
+        if missing.any():
+            CODE
+        return self.body(torch.cat([h, weather], 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("weather[missing] = self.imputed(x[missing])", True),
+        ("weather = weather.clone(); weather[missing] = self.imputed(x[missing])", True),
+        ("weather[missing, :] = torch.tanh(self.imputed(x[missing]))", True),
+        ("weather[x > 0] = self.heads['a'](x)", True),
+        ("weather.index_copy_(0, missing, self.imputed(x))", True),
+        ("weather[missing] = self.imputed(x[missing]).to(weather.dtype)", False),
+        ("weather[missing] = self.imputed(x[missing]).float()", False),
+        ("weather[missing] = 0.0", False),
+        ("weather[missing] = x[missing]", False),
+        ("weather[:8] = self.imputed(x)", False),
+        ("h[missing] = self.second(x[missing])", False),
+        ("out = torch.zeros_like(h); out[missing] = self.second(x[missing])", False),
+    ],
+)
+def test_in_a_branch(code: str, found: bool) -> None:
+    place = put_in_a_branch(parsed({"/p/net.py": NET.replace("CODE", code)}, Places(), "/p/net.py"))
+    assert place == ("/p/net.py:6" if found else "")
+
+
+def test_what_each_step_does_shows_in_a_trial() -> None:
+    text = NET.replace("if missing.any():\n            CODE", "weather[missing] = self.imputed(x)")
+    assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) == ""
