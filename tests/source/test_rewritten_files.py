@@ -41,7 +41,11 @@ main()
 
 def found(read: str, written: str, after: str = "pass") -> tuple[str, str, str]:
     """The file that a program with these statements writes and reads, and where it does so."""
-    text = TEXT.replace("READ", read).replace("WRITTEN", written).replace("AFTER", after)
+    return found_in(TEXT.replace("READ", read).replace("WRITTEN", written).replace("AFTER", after))
+
+
+def found_in(text: str) -> tuple[str, str, str]:
+    """The same of a program with this text."""
     line = 1 + text[: text.index(".backward()")].count("\n")
     places = Places(backward=Place(path="/p/train.py", line=line))
     return rewritten(parsed({"/p/train.py": text}, places, "/p/train.py"))
@@ -87,9 +91,7 @@ def test_variables_of_one_name_in_two_functions_are_two() -> None:
     text = TEXT.replace("READ", "path = self.paths[at]; rows = open(path).read()")
     text = text.replace("WRITTEN", "note(loss)").replace("AFTER", "pass")
     text += "\ndef note(loss):\n    path = 'log.csv'\n    open(path, 'a').write(str(loss))\n"
-    line = 1 + text[: text.index(".backward()")].count("\n")
-    places = Places(backward=Place(path="/p/train.py", line=line))
-    assert rewritten(parsed({"/p/train.py": text}, places, "/p/train.py")) == ("", "", "")
+    assert found_in(text) == ("", "", "")
 
 
 def test_a_name_that_is_an_option() -> None:
@@ -97,6 +99,4 @@ def test_a_name_that_is_an_option() -> None:
     option = option.replace("parse(", "parser.add_argument(")
     read, written = "level = open(args.state_file).read()", "save(args.state_file, loss)"
     text = option + TEXT.replace("READ", read).replace("WRITTEN", written).replace("AFTER", "pass")
-    line = 1 + text[: text.index(".backward()")].count("\n")
-    places = Places(backward=Place(path="/p/train.py", line=line))
-    assert rewritten(parsed({"/p/train.py": text}, places, "/p/train.py"))[0] == "level.json"
+    assert found_in(text)[0] == "level.json"
