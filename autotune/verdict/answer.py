@@ -131,7 +131,7 @@ def held_to(verdict: Verdict, validations: Validations | None) -> Verdict:
 
 def _slower(verdict: Verdict, validations: Validations) -> str:
     assert verdict.speedup is not None
-    kind = "a short validation" if validations.short else "a validation"
+    kind = "a validation of a few batches" if validations.short else "a validation"
     takes = f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s"
     return (
         f"The best settings make the steps {verdict.speedup.estimate:.2f}× as fast, but {kind} "
