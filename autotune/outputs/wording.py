@@ -26,6 +26,7 @@ NOT_MEASURED = "not measured"
 _NO_GAIN = 1.005
 # What takes less of a run than this, or is over sooner, need not be said.
 _NOTABLE_SHARE, _NOTABLE_SECONDS = 0.05, 10.0
+_MUCH_SLOWER = 1.25  # more than what two runs one after another may differ by
 _NOISY = 0.25  # of the loss: a band as wide as this hides differences that people would see
 # Doubts that say what of the run is in none of the figures.
 OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
@@ -204,7 +205,15 @@ def withheld(verdict: Verdict) -> str:
 def with_validations(verdict: Verdict) -> str:
     """What a gain comes to with the validations between its steps; "" where hardly any came."""
     found = verdict.validations
-    if found is None or verdict.outcome != "faster" or found.share < _NOTABLE_SHARE:
+    if found is None or verdict.outcome != "faster":
+        return ""
+    if found.share == 0 and found.tuned_seconds > _MUCH_SLOWER * found.own_seconds:
+        return (
+            f"A validation of a few batches takes {duration(found.tuned_seconds)} with these "
+            f"settings, and {duration(found.own_seconds)} before; how much of the time whole ones "
+            "take was not seen."
+        )
+    if found.share < _NOTABLE_SHARE:
         return ""
     return (
         f"With its validations counted in it is {ratio(found.whole)} as fast: one"

@@ -36,14 +36,14 @@ def validations_in(
 def short_validations_in(
     own: Sequence[Window], tuned: Sequence[Window], share: float, speedup: Ratio
 ) -> Validations | None:
-    """Those of epochs that were cut short in both, where `share` of the program's time goes by in
-    whole ones, which is 0.0 where that is not known.
+    """Those of epochs that were cut short in both; `share` of the program's time goes by in whole
+    ones, 0.0 where that is not known, and they are counted in as nothing.
     """
     for each in (own, tuned):
         times = sum(window.validations for window in each)
         if times < FEWEST_SHORT or _seconds(each) < LEAST_SHORT_SECONDS:
             return None
-    return _held(own, tuned, share, speedup, short=True) if share else None
+    return _held(own, tuned, share, speedup, short=True)
 
 
 def _held(

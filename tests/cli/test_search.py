@@ -285,6 +285,21 @@ def test_what_a_gain_comes_to_with_validations_is_said(run: Run, made_up: MadeUp
     assert "it is 1.13× as fast: one takes 1.20 s, and 800 ms before" in shown
 
 
+@pytest.mark.parametrize("tuned_seconds", [1.6, 0.9])
+def test_validations_of_which_only_short_ones_were_seen_are_said_where_they_are_slower(
+    run: Run, made_up: MadeUpFlow, tuned_seconds: float
+) -> None:
+    found = Validations(
+        own_seconds=0.8, tuned_seconds=tuned_seconds, share=0.0, whole=1.5, short=True
+    )
+    made_up.result = builders.search_result(verdict=builders.verdict(validations=found))
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+
+    said = "A validation of a few batches takes 1.60 s with these settings, and 800 ms before"
+    assert (said in shown) is (tuned_seconds > 1)
+
+
 def test_an_upper_end_that_says_nothing_is_not_named(run: Run, made_up: MadeUpFlow) -> None:
     speedup = Ratio(estimate=1.3, low=0.03, high=49.0)
     verdict = builders.verdict(outcome="no_gain", speedup=speedup, config={})
