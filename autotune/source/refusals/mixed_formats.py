@@ -61,7 +61,7 @@ def _is_short(value: ast.expr) -> bool:
 
 
 def _is_a_layers(call: ast.Call) -> bool:
-    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer of the object's own, mostly."""
+    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer, mostly."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self")):
             return True
