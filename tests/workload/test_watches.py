@@ -4,7 +4,6 @@ import json
 import sys
 import warnings
 import zlib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from autotune.workload.conversation import RunWindow, Tell, Unsupported, Watched
 from autotune.workload.found import Counted, Saved
 from autotune.workload.live import Live
-from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.lines import Sampling, _stack
 from autotune.workload.looks.saving import _Blocks
 from autotune.workload.looks.watches import Synchronising
 from autotune.workload.setup import Setup
@@ -117,7 +116,7 @@ def test_no_line_is_named_for_waiting_for_the_device(name: str, seen: bool) -> N
     live = Live(setup=Setup())
     live.clock = Untimed()
     watch = Sampling(live)
-    called[name](partial(watch._note, inside=False))
+    called[name](lambda frame: watch._note(_stack(frame), inside=False))
     assert bool(watch._seen) is seen
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -31,6 +31,7 @@ _LOADER = os.path.join(_SEAMS, "loader.py")
 _OF_CUDA = os.path.dirname(torch.cuda.__file__)
 _OF_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _STOP_SECONDS = 5.0
+At = tuple[FrameType, int]  # a frame, and the line that it is at
 _OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
 
@@ -44,10 +45,9 @@ class Sampling:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._over = threading.Event()
+        self._on = threading.Lock()  # held until it ends
         self.looks, self.seconds, self.inside = 0, 0.0, list[Look]()
         self._since = 0.0  # the look before
-        self._at: tuple[FrameType | None, int] = (None, 0)  # the innermost frame, and its line
         self._seen = defaultdict[tuple[str, CodeType], float](float)
         self._lines = defaultdict[tuple[str, CodeType], dict[int, float]](dict)
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -57,6 +57,7 @@ class Sampling:
     def begin(self) -> None:
         """See `Watch`."""
         sys.setswitchinterval(SWITCH_SECONDS)
+        self._on.acquire()
         self._thread.start()
 
     def step(self) -> None:
@@ -66,7 +67,7 @@ class Sampling:
         """See `Watch`: those that took most first, none where there was too little to see; then
         threads beside.
         """
-        self._over.set()
+        self._on.release()
         self._thread.join(_STOP_SECONDS)
         sys.setswitchinterval(self._switch_seconds)
         beside = self._beside.busy() if self._beside else ()
@@ -98,64 +99,61 @@ class Sampling:
         beside = self._beside = ThreadsBeside(self._live.thread)
         before = time.perf_counter()
         is_open = self._live.clock.is_open
-        while not self._over.wait(EVERY_SECONDS):
+        while not self._on.acquire(timeout=EVERY_SECONDS):
             inside, frames = is_open("forward"), sys._current_frames()
-            frame = frames.get(self._live.thread)
-            self._at = frame, _line(frame) if frame else 0  # at once: it may go on meanwhile
+            stack = _stack(frames.get(self._live.thread))  # at once: it may go on meanwhile
             if inside != is_open("forward"):  # it has: the next look counts for this one
                 continue
             now = time.perf_counter()
             self._since, before = now - before, now
-            if frame is not None and not self._live.pace.is_left_out:
+            if stack and not self._live.pace.is_left_out:
                 self.looks += 1
                 self.seconds += self._since
-                self._note(frame, inside=inside)
+                self._note(stack, inside=inside)
             beside.note(frames)
 
-    def _note(self, innermost: FrameType, *, inside: bool) -> None:
+    def _note(self, stack: Sequence[At], *, inside: bool) -> None:
+        innermost, _ = stack[0]
         if _waits_for_device(innermost):
             return
         if inside:
-            self._note_inside(innermost)
+            self._note_inside(stack)
             return
-        users: FrameType | None = None
-        for frame in _outwards(innermost):
+        users: At | None = None
+        for frame, line in stack:
             path = frame.f_code.co_filename
             if path.startswith(_SEAMS):
                 if path == _LOADER and users is not None:
-                    self._count("data", users)
+                    self._count("data", *users)
                 return
             if users is None and framework_at(path):
                 return  # the user's line that is next has a framework train
-            users = users or (frame if is_users(path) else None)
+            users = users or ((frame, line) if is_users(path) else None)
         if users is not None:
-            self._count("forward" if _is_of_model(users) else "other", users)
+            self._count("forward" if _is_of_model(users[0]) else "other", *users)
 
-    def _note_inside(self, innermost: FrameType) -> None:
+    def _note_inside(self, stack: Sequence[At]) -> None:
         """In a forward pass: what is in torch's own Python is about to start an operation."""
         moment = time.perf_counter()
+        innermost, _ = stack[0]
         if innermost.f_code.co_filename.startswith(_OF_TORCH):
             return
-        for frame in _outwards(innermost):
+        for frame, line in stack:
             code = frame.f_code
             if code.co_filename.startswith(_SEAMS):
                 return
             if is_users(code.co_filename):
-                self._count(INSIDE, frame)
+                self._count(INSIDE, frame, line)
                 path = os.path.abspath(code.co_filename)
-                look = Look(moment=moment, path=path, line=self._line(frame), function=code.co_name)
+                look = Look(moment=moment, path=path, line=line, function=code.co_name)
                 self.inside.append(look)
                 return
 
-    def _count(self, phase: str, frame: Any) -> None:
+    def _count(self, phase: str, frame: FrameType, line: int) -> None:
         key = phase, frame.f_code
         self._seen[key] += self._since
-        lines, line = self._lines[key], self._line(frame)
+        lines = self._lines[key]
         lines[line] = lines.get(line, 0.0) + self._since
-
-    def _line(self, frame: FrameType) -> int:
-        innermost, line = self._at
-        return line if frame is innermost else _line(frame)
 
 
 def _most_first(seconds: Mapping[Any, float]) -> list[tuple[Any, float]]:
@@ -176,13 +174,13 @@ def _is_of_model(frame: FrameType) -> bool:
     return is_module and not _OF_A_LOOP & set(code.co_names)
 
 
-def _line(frame: FrameType) -> int:
-    """That it is at; its function's first, where what it is at belongs to no line."""
-    line: int | None = frame.f_lineno
-    return frame.f_code.co_firstlineno if line is None else line
-
-
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+def _stack(frame: FrameType | None) -> list[At]:
+    """From the innermost frame outwards, each with the line that it is at; its function's first,
+    where what it is at belongs to no line.
+    """
+    stack: list[At] = []
     while frame is not None:
-        yield frame
+        line: int | None = frame.f_lineno
+        stack.append((frame, frame.f_code.co_firstlineno if line is None else line))
         frame = frame.f_back
+    return stack
