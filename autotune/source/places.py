@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autotune.source.edits import Place
+from autotune.source.named import values_by_name
 from autotune.source.program import Program, Refusal
 from autotune.source.script import Script, covers, is_method, last_name
 
@@ -94,7 +95,10 @@ def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
         return script.qualified(call.func).rpartition(".")[2] in OPTIMIZERS
 
     def of_torch(call: ast.Call) -> bool:
-        return "optim" in script.code(call.func).lower() and bool(call.args)
+        codes = [script.code(call.func)]
+        if isinstance(call.func, ast.Name):  # kind = getattr(torch.optim, name)
+            codes += map(script.code, values_by_name(script).get(call.func.id, ()))
+        return bool(call.args) and any("optim" in code.lower() for code in codes)
 
     def of_parameters(call: ast.Call) -> bool:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.source.edits import LoaderArgument, ModelStatement
-from tests.source.programs import PATH, rewritten
+from tests.source.programs import PATH, places_of, rewritten
 
 LAST = ModelStatement(
     code="{model}.to(memory_format=torch.channels_last)",
@@ -89,6 +89,49 @@ def test_views_that_no_step_comes_to_forbid_another_order(
         parts["descriptor"] = "self.body(x).view(-1)"
         parts["step"] += "; net.descriptor(x)"
     outcome = rewritten(program(**parts), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert (f"tensors of the model are viewed at {PATH}:" in outcome.reason) == refused
+
+
+STAGES = """\
+import torch
+from torch.utils.data import DataLoader
+
+def stability(deep):
+    return deep.view(deep.size(0), -1).norm()
+
+def main(net, data):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    loader = DataLoader(data)
+    for epoch in range(9):
+        for x, y in loader:
+            out = net(x)
+            loss = criterion(out, y)
+            {each}
+            if epoch >= 5:
+                {late}
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("late", "each", "refused"),
+    [
+        ("loss = loss + stability(out)", "pass", True),
+        ("loss = loss + out.view(len(out), -1).norm()", "pass", True),
+        ("loss = loss + stability(out)", "loss = loss + stability(out)", False),  # it has failed
+        ("loss = loss + criterion(out, y.view(-1))", "pass", False),
+        ("loss = loss + out.flatten(1).norm()", "pass", False),
+    ],
+)
+def test_views_that_only_a_later_stage_comes_to_forbid_another_order(
+    late: str, each: str, refused: bool
+) -> None:
+    text = STAGES.format(late=late, each=each)
+    seen = places_of(text)
+    assert seen.backward is not None
+    outcome = rewritten(text, LAST, places=replace(seen, backwards=(seen.backward,)))
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
     assert (f"tensors of the model are viewed at {PATH}:" in outcome.reason) == refused
 

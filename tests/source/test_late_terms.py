@@ -45,6 +45,8 @@ LATE = {
     "under a name": "warm = epoch < 5\nif not warm:\n    loss += spread(out)",
     "by chance": "if random.random() < 0.5:\n    loss += spread(out)",
     "by the batch": "if mask.any():\n    loss += spread(out[mask])",
+    "by how many there are": "rare = (y == 3).nonzero()\nif len(rare):\n    loss += spread(out)",
+    "by what is chosen": "rare = out[y == 3]\nif len(rare):\n    loss += spread(rare)",
     "where it is finite": "if epoch > 5 and torch.isfinite(out).all():\n    loss += spread(out)",
     "its weight": "share = 0.0\nif epoch > 5:\n    share = 0.1\nloss = loss + share * spread(out)",
 }
@@ -53,6 +55,7 @@ ALWAYS = {
     "a choice by an option": "loss = loss / 4 if args.mean else loss",
     "a module that there may be": "if args.aux is not None:\n    loss = loss + args.aux(out)",
     "what the model gives": "if isinstance(out, tuple):\n    loss = loss + out[1]",
+    "how many there are in a list": "if len(out) > 1:\n    loss = loss + out[1]",
     "what is in the output": "if 'aux' in out:\n    loss = loss + out['aux']",
     "the first of several": (
         "for i, part in enumerate(out):\n    if i == 0:\n        loss = criterion(part, y)\n"
@@ -76,7 +79,7 @@ def test_a_part_of_the_loss_that_may_come_later_is_not_divided(program: str, lin
     text = changed(program, lines)
     done = rewritten(text, TWO)
     assert done.statuses == ["refused"]
-    signs = ("if epoch", "if not warm", "if random", "if mask")
+    signs = ("if epoch", "if not warm", "if random", "if mask", "if len")
     line = next(n for n, at in enumerate(text.splitlines(), 1) if any(s in at for s in signs))
     assert f"the condition at /project/train.py:{line} may change the loss later" in done.reason
 

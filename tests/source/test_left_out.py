@@ -112,3 +112,25 @@ def test_such_gradients_are_not_freed() -> None:
     assert "left out in later steps (train.py:13)" in made.reason
     assert made.outcomes[0].forbidden
     assert rewritten(text.replace("net.drop = 0.4", "pass"), ZeroGradToNone()).statuses == ["done"]
+
+
+def test_a_module_without_a_forward_pass_may_leave_out_a_part() -> None:
+    text = """\
+class Heads(nn.Module):
+    def losses(self, x, y, depot):
+        for key in DEPOTS:
+            mine = (depot == key).nonzero().flatten()
+            if len(mine):
+                yield F.cross_entropy(self.heads[key](x[mine]), y[mine])
+
+for x, y, depot in loader:
+    optimizer.zero_grad(set_to_none=False)
+    total = 0.0
+    for loss in model.losses(x, y, depot):
+        total = total + loss
+    total.backward()
+    optimizer.step()
+"""
+    assert place_in(text) == "train.py:5"
+    always = text.replace("            if len(mine):\n    ", "")
+    assert place_in(always) == ""

@@ -79,6 +79,13 @@ def test_a_class_that_is_chosen_when_it_runs_may_not_take_the_argument(called: s
     )
 
 
+def test_a_class_is_found_by_what_its_name_was_given() -> None:
+    text = "kind = getattr(torch.optim, name)\noptimizer = kind(groups(model), lr=0.1)\n"
+    outcome = rewritten(text, FUSED, places=Places(optimizer=Place(path=PATH, line=2)))
+    assert outcome.text == text
+    assert outcome.reason == "which class kind is, is only known when it runs"
+
+
 @pytest.mark.parametrize(
     ("given", "status"),
     [

@@ -19,6 +19,8 @@ _SUMMING = frozenset({
 _OF_KIND = frozenset({
     "callable", "getattr", "hasattr", "is_available", "is_tensor", "isinstance", "len", "type",
 })
+# What makes of a tensor as much as there is of something in it.
+_CHOOSING = frozenset(("argwhere", "flatnonzero", "masked_select", "nonzero", "unique", "where"))
 # Methods, by how their names begin, that are done before anything trains.
 _SETTING_UP = (
     "build", "configure", "create", "init", "load", "make", "parse", "post_init", "prepare",
@@ -107,7 +109,7 @@ def _may_change(
     program: Program, script: Script, loop: ast.For | ast.While, test: ast.expr
 ) -> bool:
     """Whether `test`, asked in `loop`, may come out otherwise after some steps."""
-    kinds = [at for at in ast.walk(test) if asks_for_kind(at)]
+    kinds = [at for at in ast.walk(test) if asks_for_kind(at, loop.body)]
     others = list(without(test, kinds))
     if any(isinstance(at, ast.Call) for at in others):
         return True
@@ -120,19 +122,42 @@ def _may_change(
     return bool(read & given - passed) or changes(program, script, loop, asked)
 
 
-def asks_for_kind(node: ast.AST) -> bool:
-    """Whether `node` asks what something is, or has, that is of that kind in each step; or whether
-    something is finite, where a step is left out as a whole.
+def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
+    """Whether `node`, in the statements `around`, asks what something is, or has, that is of that
+    kind in each step; or whether something is finite, where a step is left out as a whole.
     """
     match node:
         case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
             return True
         case ast.Compare(left=ast.Constant(), ops=[ast.In() | ast.NotIn()]):
             return True
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if any(
+            map(_chooses, _values(around, name))
+        ):
+            return False  # how many there are in this batch
         case ast.Call(func=function):
             names = {last_name(call.func) for call in calls_in(node)}
             return last_name(function) in _OF_KIND or bool(names & _FINITE)
     return False
+
+
+def _values(around: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
+    """What the variable `name` is given there."""
+    for node in (at for statement in around for at in ast.walk(statement)):
+        if isinstance(node, ast.Assign) and name in stored_names(node):
+            yield node.value
+
+
+def _chooses(value: ast.expr) -> bool:
+    """Whether `value` is what a condition chooses of a tensor: `(kind == 2).nonzero()`,
+    `x[kind == 2]`.
+    """
+    by_condition = (
+        isinstance(at, ast.Subscript)
+        and any(isinstance(each, ast.Compare) for each in ast.walk(at.slice))
+        for at in ast.walk(value)
+    )
+    return any(last_name(call.func) in _CHOOSING for call in calls_in(value)) or any(by_condition)
 
 
 def without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:

@@ -43,16 +43,19 @@ def later_stage(program: Program) -> str:
     amount that is computed from an epoch or a step; and passes that have not come, under a
     condition on what the training itself changes.
     """
+    places = (f"{script.path}:{node.lineno}" for script, node in later_stages(program))
+    return next(places, "")
+
+
+def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign]]:
+    """All of those, each with the file that it is in."""
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])
     loaders, counters = _BUILD | _builders(program), _counters([*inner, *outer])
     passes = Passes(program, [*inner, *outer], ran)
-    places = (
-        (script.path, node.lineno)
-        for script in program.scripts.values()
-        for node in _by_stages(script, ran, counters, _Work(program, script, loaders), passes)
-    )
-    return next((f"{path}:{line}" for path, line in places), "")
+    for script in program.scripts.values():
+        work = _Work(program, script, loaders)
+        yield from ((script, at) for at in _by_stages(script, ran, counters, work, passes))
 
 
 class _Work:

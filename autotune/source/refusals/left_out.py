@@ -53,12 +53,15 @@ def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:
 
 
 def _is_of_a_model(script: Script, node: ast.AST) -> bool:
-    """Whether `node` stands in a method of what has a forward pass, and not where that is made."""
+    """Whether `node` stands in a method of a module, which may have no forward pass of its own
+    (`for loss in model.losses(batch)`), and not where that is made.
+    """
     function = script.function(node)
     kind = next(script.ancestors(function), None) if function is not None else None
     if function is None or not isinstance(kind, ast.ClassDef) or function.name in _MAKING:
         return False
-    return any(isinstance(at, Function) and at.name == "forward" for at in kind.body)
+    of_torch = any(last_name(base).endswith("Module") for base in kind.bases)
+    return of_torch or any(isinstance(at, Function) and at.name == "forward" for at in kind.body)
 
 
 def _tests(script: Script, node: ast.AST) -> Iterator[ast.expr]:
@@ -114,7 +117,9 @@ def _takes_in_turn(body: Sequence[ast.AST]) -> bool:
 
 def _may_change(program: Program, script: Script, test: ast.expr, later: Set[str]) -> bool:
     """Whether `test`, of a model's method, may come out otherwise after some steps."""
-    kinds = [at for at in ast.walk(test) if asks_for_kind(at)]
+    function = script.function(test)
+    assert function is not None
+    kinds = [at for at in ast.walk(test) if asks_for_kind(at, function.body)]
     others = list(without(test, kinds))
     if any(isinstance(at, ast.Call) for at in others):
         return True  # a draw, or of numbers
@@ -124,8 +129,6 @@ def _may_change(program: Program, script: Script, test: ast.expr, later: Set[str
     }
     if {name.rpartition(".")[2] for name in read | asked if "." in name} & later:
         return True
-    function = script.function(test)
-    assert function is not None
     loops = (at.target for at in ast.walk(function) if isinstance(at, ast.For | ast.comprehension))
     in_turn = set[str]().union(*map(stored_names, loops))
     if read & given_code(function.body) - in_turn:

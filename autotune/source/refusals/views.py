@@ -4,8 +4,11 @@ last it would fail there, or come to something else.
 """
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.around_training import own_loops, running
+from autotune.source.loops.loss import stored_names
+from autotune.source.loops.stages import later_stages
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
@@ -29,7 +32,8 @@ _SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
 
 def viewed_later(program: Program) -> str:
     """Where weights are viewed with their dimensions merged, or a method or a branch of a model's
-    class does that, which training does not run: file and line, "" where neither is seen.
+    class does that, which training does not run, or what it only comes to at some epoch or step:
+    file and line, "" where none is seen.
     """
     loops, _ = own_loops(program)
     if not loops:
@@ -44,7 +48,25 @@ def viewed_later(program: Program) -> str:
                 is_merged(call) and _is_of_model(script, call, ran)
             ):
                 return f"{script.path}:{call.lineno}"
-    return ""
+    return next(_viewed_in_stages(program, loops), "")
+
+
+def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[str]:
+    """Where that is done by what only a later stage of the training runs, but to what its loops
+    take from their loaders.
+    """
+    given = {name for at in loops if isinstance(at, ast.For) for name in stored_names(at.target)}
+    for _, stage in later_stages(program):
+        blocks = [*stage.body, *stage.orelse] if isinstance(stage, ast.If) else []
+        inside = {node for block in blocks for node in ast.walk(block)}
+        others = [call for loop in loops for call in calls_in(loop) if call not in inside]
+        only_there = running(program, [*blocks]) - (running(program, [*others]) - inside)
+        for script in program.scripts.values():
+            for call in (at for at in script.calls if at in only_there and is_merged(at)):
+                if not (
+                    isinstance(call.func, ast.Attribute) and last_name(call.func.value) in given
+                ):
+                    yield f"{script.path}:{call.lineno}"
 
 
 def saved_in_order(program: Program) -> str:
