@@ -6,29 +6,36 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 
 from autotune.source.calls.writes import gone_through
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_by_name, functions_by_name, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import callers, functions_named
-from autotune.source.script import Function, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
+_THREADS = frozenset(("Thread", "Timer"))
+# What calls a function, or an object, that it is given: beside the training, or as that steps.
+_CALLING = _THREADS | {"signal", "start_new_thread", "LambdaLR", "MultiplicativeLR"}
 # How methods begin that are given functions to call later.
 _LEAVING = ("add", "on", "append", "subscribe", "connect", "attach", "listen", "hook")
 
 
 def registered(program: Program) -> list[ast.AST]:
     """The functions that the program leaves with others to be called at some time, by a decorator
-    of an object's, a method whose name says so, or in a list or a table of them (`{12: harden}`),
-    but for those that come to run its training. Where it finds attributes by names that only a run
-    knows (`getattr(listener, event)`), its methods too that no text of it names.
+    of an object's, a method whose name says so, with a thread, a signal or a schedule, or in a list
+    or a table of them (`{12: harden}`), but for those that come to run its training. Where it finds
+    attributes by names that only a run knows (`getattr(listener, event)`), its methods too that no
+    text of it names.
     """
     found: list[ast.AST] = _found_by_name(program)
     at = program.places.backward
     for script in program.scripts.values():
         for node in script.nodes:
             if isinstance(node, Function):
-                found += [node] if _is_kept(program, node) else []
-            elif isinstance(node, ast.Call) and _leaves(node):
-                found += _left(program, [*node.args, *(each.value for each in node.keywords)])
+                found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
+            elif isinstance(node, ast.Call):
+                given = [*node.args, *(each.value for each in node.keywords)]
+                calls = last_name(node.func) in _CALLING
+                found += _left(program, given) if calls or _leaves(node) else []
+                found += _of_objects(program, given) if calls else []
             elif isinstance(node, ast.Dict):
                 found += _left(program, node.values)
             elif isinstance(node, ast.List):
@@ -57,6 +64,16 @@ def _is_kept(program: Program, function: Function) -> bool:
     return all(function.name not in calls_by_name(at) for at in program.scripts.values())
 
 
+def _is_of_thread(script: Script, function: Function) -> bool:
+    """Whether it is what a class of threads runs."""
+    kind = next(script.ancestors(function), None)
+    return (
+        function.name == "run"
+        and isinstance(kind, ast.ClassDef)
+        and any(last_name(base) in _THREADS for base in kind.bases)
+    )
+
+
 def _gives_nothing(function: ast.AST) -> bool:
     """Whether it is called for what it changes: a lambda may be."""
     returned = (at for at in ast.walk(function) if isinstance(at, ast.Return | ast.Yield))
@@ -72,6 +89,19 @@ def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
             yield from _left(program, value.args[:1])
         elif name := last_name(value):
             yield from (each for _, each in functions_named(program, name))
+
+
+def _of_objects(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
+    """What calls of `values` run that are objects of the program's classes."""
+    scripts = program.scripts.values()
+    for value in values:
+        named = (at for each in scripts for at in values_by_name(each).get(last_name(value), ()))
+        made = [value] if isinstance(value, ast.Call) else [*named]
+        kinds = {last_name(at.func) for at in made if isinstance(at, ast.Call)}
+        for script in scripts:
+            for method in functions_by_name(script).get("__call__", ()):
+                if getattr(next(script.ancestors(method), None), "name", "") in kinds:
+                    yield method
 
 
 def _leaves(call: ast.expr) -> bool:

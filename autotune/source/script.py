@@ -34,25 +34,6 @@ def tree_of(text: str) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-def missing_from_recipe(source: str) -> set[str]:
-    """What `source` lacks of a recipe, which has `build_model` and `build_dataset` at top level."""
-    names: set[str] = set()
-    for statement in tree_of(source).body:
-        if isinstance(statement, Function):
-            names.add(statement.name)
-        elif isinstance(statement, ast.Import | ast.ImportFrom):
-            names.update(alias.asname or alias.name for alias in statement.names)
-        elif isinstance(statement, ast.Assign):
-            names.update(leaf.id for leaf in statement.targets if isinstance(leaf, ast.Name))
-    return {"build_model", "build_dataset"} - names
-
-
-def imports_package(source: str, package: str) -> bool:
-    """Whether `source` imports relatively, or from `package`; not where that is ""."""
-    names = imported_names(ast.walk(parse(source))).values()
-    return bool(package) and any(name.partition(".")[0] in ("", package) for name in names)
-
-
 def last_name(expression: ast.expr) -> str:
     """`step` of `self.optimizer.step`; "" for what is neither a name nor an attribute."""
     match expression:
@@ -247,19 +228,20 @@ def meaning(node: ast.AST, imports: Mapping[str, str]) -> str:
 
 
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement that runs when the file is imported, inside `if`, `try` and `with` too."""
+    """Every statement that an import of the file runs, inside `if`, `try` and `with` too."""
     waiting: list[ast.AST] = list(reversed(tree.body))
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.stmt):
             yield node
-        if not isinstance(node, Function | ast.ClassDef | ast.expr) and not is_main_guard(node):
+        if not isinstance(node, Function | ast.ClassDef | ast.expr) and not is_guard(node):
             waiting.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
-def is_main_guard(node: ast.AST) -> bool:
-    """Whether `node` is `if __name__ == "__main__":`."""
-    return isinstance(node, ast.If) and "id='__name__'" in ast.dump(node.test)
+def is_guard(node: ast.AST) -> bool:
+    """Whether it is `if __name__ == "__main__":` or `if TYPE_CHECKING:`, which an import skips."""
+    guards = ("id='__name__'", "TYPE_CHECKING'")
+    return isinstance(node, ast.If) and any(at in ast.dump(node.test) for at in guards)
 
 
 def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:

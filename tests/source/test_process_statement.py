@@ -42,6 +42,13 @@ CASES = {
         x = 1
         """,
     ),
+    "imported for types only": (
+        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import torch\n",
+        (
+            "from typing import TYPE_CHECKING\nimport torch\n\ntorch.set_num_threads(1)\n\n"
+            "if TYPE_CHECKING:\n    import torch\n"
+        ),
+    ),
     "code right behind": (
         "import torch\nx = 1\n",
         "import torch\n\ntorch.set_num_threads(1)\n\nx = 1\n",

@@ -353,6 +353,12 @@ for x, y in loader:
     loss_of(net(x), y).backward()
     STEP
 """
+SCHEDULE = """\
+class Plan:
+    def __call__(self, step):
+        shake.strength = step / 1000
+
+"""
 
 
 @pytest.mark.parametrize(
@@ -369,6 +375,20 @@ for x, y in loader:
             'hooks.on(12, lambda: setattr(shake, "strength", 2.0))',
             ("train.py:19", "train.py:19"),
         ),
+        (False, "Thread(target=thaw, daemon=True).start()", ("train.py:16", "train.py:16")),
+        (False, "signal.signal(signal.SIGUSR1, thaw)", ("train.py:16", "train.py:16")),
+        (
+            False,
+            "class Clock(threading.Thread):\n    def run(self): shake.strength = 2.0",
+            ("train.py:20", "train.py:20"),
+        ),
+        (False, "Process(target=thaw).start()", ("", "")),  # of another process
+        (False, "LambdaLR(optimizer, lr_lambda=thaw)", ("train.py:16", "train.py:16")),
+        *(
+            (False, SCHEDULE + given, ("train.py:21", "train.py:21"))
+            for given in ("LambdaLR(optimizer, Plan())", "plan = Plan(); LambdaLR(optimizer, plan)")
+        ),
+        (False, f"{SCHEDULE}data.map(Plan())", ("", "")),
         (False, "print(thaw)", ("", "")),
         (False, "stages = [print, thaw]", ("train.py:16", "train.py:16")),
         (False, "stages = (lambda: setattr(shake, 'strength', 2), 3)", ("train.py:19",) * 2),

@@ -3,7 +3,7 @@
 import functools
 from collections import UserDict
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -51,6 +51,49 @@ def test_what_grows_with_each_sample_is_told_by_name() -> None:
     grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
     caches = {"cache", "slots", "decoded", "known", "title"}
     assert grown == {**{f"Photos.{name}": 5 for name in caches}, "load": 5}
+
+
+class Record:
+    def __init__(self, index: int) -> None:
+        self.index, self.opened = index, None
+
+    @functools.cached_property
+    def decoded(self) -> int:
+        return self.index
+
+    def open(self) -> None:
+        self.opened = self.opened or self  # type: ignore[assignment]
+
+
+class Reader:
+    pages: ClassVar[dict[int, int]] = {}
+
+    def __init__(self) -> None:
+        self.read: dict[int, int] = {}
+
+
+class Archive:
+    def __init__(self) -> None:
+        self.records = [Record(index) for index in range(10)]
+        self.by_name = {str(index): Record(index) for index in range(10)}
+        self.numbers = list(range(10))
+        self.reader = Reader()
+
+    def __getitem__(self, index: int) -> int:
+        self.reader.read[index] = Reader.pages[index] = self.numbers[index]
+        self.by_name[str(index)].open()
+        return self.records[index].decoded
+
+
+def test_what_the_objects_of_a_dataset_keep_is_counted() -> None:
+    archive = Archive()
+    before = remembered(archive)
+    for index in range(5):
+        assert archive[index] == index
+    after = remembered(archive)
+    grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
+    names = ("Archive.records", "Archive.by_name", "Archive.reader.read", "Reader.pages")
+    assert grown == dict.fromkeys(names, 5)
 
 
 def test_what_is_of_the_users_own_class_is_not_asked() -> None:

@@ -9,7 +9,7 @@ from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.loops.around_training import running
 from autotune.source.program import Program
-from autotune.source.script import covers, is_main_guard, last_name
+from autotune.source.script import covers, is_guard, last_name
 
 _SETS = frozenset({"set_start_method", "get_context"})
 _FORK = "fork"
@@ -43,7 +43,7 @@ def _trains_on_import(program: Program) -> bool:
         return False
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     imported: list[ast.AST] = [
-        at for at in main.tree.body if not isinstance(at, definitions) and not is_main_guard(at)
+        at for at in main.tree.body if not isinstance(at, definitions) and not is_guard(at)
     ]
     passes = (at for at in seen.nodes if isinstance(at, ast.stmt))
     innermost = [at for at in passes if covers(at, place.line)][-1:]

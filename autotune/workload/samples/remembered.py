@@ -3,8 +3,10 @@
 import functools
 import operator
 from collections import OrderedDict
-from itertools import repeat
-from typing import Any
+from collections.abc import Collection, Mapping
+from itertools import islice, repeat
+from types import ModuleType
+from typing import Any, cast
 
 import torch
 
@@ -12,16 +14,23 @@ from autotune.workload.samples.asked import asked, variables
 
 # Asking an object of any other class how much it holds would run the user's code.
 _DICTS = (dict, OrderedDict)
-_WRAPPED = 3  # datasets inside one another
+_WRAPPED, _WRAPS = (
+    3,
+    "dataset",
+)  # so many datasets inside one another, and what each has the next by
 _MOST_TRUTHS = 1 << 24
+_FIRST = 4  # by so many it is told whether a list is one of objects
+_MOST_ITEMS = 20_000  # of a list of objects that it is looked into
 
 
 def remembered(dataset: Any) -> dict[str, int]:
     """How much is in what may be a cache of samples, by name: dicts, lists, what `functools.cache`
     keeps, and the truths in arrays of such (`self.decoded[index] = True`), of a dataset and those
-    that it wraps, of their classes, and the variables that their code reads.
+    that it wraps, of their classes, of the variables that their code reads, and of the objects that
+    all of these are.
 
-    A list counts what is still empty of it, below zero: what is appended is more likely a log.
+    A list counts what is still empty of it, below zero: what is appended is more likely a log. Of
+    the objects in a list or a dict it counts what they have by now (`functools.cached_property`).
     """
     found: dict[str, int] = {}
     for _ in range(_WRAPPED):
@@ -29,10 +38,28 @@ def remembered(dataset: Any) -> dict[str, int]:
         beside = _variables(kind)
         for owner, values in ((kind.__name__, own), (kind.__name__, vars(kind)), ("", beside)):
             for name, value in list(values.items()):
-                if (count := _count(value)) is not None:
-                    found[f"{owner}.{name}".lstrip(".")] = count
-        dataset = own.get("dataset")
+                if name != _WRAPS:
+                    found |= _counts(f"{owner}.{name}".lstrip("."), value)
+        dataset = own.get(_WRAPS)
     return found
+
+
+def _counts(name: str, value: Any) -> dict[str, int]:
+    """How much is in `value`, or, where that is an object or a class, in what it has."""
+    if (count := _count(value)) is not None:
+        return {name: count}
+    inner = {} if type(value) is ModuleType else _attributes(value)
+    counts = ((f"{name}.{each}", _count(at)) for each, at in list(inner.items()))
+    return {each: count for each, count in counts if count is not None}
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    """What an object has, or a class, by their own tables: no code of the user's is run for it."""
+    try:
+        getter = type if issubclass(type(value), type) else object
+        return cast("Mapping[str, Any]", getter.__getattribute__(value, "__dict__"))
+    except AttributeError:
+        return {}
 
 
 def _variables(kind: type) -> dict[str, Any]:
@@ -50,12 +77,22 @@ def _count(value: Any) -> int | None:
         if kind is functools._lru_cache_wrapper:
             return int(value.cache_info().currsize)
         if kind in _DICTS:
-            return sum(map(operator.is_not, value.values(), repeat(None)))
+            there = sum(map(operator.is_not, value.values(), repeat(None)))
+            return there + _in_objects(value.values())
         if kind is list:
-            return -sum(map(operator.is_, value, repeat(None)))
+            return _in_objects(value) - sum(map(operator.is_, value, repeat(None)))
     except RuntimeError:  # another thread has changed it meanwhile
         return None
     return _truths(value)
+
+
+def _in_objects(items: Collection[Any]) -> int:
+    """How many attributes they have that are not None; of many, by some of them."""
+    if not any(map(_attributes, islice(items, _FIRST))):
+        return 0
+    apart = -(-len(items) // _MOST_ITEMS)
+    some = islice(items, None, None, apart)
+    return apart * sum(at is not None for each in some for at in _attributes(each).values())
 
 
 def _truths(value: Any) -> int | None:
