@@ -389,6 +389,19 @@ class Plan:
             for given in ("LambdaLR(optimizer, Plan())", "plan = Plan(); LambdaLR(optimizer, plan)")
         ),
         (False, f"{SCHEDULE}data.map(Plan())", ("", "")),
+        (
+            False,
+            "def turn(name): setattr(Shake, name, 2)\n\nThread(target=turn).start()",
+            ("train.py:19", "train.py:19"),
+        ),
+        (
+            False,
+            (
+                "class Dials: fog = 0\ndef turn(name): setattr(Dials, name, 2)\n\n"
+                "Thread(target=turn).start()"
+            ),
+            ("", ""),  # of another class
+        ),
         (False, "print(thaw)", ("", "")),
         (False, "stages = [print, thaw]", ("train.py:16", "train.py:16")),
         (False, "stages = (lambda: setattr(shake, 'strength', 2), 3)", ("train.py:19",) * 2),

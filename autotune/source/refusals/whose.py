@@ -30,11 +30,14 @@ def is_attribute(
 
 
 def is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> bool:
-    """Whether all that the program gives to variables and attributes of that name are objects of
-    other classes: of its own, or, of an object of a library's, of any by their names.
+    """Whether `owner` is another of the program's classes, or all that it gives to variables and
+    attributes of that name are objects of other classes: of its own, or, of an object of a
+    library's, of any by their names.
     """
     nodes = [node for script in program.scripts.values() for node in script.nodes]
     classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    if isinstance(owner, ast.Name) and owner.id in classes:
+        return owner.id not in kinds
     of_library = classes.isdisjoint(kinds)
     given = [
         node.value
