@@ -25,17 +25,14 @@ def registered(program: Program) -> list[ast.AST]:
     attributes by names that only a run knows (`getattr(listener, event)`), its methods too that no
     text of it names.
     """
-    found: list[ast.AST] = _found_by_name(program)
+    found: list[ast.AST] = [*_found_by_name(program), *called_objects(program)]
     at = program.places.backward
     for script in program.scripts.values():
         for node in script.nodes:
             if isinstance(node, Function):
                 found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
-            elif isinstance(node, ast.Call):
-                given = [*node.args, *(each.value for each in node.keywords)]
-                calls = last_name(node.func) in _CALLING
-                found += _left(program, given) if calls or _leaves(node) else []
-                found += _of_objects(program, given) if calls else []
+            elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
+                found += _left(program, _given(node))
             elif isinstance(node, ast.Dict):
                 found += _left(program, node.values)
             elif isinstance(node, ast.List):
@@ -91,17 +88,33 @@ def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
             yield from (each for _, each in functions_named(program, name))
 
 
-def _of_objects(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
-    """What calls of `values` run that are objects of the program's classes."""
+def called_objects(program: Program) -> list[Function]:
+    """What runs where a thread, a signal or a schedule calls an object that it is given: `__call__`
+    of the program's classes.
+    """
     scripts = program.scripts.values()
-    for value in values:
+    calls = [
+        at for each in scripts for name in _CALLING for at in calls_by_name(each).get(name, ())
+    ]
+    kinds = set[str]()
+    for value in (value for call in calls for value in _given(call)):
         named = (at for each in scripts for at in values_by_name(each).get(last_name(value), ()))
         made = [value] if isinstance(value, ast.Call) else [*named]
-        kinds = {last_name(at.func) for at in made if isinstance(at, ast.Call)}
-        for script in scripts:
-            for method in functions_by_name(script).get("__call__", ()):
-                if getattr(next(script.ancestors(method), None), "name", "") in kinds:
-                    yield method
+        kinds |= {last_name(at.func) for at in made if isinstance(at, ast.Call)}
+    return [
+        method
+        for script in scripts
+        for method in functions_by_name(script).get("__call__", ())
+        if getattr(next(script.ancestors(method), None), "name", "") in kinds
+    ]
+
+
+def _calls_given(call: ast.Call) -> bool:
+    return last_name(call.func) in _CALLING
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _leaves(call: ast.expr) -> bool:

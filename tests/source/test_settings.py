@@ -359,6 +359,12 @@ class Plan:
         shake.strength = step / 1000
 
 """
+OF_ITSELF = """\
+class Shake:
+    def __call__(self, step):
+        self.strength = step / 1000
+
+"""
 
 
 @pytest.mark.parametrize(
@@ -389,6 +395,8 @@ class Plan:
             for given in ("LambdaLR(optimizer, Plan())", "plan = Plan(); LambdaLR(optimizer, plan)")
         ),
         (False, f"{SCHEDULE}data.map(Plan())", ("", "")),
+        (False, f"{OF_ITSELF}LambdaLR(optimizer, Shake())", ("train.py:21", "train.py:21")),
+        (False, f"{OF_ITSELF}data.map(Shake())", ("", "")),  # it may make samples
         (
             False,
             "def turn(name): setattr(Shake, name, 2)\n\nThread(target=turn).start()",

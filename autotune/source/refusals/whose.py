@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection, Iterator
 
+from autotune.source.handed_on import called_objects
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, last_name
@@ -26,7 +27,8 @@ def is_attribute(
     of = next((at for at in around if isinstance(at, ast.ClassDef)), None)
     if of is None or of.name not in kinds:
         return False
-    return functions.isdisjoint(_makers(of) | _initializers(program, of))
+    makers = _makers(of) - {at.name for at in called_objects(program) if at in of.body}
+    return functions.isdisjoint(makers | _initializers(program, of))
 
 
 def is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> bool:
