@@ -14,11 +14,11 @@ from autotune.workload.samples.asked import asked, variables
 
 # Asking an object of any other class how much it holds would run the user's code.
 _DICTS = (dict, OrderedDict)
-_WRAPPED, _WRAPS = (
-    3,
-    "dataset",
-)  # so many datasets inside one another, and what each has the next by
+_WRAPPED = 3  # datasets inside one another
+_WRAPS = "dataset"  # what each has the next by
 _MOST_TRUTHS = 1 << 24
+_DEEP, _FEW = 3, 20  # so far it is looked into objects, and into containers of so many
+_MOST_OBJECTS = 5000
 _FIRST = 4  # by so many it is told whether a list is one of objects
 _MOST_ITEMS = 20_000  # of a list of objects that it is looked into
 
@@ -27,30 +27,45 @@ def remembered(dataset: Any) -> dict[str, int]:
     """How much is in what may be a cache of samples, by name: dicts, lists, what `functools.cache`
     keeps, and the truths in arrays of such (`self.decoded[index] = True`), of a dataset and those
     that it wraps, of their classes, of the variables that their code reads, and of the objects that
-    all of these are.
+    all of these are and have (`self.transform.steps[1].cache`).
 
     A list counts what is still empty of it, below zero: what is appended is more likely a log. Of
     the objects in a list or a dict it counts what they have by now (`functools.cached_property`).
     """
     found: dict[str, int] = {}
+    known: set[int] = set()
     for _ in range(_WRAPPED):
         own, kind = getattr(dataset, "__dict__", {}), type(dataset)
         beside = _variables(kind)
         for owner, values in ((kind.__name__, own), (kind.__name__, vars(kind)), ("", beside)):
             for name, value in list(values.items()):
                 if name != _WRAPS:
-                    found |= _counts(f"{owner}.{name}".lstrip("."), value)
+                    found |= _counts(f"{owner}.{name}".lstrip("."), value, known)
         dataset = own.get(_WRAPS)
     return found
 
 
-def _counts(name: str, value: Any) -> dict[str, int]:
-    """How much is in `value`, or, where that is an object or a class, in what it has."""
-    if (count := _count(value)) is not None:
-        return {name: count}
-    inner = {} if type(value) is ModuleType else _attributes(value)
-    counts = ((f"{name}.{each}", _count(at)) for each, at in list(inner.items()))
-    return {each: count for each, count in counts if count is not None}
+def _counts(name: str, value: Any, known: set[int], deep: int = _DEEP) -> dict[str, int]:
+    """How much is in `value` and in what it has, but for what is `known` already."""
+    if id(value) in known or len(known) > _MOST_OBJECTS:
+        return {}
+    known.add(id(value))
+    count = _count(value)
+    found = {} if count is None else {name: count}
+    for part, inner in _parts(value) if deep else ():
+        found |= _counts(f"{name}{part}", inner, known, deep - 1)
+    return found
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """What an object or a class of Python's has, and a container of few, by their numbers."""
+    kind = type(value)
+    if kind is ModuleType:
+        return []
+    if kind in (list, tuple, *_DICTS):
+        items = list(value.values() if kind in _DICTS else value) if len(value) <= _FEW else []
+        return [(f"[{number}]", each) for number, each in enumerate(items)]
+    return [(f".{name}", at) for name, at in list(_attributes(value).items())]
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
