@@ -25,9 +25,11 @@ from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError, UsageError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
-_GOES_ON = "; trials made so far, if any, are kept: {}the same command goes on from there."
+_GOES_ON = "; trials that had ended by then, if any, are kept: {}the same command has them."
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_OUTPUT_LINES = 30  # the end of what a failed program printed
+_OUTPUT_LINES = 30  # the end of what a failed program printed, and of a longer traceback
+_FIRST_LINES = 12  # where it begins: the user's own calls
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class Commands(typer.core.TyperGroup):
@@ -120,9 +122,19 @@ def _complain(error: AutotuneError) -> None:
 
     console = Console(sys.stderr)
     if isinstance(error, ProgramError) and error.output.strip():
-        for line in error.output.strip().splitlines()[-_OUTPUT_LINES:]:
+        for line in _told(error.output.strip().splitlines()):
             console.say((line, "quiet"), indent=2)
         console.gap()
     console.say([("Error: ", "bad"), error.message], hang=2)
     if error.advice:
         console.say(error.advice[0].upper() + error.advice[1:], indent=2)
+
+
+def _told(lines: list[str]) -> list[str]:
+    """The end of what a program printed; of a long traceback where it begins, too."""
+    begins = max((at for at, line in enumerate(lines) if line == _TRACEBACK), default=len(lines))
+    if begins >= len(lines) - _OUTPUT_LINES:
+        return lines[-_OUTPUT_LINES:]
+    ends = lines[_FIRST_LINES - _OUTPUT_LINES :]
+    left = len(lines) - begins - _OUTPUT_LINES
+    return [*lines[begins : begins + _FIRST_LINES], f"  … {left} more lines", *ends]

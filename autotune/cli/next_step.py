@@ -25,9 +25,7 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
         if result.patch and result.target.path:
             command = typed("apply", shown_path(folder))
     elif verdict.outcome == "failed":
-        what = "try again when the machine is quieter; the search goes on where it stopped"
-        if _was_busy(result, verdict) and not verdict.too_short:
-            command = retyped(result.command)
+        what, command = _for_an_answer(result, verdict)
     elif verdict.is_withheld and verdict.suspect:
         allowed = " (or have it all the same: --allow different)" * verdict.may_be_allowed
         what = f"search on without {verdict.suspect}{allowed}"
@@ -45,6 +43,19 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
         console.gap()
         console.say("Next: train with all the settings, the source untouched")
         console.command(typed("run", shown_path(folder)))
+
+
+def _for_an_answer(result: Result, verdict: Verdict) -> tuple[str, str]:
+    """What may bring one, and its command; "" where neither time nor quiet does."""
+    goes_on = "; the search goes on where it stopped"
+    if verdict.too_short:
+        return "", ""
+    if 0 < verdict.left_out < sum(verdict.rounds):
+        budget = _more_time(result.profile.budget_seconds) if _used_its_time(result) else ""
+        return f"give it more time{goes_on}", retyped(result.command, budget=budget)
+    if _was_busy(result, verdict):
+        return f"try again when the machine is quieter{goes_on}", retyped(result.command)
+    return "", ""
 
 
 def _once_more(result: Result, verdict: Verdict, open_question: str) -> tuple[str, str]:

@@ -228,6 +228,11 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
             "with more epochs or more data, or allow more time."
         )
     spoilt = f"{left_out} turn" if left_out == 1 else f"{left_out} turns"
+    if left_out <= MOST_LEFT_OUT * turns.turns:
+        return (
+            f"Other programs, or the machine's host, spoilt {spoilt}, and the time was over before "
+            "enough others could be taken: allow more."
+        )
     if 2 * len(turns.disturbed) > left_out:
         return (
             f"The GPU was shared with other programs or kept its clocks down in {spoilt}: "

@@ -153,6 +153,18 @@ def test_a_failed_program_s_own_last_words_are_shown(run: Run, made_up: MadeUpFl
     assert "epoch 1\n" not in answer.stderr
 
 
+def test_of_a_long_traceback_its_beginning_is_shown_too(run: Run, made_up: MadeUpFlow) -> None:
+    calls = [f'  File "train.py", line {line}, in main' for line in range(99)]
+    output = "\n".join(["epoch 1", "Traceback (most recent call last):", *calls, "KeyError: 'x'"])
+    made_up.result = ProgramError("train.py failed", output=output)
+
+    said = run("profile", "train.py").stderr
+
+    assert "line 0, in main\n" in said and "line 98, in main\n" in said
+    assert "… 71 more lines" in said and "line 50," not in said
+    assert "KeyError: 'x'" in said and "epoch 1" not in said
+
+
 @pytest.mark.parametrize(
     ("words", "without"),
     [
@@ -170,8 +182,8 @@ def test_an_interrupted_search_says_that_it_can_go_on(
 
     assert answer.exit_code == 130
     assert answer.stderr == (
-        f"Interrupted; trials made so far, if any, are kept: {without}the same command goes on from"
-        " there.\n"
+        f"Interrupted; trials that had ended by then, if any, are kept: {without}the same command"
+        " has them.\n"
     )
 
 

@@ -108,6 +108,19 @@ def test_no_answer_says_why_and_how_to_try_again(run: Run, made_up: MadeUpFlow) 
     assert answer.stdout.splitlines()[-1] == again
 
 
+def test_an_answer_that_a_few_turns_are_lacking_for_is_given_more_time(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    verdict = builders.verdict(outcome="failed", reason="Allow more.", left_out=1, rounds=(2,))
+    command = ("autotune", "search", "photos.py", "--budget", "60s")
+    made_up.result = builders.search_result(verdict=verdict, command=command)
+
+    said = run("search", "photos.py").stdout.splitlines()
+
+    assert said[-2] == "Next: give it more time; the search goes on where it stopped"
+    assert said[-1].startswith("  autotune search photos.py --budget ")
+
+
 def test_an_answer_that_is_lacking_for_another_reason_is_not_sought_again(
     run: Run, made_up: MadeUpFlow
 ) -> None:

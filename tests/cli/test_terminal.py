@@ -125,7 +125,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
         code = session.read_to_the_end()
 
     assert code == 130
-    assert session.lines()[-2].endswith("the same command goes on from there.")
+    assert session.lines()[-2].endswith("the same command has them.")
     assert CURSOR_BACK in session.shown
     assert "Traceback" not in session.shown
 

@@ -214,6 +214,14 @@ def test_the_traceback_of_a_program_is_its_own(start: Start) -> None:
     assert "child.py" not in ended.value.failure.output
 
 
+def test_the_traceback_of_a_model_that_fails_has_nothing_between_its_calls(start: Start) -> None:
+    with pytest.raises(RunEnded) as ended:
+        start(PLAIN.replace("model(x)", "model(x[:, :1])")).await_first_step()
+    output = ended.value.failure.output
+    assert "model(x[:, :1])" in output and "cannot be multiplied" in output
+    assert "autotune/workload" not in output
+
+
 def test_a_bare_except_round_the_loop_does_not_keep_a_program_alive(start: Start) -> None:
     text = PLAIN.replace(
         "for epoch in range(50):", "while True:\n  try:\n   for epoch in range(50):"

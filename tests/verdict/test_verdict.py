@@ -328,6 +328,14 @@ def test_a_machine_that_is_too_busy_gives_no_verdict():
     assert "too busy" in found.reason
 
 
+def test_time_that_was_too_short_is_not_put_down_to_the_machine():
+    taken = turns(rounds=1, starved=1, baseline=1000, tuned=2000)
+    taken.windows = {name: [rounds[0][:3]] for name, rounds in taken.windows.items()}
+    found = judged(taken)
+    assert (found.outcome, found.left_out, found.rounds) == ("failed", 1, (2,))
+    assert "spoilt 1 turn, and the time was over" in found.reason
+
+
 def test_a_program_that_ends_at_once_gives_no_verdict():
     taken = turns(rounds=1, baseline=1000, tuned=2000)
     taken.windows = {name: [rounds[0][:2]] for name, rounds in taken.windows.items()}

@@ -8,7 +8,6 @@ import sys
 import traceback
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, NoReturn
 
 from autotune.knobs import setup_for
@@ -143,7 +142,7 @@ def _crashed(error: BaseException) -> Crashed:
             return Crashed(kind="crashed", message=left_with(error.code), trace="")
         said = str(error.code)  # Python prints no more
         return Crashed(kind="crashed", message=f"it left saying: {said}", trace=f"{said}\n")
-    trace = "".join(traceback.format_exception(error.with_traceback(_from_the_program(error))))
+    trace = _trace(error)
     message = _said(error)
     if isinstance(error, EOFError) and "reading a line" in message:
         message = f"{_NO_INPUT} ({message})"
@@ -204,9 +203,14 @@ def _is_ours(error: BaseException) -> bool:
     return ours and isinstance(error, _SLIPS)
 
 
-def _from_the_program(error: BaseException) -> TracebackType | None:
-    """The traceback without our own frames, through which the program was called."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(OURS):
-        frame = frame.tb_next
-    return frame or error.__traceback__
+def _trace(error: BaseException) -> str:
+    """The traceback, without our own frames where the program's are among them."""
+    told = traceback.TracebackException.from_exception(error)
+    waiting: list[traceback.TracebackException | None] = [told]
+    while waiting:
+        if (each := waiting.pop()) is not None:
+            each.stack[:] = [
+                at for at in each.stack if not at.filename.startswith(OURS)
+            ] or each.stack
+            waiting += [each.__cause__, each.__context__]
+    return "".join(told.format())
