@@ -39,6 +39,7 @@ _OTHERWISE = (
     "weights that were transposed): a fused optimizer mixes up which is whose"
 )
 _COMPLEX = "some of its weights are complex numbers, which none that is fused takes"
+_SPARSE = "some of its weights have sparse gradients, which none that is fused takes"
 _FAILS = (
     "torch's fused SGD fails in a step in which some weights have a momentum and others have none "
     "yet"
@@ -55,6 +56,8 @@ def _fails_later(optimizer: SeenOptimizer, profile: Profile) -> str:
     """Why a step to come may fail with it fused, "" where none is known to."""
     if optimizer.complex_weights:
         return _COMPLEX
+    if optimizer.sparse_weights:
+        return _SPARSE
     if optimizer.name != "SGD" or not optimizer.state_bytes:
         return ""
     if THAWS in {each.name for each in profile.doubts}:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
 
 from autotune.errors import PatchError, UsageError
@@ -182,10 +183,12 @@ def _file_changed(root: Path, patch: FilePatch) -> tuple[Path, str | None]:
     texts = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
     for hunk in reversed(patch.hunks):
         end = hunk.line + len(hunk.old)
-        if tuple(texts[hunk.line : end]) != hunk.old:
+        stands = tuple(texts[hunk.line : end])
+        if stands != hunk.old:
+            same = [*map(eq, stands, hunk.old), False].index(False)
             raise PatchError(
-                f"{path} has changed since: line {hunk.line + 1} and those below it are not what"
-                " the patch expects.",
+                f"{path} has changed since: line {hunk.line + same + 1} is not what the patch"
+                " expects.",
                 _SEARCH_AGAIN,
             )
         texts[hunk.line : end] = hunk.new

@@ -19,7 +19,7 @@ from autotune.workload.inspect import (
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
-from autotune.workload.parts.described import describe_optimizer
+from autotune.workload.parts.described import describe_optimizer, sparse_tables
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
 from autotune.workload.seen import Seen, SeenLoader
@@ -218,10 +218,12 @@ def _optimizers(live: Live) -> dict[str, Any]:
     leader = live.leader() if live.leader else None
     stepped = [each for known in live.optimizers if _has_stepped(each := known())]
     beside = (each for each in stepped if each is not None and each not in live.have_led)
+    sparse = sparse_tables(live.models.known())
+    led = describe_optimizer(leader, closure=live.closure, sparse=sparse) if leader else None
     return {
-        "optimizer": describe_optimizer(leader, closure=live.closure) if leader else None,
+        "optimizer": led,
         "optimizers": len(stepped),
-        "beside": tuple(map(describe_optimizer, beside)),
+        "beside": tuple(describe_optimizer(each, sparse=sparse) for each in beside),
     }
 
 

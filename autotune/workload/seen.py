@@ -110,6 +110,7 @@ class SeenOptimizer:
     state_bytes: int
     trained_bytes: int = 0  # of its parameters, those with gradients
     complex_weights: bool = False  # some of its weights, with gradients by now or without
+    sparse_weights: bool = False  # some of its weights are tables whose gradients are sparse
     idle: bool = False  # none of its weights has had a gradient
     without_state: int = 0  # of its weights that are trained, those that it keeps nothing of
     strides_differ: bool = False  # some gradients lie in memory otherwise than their parameters

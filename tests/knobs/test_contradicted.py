@@ -101,7 +101,11 @@ def test_fused_sgd_is_none_beside_weights_that_have_no_momentum_yet(
 
 
 @pytest.mark.parametrize("name", ["SGD", "AdamW"])
-def test_a_fused_optimizer_takes_no_complex_weights(name: str) -> None:
-    given, knob = with_optimizer(on_a_cpu(), name=name, complex_weights=True), by_name("optimizer")
-    assert "complex numbers" in knob.contradicted("fused", given)
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [("complex_weights", "complex numbers"), ("sparse_weights", "sparse gradients")],
+)
+def test_a_fused_optimizer_takes_no_such_weights(name: str, weights: str, said: str) -> None:
+    given, knob = with_optimizer(on_a_cpu(), name=name, **{weights: True}), by_name("optimizer")
+    assert said in knob.contradicted("fused", given)
     assert knob.contradicted("foreach", given) == ""

@@ -88,6 +88,22 @@ def test_a_weight_without_its_momentum(step: str, is_refused: bool) -> None:
 @pytest.mark.parametrize(
     ("step", "is_refused"),
     [
+        ("optimizer.param_groups[0]['params'].extend(head.parameters())", True),
+        ("optimizer.param_groups[-1]['params'] += list(head.parameters())", True),
+        ("optimizer.param_groups[0]['lr'] *= 0.1", False),
+        ("groups[0]['params'].extend(head.parameters())", False),  # what one is built with
+        ("optimizer.add_param_group({'params': head.parameters()})", False),
+    ],
+)
+def test_weights_that_come_into_a_group(step: str, is_refused: bool) -> None:
+    assert ("there already at train.py:7" in refused(step, "SGD", "fused")) is is_refused
+    assert not refused(step, "AdamW", "fused")
+    assert not refused(step, "SGD", "foreach")
+
+
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
         ("optimizer.add_param_group({'params': [torch.zeros(3, dtype=torch.cfloat)]})", True),
         ("table = nn.Embedding(9, 2, sparse=True); optimizer.add_param_group(table)", True),
         ("optimizer.add_param_group({'params': head.parameters()})", False),

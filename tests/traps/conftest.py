@@ -20,6 +20,7 @@ from autotune.workload.program.target import Target, load_target
 from autotune.workload.seen import LoaderKey, Seen
 
 Vet = Callable[[str, Sequence[Value]], Vetted]
+STEPS_TAKE = 0.05  # seconds, a few of these programs' steps at least
 
 
 class Bench:
@@ -87,8 +88,9 @@ def bench(zygote: Zygote, tmp_path: Path) -> Iterator[Callable[[str], Bench]]:
 
 
 @pytest.fixture
-def workers(bench: Callable[[str], Bench]) -> Vet:
+def workers(bench: Callable[[str], Bench], monkeypatch: pytest.MonkeyPatch) -> Vet:
     """Vets numbers of loader workers of a program given as text."""
+    monkeypatch.setattr("autotune.measurement.untimed.copies.LOOKED_SECONDS", STEPS_TAKE)
 
     def vet(text: str, values: Sequence[Value]) -> Vetted:
         made = bench(text)

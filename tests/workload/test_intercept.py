@@ -218,6 +218,31 @@ def test_complex_weights_are_seen_before_they_have_gradients(tmp_path: Path, kin
     assert seen.optimizer is not None and seen.optimizer.complex_weights is (kind == "cfloat")
 
 
+@pytest.mark.parametrize("sparse", [True, False])
+def test_tables_with_sparse_gradients_are_seen_before_their_first(
+    tmp_path: Path, sparse: bool
+) -> None:
+    text = HEAD + textwrap.dedent(f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.later = nn.Linear(4, 3), nn.Embedding(9, 3, sparse={sparse})
+
+            def forward(self, x, step):
+                late = self.later(torch.arange(8)) if step > 900 else 0.0
+                return self.layer(x) + late
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+        for step in range(1000):
+            optimizer.zero_grad()
+            net(torch.randn(8, 4), step).square().mean().backward()
+            optimizer.step()
+        """)
+    seen = observe(text, tmp_path)
+    assert seen.optimizer is not None and seen.optimizer.sparse_weights is sparse
+
+
 @pytest.mark.parametrize(("from_step", "without"), [(900, 2), (0, 0)])
 def test_weights_that_the_optimizer_keeps_nothing_of_are_counted(
     tmp_path: Path, from_step: int, without: int

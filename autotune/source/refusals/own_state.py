@@ -14,6 +14,7 @@ from autotune.source.script import Function, Script, last_name
 _DROPPING = frozenset(("pop", "popitem", "clear"))
 _OF_ONE = frozenset(("get", "setdefault"))
 _OF_ALL = frozenset(("values", "items"))
+_ADDING = frozenset(("append", "extend", "insert"))
 _JOINING = "add_param_group"
 _UNFUSED = ("complex", "cfloat", "cdouble", "sparse=True")  # weights, or their gradients
 
@@ -59,6 +60,11 @@ def forgotten(program: Program, built: Sequence[Call]) -> str:
     of all at once, which begins anew.
     """
     return _first(program, built, _forgets)
+
+
+def extended(program: Program, built: Sequence[Call]) -> str:
+    """Where it puts weights into a group that such an optimizer has already."""
+    return _first(program, built, _extends, words=".param_groups")
 
 
 def joined(program: Program, built: Sequence[Call]) -> str:
@@ -128,4 +134,22 @@ def _joins(state: _State, node: ast.AST) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(attr=method, value=optimizer)):
             return method == _JOINING and last_name(optimizer) in state.names
+    return False
+
+
+def _extends(state: _State, node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=method, value=weights)) if method in _ADDING:
+            return _is_of_group(state, weights)
+    return any(_is_of_group(state, at) for at in assigned(node))
+
+
+def _is_of_group(state: _State, part: ast.expr) -> bool:
+    """Whether `part` is `optimizer.param_groups[...]["params"]`."""
+    match part:
+        case ast.Subscript(
+            value=ast.Subscript(value=ast.Attribute(attr="param_groups", value=optimizer)),
+            slice=ast.Constant(value="params"),
+        ):
+            return last_name(optimizer) in state.names
     return False

@@ -17,7 +17,7 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
-from autotune.source.refusals.own_state import counted_anew, forgotten, joined
+from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -72,11 +72,17 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
             "which none that is fused takes"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
-    if is_fused and by_sgd and (place := forgotten(program, calls)):
+    if not (is_fused and by_sgd):
+        return
+    fails = (
+        "torch's fused SGD fails in a step in which some weights have a momentum and others none"
+    )
+    if place := forgotten(program, calls):
         raise Forbidden(
-            f"what the optimizer keeps of a weight is dropped or replaced at {place}: torch's "
-            "fused SGD fails in a step in which some weights have a momentum and others have none"
+            f"what the optimizer keeps of a weight is dropped or replaced at {place}: {fails}"
         )
+    if place := extended(program, calls):
+        raise Forbidden(f"weights are put into a group that is there already at {place}: {fails}")
 
 
 def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:

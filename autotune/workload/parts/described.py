@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import torch
+from torch import nn
 
 from autotune.workload.seen import SeenOptimizer
 
@@ -12,14 +13,27 @@ def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = False) -> SeenOptimizer:
-    """`optimizer` as it is now; `closure` says that its step was called with one."""
+def sparse_tables(models: Iterable[nn.Module]) -> frozenset[int]:
+    """The `id` of each embedding's weight in `models` whose gradients are sparse."""
+    parts = (each for model in models for each in model.modules())
+    tables = (each for each in parts if isinstance(each, nn.Embedding | nn.EmbeddingBag))
+    return frozenset(id(each.weight) for each in tables if each.sparse)
+
+
+def describe_optimizer(
+    optimizer: torch.optim.Optimizer,
+    *,
+    closure: bool = False,
+    sparse: frozenset[int] = frozenset(),
+) -> SeenOptimizer:
+    """`optimizer` as it is now; `closure` says that its step was called with one, and `sparse` has
+    the `id` of weights whose gradients are sparse.
+    """
     groups = optimizer.param_groups
     parameters = [each for group in groups for each in group["params"]]
     settings = {**optimizer.defaults, **groups[0]}
-    differentiable = bool(
-        settings.get("differentiable")
-    )  # neither fused nor foreach can be differentiated through
+    # Neither fused nor foreach can be differentiated through.
+    differentiable = bool(settings.get("differentiable"))
     tensors = {
         id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
         for weight, of_one in optimizer.state.items()
@@ -38,6 +52,7 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, *, closure: bool = Fals
         state_bytes=bytes_of(value for of_one in tensors.values() for value in of_one),
         trained_bytes=bytes_of(trained),
         complex_weights=any(each.is_complex() for each in parameters),
+        sparse_weights=any(id(each) in sparse for each in parameters),
         without_state=len(new),
         idle=_keeps_state(optimizer)
         and len(new) == len(trained) > 0
