@@ -27,7 +27,7 @@ GONE_WITHIN_SECONDS = 10.0
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The same examples in every run; `--hypothesis-profile wide` looks for others.
-settings.register_profile("here", max_examples=25, deadline=None, derandomize=True)
+settings.register_profile("here", max_examples=15, deadline=None, derandomize=True)
 settings.register_profile("wide", max_examples=400, deadline=None)
 settings.load_profile("here")
 

@@ -128,6 +128,13 @@ REFUSED = {
         },
         "changes weights itself",
     ),
+    "a weight that is filled": (
+        {
+            "after": "weight = next(self.model.parameters()).data\n"
+            "        self.h = weight.new(2, 8).zero_()\n        weight.zero_()"
+        },
+        "changes weights itself",
+    ),
     "a library's average": ({"after": "self.ema.update(self.model)"}, "an average of the weights"),
     "a rate that is set by a method of its group": (
         {"before": "for g in self.optimizer.param_groups: g.update(lr=0.1)"},
@@ -169,6 +176,10 @@ REFUSED = {
     "a library's other net": ({"after": "self.swa.update_parameters(self.model)"}, "an average"),
 }
 TAKEN = {
+    "tensors like a weight": {
+        "after": "weight = next(self.model.parameters()).data\n"
+        "        self.h = weight.new(2, 8).zero_().to(weight.device)"
+    },
     "a count that is said": {
         "after": COUNT + "if self.it % 50 == 0: print(self.it)\n        self.seen.append(self.it)"
     },

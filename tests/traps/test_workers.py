@@ -954,6 +954,15 @@ def test_settings_behind_a_cached_function_or_a_weak_reference(
     assert ("grain", ("Options",)) in {(at.name, at.kinds) for at in found}
 
 
+def test_data_that_are_others_in_each_run_are_not_put_down_to_workers(workers: Vet) -> None:
+    text = table("return self.rows[index], Y[index]", "self.rows = torch.rand(640, 4)")
+    vetted = workers(
+        text.replace("class Table", "torch.manual_seed(time.time_ns())\nclass Table"), (0, 2)
+    )
+    assert vetted.values == (0,)
+    assert "the program as it is was given other data in each of two runs" in vetted.reason
+
+
 @pytest.mark.parametrize(
     ("drawn", "streams"),
     [

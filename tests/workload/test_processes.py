@@ -1,5 +1,7 @@
 """Processes that a program starts beside its training, and goes on."""
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,11 +9,21 @@ import pytest
 from autotune.profiling.course import doubts_of_processes
 from tests.workload.programs import PLAIN, observe
 
-# A Popen that nobody waits for says so when it goes.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+# A Popen that nobody waits for says so when it goes, which must be before the next test.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("gone"),
+]
 
 SLEEP = 'subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])'
 FORK = "multiprocessing.get_context('fork').Process(target=time.sleep, args=(1,), daemon=True)"
+
+
+@pytest.fixture
+def gone() -> Iterator[None]:
+    """What the program had, which cycles may keep."""
+    yield
+    gc.collect()
 
 
 def started(code: str) -> str:

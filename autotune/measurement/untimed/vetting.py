@@ -27,12 +27,11 @@ from autotune.measurement.untimed.delivered import (
     Comparison,
     begin_alike,
     compare_in_order,
-    compare_shared_out,
     more_steps,
-    same_from_each,
 )
 from autotune.measurement.untimed.open_files import why_files_run_out
 from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
+from autotune.measurement.untimed.streams import compare_streams
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import Doubt
 from autotune.source.edits import Place
@@ -55,7 +54,10 @@ _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
     "is could not be drawn once more"
 )
-_FOR_EVER = "; one that draws at random for ever need not, and is not told apart"
+_OTHERS_IN_EACH_RUN = (
+    "what they deliver could not be compared: the program as it is was given other data in each of "
+    "two runs, as where its random numbers are seeded by the time"
+)
 
 
 def vet_workers(
@@ -214,7 +216,8 @@ class _Workers:
             reason, holdings = str(why), self._own.holdings
         finally:
             run.kill()
-        return reason and f"with {_workers(workers)}, {reason}{likely(holdings, workers, reason)}"
+        cause = "" if reason == _OTHERS_IN_EACH_RUN else likely(holdings, workers, reason)
+        return reason and f"with {_workers(workers)}, {reason}{cause}"
 
     def _patience(self) -> float:
         left = max(LEAST_SECONDS, self._deadline - time.monotonic())
@@ -235,15 +238,34 @@ class _Workers:
 
     def _difference(self, run: ProcessRun, given: Delivery, workers: int) -> str:
         if self._loader.iterable:
-            found = self._difference_of_streams(run, given, workers)
+            patience = self._patience()
+            found = compare_streams(
+                run, self._own, self._again, given, self._loader, workers, patience
+            )
         else:
             found = compare_in_order(self._own, self._again, given)
+            if found.difference and self._differs_by_itself():
+                return _OTHERS_IN_EACH_RUN
         if workers and not found.difference and self._begins_anew(run, given):
             found = Comparison(difference=self._copied())
         self.compared = self.compared and found.compared
         if found.longer:
             self.longer = more_steps(f"With {_workers(workers)}, {found.longer}.")
         return found.difference and f"{OTHER_DATA}: {found.difference}"
+
+    def _differs_by_itself(self) -> bool:
+        """Whether the program as it is has other data in each run."""
+        if time.monotonic() > self._deadline:
+            return False
+        run = self._start({})
+        try:
+            run.await_first_step()
+            other = self._draw(run)
+        except (NotPossible, RunEnded):
+            return False
+        finally:
+            run.kill()
+        return bool(compare_in_order(self._own, self._again, other).difference)
 
     def _begins_anew(self, run: ProcessRun, given: Delivery) -> bool:
         """Whether samples that depend on those read before depend on a worker's copy of that."""
@@ -261,32 +283,6 @@ class _Workers:
         return (
             f"each reading changes {what} and with it the samples to come, and every worker "
             "would begin each epoch with the same copy of it"
-        )
-
-    def _difference_of_streams(self, run: ProcessRun, given: Delivery, workers: int) -> Comparison:
-        if workers > 1:
-            # However slow the stream is: one batch from each is the least that tells.
-            patience = self._patience()
-            draw = Draw(batches=2 * workers, seconds=patience, still=True)
-            drawn = run.draw(draw)
-            if len(drawn.batches) < workers and not drawn.ended:
-                return Comparison(
-                    difference="whether the workers share the samples out could not be seen within "
-                    f"{patience:.0f} s"
-                )
-            if same_from_each(drawn, workers):
-                ends = self._own.ended or self._again.ended
-                return Comparison(
-                    difference=f"every sample comes {workers} times, since the dataset does not "
-                    "share its samples out among the workers (torch.utils.data.get_worker_info "
-                    f"tells it which one it is in){'' if ends else _FOR_EVER}"
-                )
-        return compare_shared_out(
-            self._own,
-            self._again,
-            given,
-            workers=max(1, workers),
-            dropped=(self._loader.batch_size or 1) if self._loader.drop_last else 0,
         )
 
 

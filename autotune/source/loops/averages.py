@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 
 from autotune.source.reach import calls_in
 from autotune.source.script import last_name
@@ -10,6 +11,9 @@ from autotune.source.script import last_name
 _MOVING = ("update_parameters", "soft_update")
 _MOVED = {"target", "average", "momentum", "swa", "polyak", "teacher"}
 _METERS = {"meter", "meters", "loss", "losses", "metric", "metrics", "tracker"}
+_ASKED = {f"new{kind}" for kind in ("", "_zeros", "_ones", "_empty", "_full", "_tensor")} | {
+    *("dtype", "device", "shape", "size", "type", "is_cuda"),
+}
 _OF_WEIGHTS = ("parameters", "named_parameters", "state_dict", "buffers", "named_buffers")
 
 
@@ -30,8 +34,15 @@ def _words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
-def moves_weights(statement: ast.stmt) -> bool:
-    """Whether `statement` goes over weights and changes tensors in place, or what holds them."""
+def moves_weights(statement: ast.stmt, beside: Sequence[ast.stmt] = ()) -> bool:
+    """Whether `statement` goes over weights and changes tensors in place, or what holds them.
+
+    Args:
+        statement: of a loop or a function.
+        beside: all of that, which may do no more with a weight than make other tensors like it.
+    """
+    if _is_a_pattern(statement, beside):
+        return False
     nodes = list(ast.walk(statement))
     targets = [at.target for at in nodes if isinstance(at, ast.For)]
     bound = {at.id for each in targets for at in ast.walk(each) if isinstance(at, ast.Name)}
@@ -41,6 +52,26 @@ def moves_weights(statement: ast.stmt) -> bool:
         for at in nodes
     )
     return changes and any(last_name(call.func) in _OF_WEIGHTS for call in calls_in(statement))
+
+
+def _is_a_pattern(statement: ast.stmt, beside: Sequence[ast.stmt]) -> bool:
+    """Whether `statement` takes a weight (`weight = next(self.parameters()).data`) that is asked
+    for tensors like it, and for what it is, and no more.
+    """
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Attribute(attr="data", value=ast.Call(func=ast.Name(id="next"))),
+        ):
+            nodes = [at for each in beside for at in ast.walk(each)]
+            asked = [
+                at.value for at in nodes if isinstance(at, ast.Attribute) and at.attr in _ASKED
+            ]
+            loads = (
+                at for at in nodes if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Load)
+            )
+            return bool(nodes) and all(at in asked for at in loads if at.id == name)
+    return False
 
 
 def _is_a_sum(target: ast.expr, bound: set[str]) -> bool:

@@ -130,7 +130,7 @@ def _does(script: Script, function: Function, *, after: bool) -> Iterator[str]:
         yield "touches learning rates"
     if any(map(_is_of_step, calls)):
         yield "clips or clears gradients, or steps something"
-    if any(map(moves_weights, function.body)):
+    if any(moves_weights(at, function.body) for at in function.body):
         yield "changes weights itself"
     if any(averages(call, after=after) for call in calls):
         yield "keeps an average of the weights"

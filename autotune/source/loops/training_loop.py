@@ -146,7 +146,7 @@ def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     late = loop.node.body.index(loop.backward.statement)
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
-        if moves_weights(statement):
+        if moves_weights(statement, loop.node.body):
             yield "the loop changes weights itself"
         for call in (at for at in ast.walk(statement) if isinstance(at, ast.Call)):
             values = (*call.args, *(each.value for each in call.keywords))
