@@ -3,13 +3,13 @@ by which samples are made, and the training itself.
 """
 
 import functools
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.flow.doubts import what_runs
+from autotune.flow.several_workers import without_several
 from autotune.flow.sooner import batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
 from autotune.measurement.untimed import vetting
@@ -24,7 +24,6 @@ from autotune.source.refusals.kept_batches import kept_for_good
 from autotune.source.refusals.rewritten_files import rewritten
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
-from autotune.source.refusals.shared_out import shared_out_rounded_down
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
@@ -130,7 +129,7 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
         space, vetted.streams, seeded_anew(what_runs(target, seen)), had_workers
     )
     if seen.loader is not None and seen.loader.iterable:
-        space = _without_rest(space, shared_out_rounded_down(program), seen.loader.num_workers)
+        space = without_several(space, program, seen.loader.num_workers)
     if not vetted.settings:
         return space
     training = Training(program, vetted.running)
@@ -193,18 +192,6 @@ def _other_numbers(streams: Sequence[str], anew: Mapping[str, str]) -> Iterator[
             f"each epoch begins with the same random numbers ({place}), by which samples are made: "
             "workers have others"
         )
-
-
-def _without_rest(space: Space, place: str, own: int) -> Space:
-    """`space` without numbers of workers, beside the program's `own`, by which a stream's parts are
-    divided at `place` with a rest that none of them reads.
-    """
-    if not place or "num_workers" not in space.choices:
-        return space
-    kept = tuple(each for each in space.choices["num_workers"] if each in (0, 1, own))
-    reason = f"each worker's share of the stream is rounded down ({os.path.basename(place)}): "
-    reason += "what is left over would be read by none"
-    return narrowed(space, "num_workers", Vetted(values=kept, reason=reason))
 
 
 def _distinct(settings: Sequence[Setting]) -> Iterable[Setting]:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from types import CodeType, FrameType
 
 import torch
@@ -136,6 +136,14 @@ def users_place() -> Place | None:
     """The innermost line on the stack that is no library's."""
     frame = _users_frame()
     return _place(frame) if frame else None
+
+
+def is_within(path: str) -> bool:
+    """Whether a file of a library's that ends so is on the stack within the innermost line that is
+    no library's.
+    """
+    inner = takewhile(lambda each: not is_users(each.f_code.co_filename), _frames())
+    return any(each.f_code.co_filename.endswith(path) for each in inner)
 
 
 def users_code() -> CodeType | None:

@@ -301,6 +301,47 @@ def test_workers_that_live_on_serve_one_pass_at_a_time(over: str, line: str, aga
     assert rewritten(text, WORKERS).statuses == ["done"]
 
 
+SHEET = """
+class Sheet:
+    def __init__(self, loader, every):
+        self.loader = loader
+
+    def write(self, step):
+        batch = DRAW
+
+def evaluate(model, batches):
+    return [model(x) for x, y in batches]
+
+loader = DataLoader(data, num_workers=2)
+sheet = Sheet(GIVEN, 60)
+evaluate(model, loader)
+for x, y in loader:
+    loss = model(x).mean()
+    loss.backward()
+    sheet.write(0)
+    evaluate(model, SHOWN)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "draw", "shown", "again"),
+    [
+        ("loader", "next(iter(self.loader))", "others", True),
+        ("loader", "[x for x, y in tqdm(self.loader)]", "others", True),
+        ("loader", "len(self.loader)", "others", False),
+        ("others", "next(iter(self.loader))", "others", False),
+        ("others", "None", "loader", True),
+        ("others", "None", "others", False),
+    ],
+)
+def test_what_the_loop_calls_may_draw_from_its_loader(
+    given: str, draw: str, shown: str, again: bool
+) -> None:
+    text = SHEET.replace("GIVEN", given).replace("DRAW", draw).replace("SHOWN", shown)
+    outcome = rewritten(text, LoaderArgument(name="persistent_workers", code="True"))
+    assert outcome.statuses == (["refused"] if again else ["done"]), outcome.reason
+
+
 LARGER = LoaderArgument(name="batch_size", code="64")
 
 

@@ -1,5 +1,7 @@
 """Training programs, each with another trap in its dataset or its loss."""
 
+PLAIN = "return X[index], Y[index]"
+
 LOOP = """
 from torch import nn
 

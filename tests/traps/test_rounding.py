@@ -128,6 +128,28 @@ def test_other_losses_are_not(rounding: Vet, targets: str, loss: str) -> None:
     assert rounding(regression(targets, loss), VALUES).values == VALUES
 
 
+CARRYING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.GRU(4, 16, batch_first=True), nn.Linear(16, 1)
+optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+while True:
+    x, y = torch.randn(32, 5, 4), torch.randn(32, 5, 1)
+    state = 0.0625 + 1e-4 * torch.randn(1, 32, 16)  # as carried from the batch before
+    out, state = cell(x, state)
+    loss = (head(out) - y).abs().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_the_state_of_a_recurrent_cell_is_no_target(rounding: Vet) -> None:
+    assert rounding(CARRYING, VALUES).values == VALUES
+
+
 # Ids of words, made by a convolution.
 CODES = """
 import torch

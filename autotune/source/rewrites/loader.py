@@ -13,12 +13,11 @@ from autotune.source.calls.keywords import (
 )
 from autotune.source.calls.spreads import may_hide
 from autotune.source.edits import LoaderArgument
-from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.loops.drawn_again import draws_again
 from autotune.source.loops.other_loaders import builds_several
 from autotune.source.program import Change, Forbidden, Program
 from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
 from autotune.source.refusals.run_anew import run_anew
-from autotune.source.script import Script, last_name
 
 # A function that builds the loaders of training, validation and test; more are another matter.
 MOST_OTHERS = 3
@@ -53,10 +52,10 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
 
 def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> None:
     """Raises Refusal where workers that live on would deliver other samples."""
-    if _draws_again(program):
+    if draws_again(program):
         reason = "the loop draws from its loader a second time meanwhile, from the same workers"
         by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
-        raise at.call.refusal(reason, by_hand)
+        raise at.call.refusal(reason, by_hand, Forbidden)
     if changed := changed_later(program, at):
         reason = f"workers that live on would not see what is changed of the dataset at {changed}"
         raise at.call.refusal(reason, hand_step, Forbidden)
@@ -111,49 +110,6 @@ def overridden(program: Program, edit: LoaderArgument) -> str:
 
 def _is_constant(code: str) -> bool:
     return isinstance(expression(f"({code})"), ast.Constant)
-
-
-def _draws_again(program: Program) -> bool:
-    """Whether the loop that trains goes over its loader twice, or hands it on while it does."""
-    place = program.places.backward
-    if place is None or place.path not in program.scripts:
-        return False
-    script = program.scripts[place.path]
-    loops = [
-        at
-        for at in script.nodes
-        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
-    ]
-    if not loops:
-        return False
-    own = list(map(ast.unparse, _gone_over(loops[-1].iter)))
-    inside = (node for at in loops[-1].body for node in ast.walk(at))
-    named = {
-        ast.unparse(at)
-        for at in inside
-        if isinstance(at, ast.Name | ast.Attribute) and not _only_asked(script, at)
-    }
-    return len(set(own)) < len(own) or bool(named & set(own))
-
-
-def _gone_over(source: ast.expr) -> list[ast.expr]:
-    """What `source`, of a loop, draws from: inside enumerate(), zip() and progress bars."""
-    match source:
-        case ast.Call(func=function, args=[first, *others]):
-            name = last_name(function)
-            inside = [first, *others] if name == "zip" else [first] if name in WRAPPERS else []
-            return [each for at in inside for each in _gone_over(at)]
-        case ast.Name() | ast.Attribute():
-            return [source]
-    return []
-
-
-def _only_asked(script: Script, loader: ast.expr) -> bool:
-    """Whether `loader` is only asked for its length or an attribute."""
-    above = next(script.ancestors(loader))
-    return isinstance(above, ast.Attribute) or (
-        isinstance(above, ast.Call) and last_name(above.func) == "len"
-    )
 
 
 def _beside_workers(at: Building, edit: LoaderArgument) -> str:

@@ -9,6 +9,7 @@ What is computed of numbers in a short format, and of none that are learnt, is f
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
 from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.looks.perturbations import Perturbations
-from autotune.workload.places import users_place
+from autotune.workload.places import is_within, users_place
 
 _SHORT = (torch.bfloat16, torch.float16)
 _WAVES = ("sin", "cos", "sin_", "cos_")
@@ -36,6 +37,7 @@ _WAVES = ("sin", "cos", "sin_", "cos_")
 _COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
 _WHOLE = (torch.int64, torch.int32)
 # Targets tell how they differ from so many on, less one for each column's mean.
+_RECURRENT = os.path.join("torch", "nn", "modules", "rnn.py")
 _ENOUGH = 8
 _LEARNT = 0.0  # what a model learns goes another way by its nature
 
@@ -168,6 +170,8 @@ class _Looking(EachOperation):
         as many numbers, which nothing is learnt from.
         """
         if one.requires_grad == other.requires_grad or one.shape != other.shape or not one.ndim:
+            return
+        if is_within(_RECURRENT):  # a cell's own arithmetic, with the state that it was given
             return
         predicted, target = (one, other) if one.requires_grad else (other, one)
         eps = _eps(predicted.detach())

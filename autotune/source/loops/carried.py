@@ -1,0 +1,114 @@
+"""What a training carries from one batch to the next: the state of a recurrent model."""
+
+import ast
+import os
+from collections.abc import Iterator, Sequence
+
+from autotune.source.program import Program
+from autotune.source.script import Function, last_name
+
+_BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
+_DETACHED = frozenset(("detach", "detach_", "data"))
+
+
+def carried_state(program: Program) -> str:
+    """What the loop that trains gives its model again that this has given for the batch before
+    (`out, state = model(x, state)`), or what a module keeps of one (`self.state = h.detach()`) and
+    reads in the next: its name, file and line, "" where there is nothing.
+    """
+    return _of_the_loop(program) or _of_a_module(program)
+
+
+def _of_the_loop(program: Program) -> str:
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return ""
+    script = program.scripts[place.path]
+    loops = [
+        at
+        for at in script.nodes
+        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
+    ]
+    if not loops:
+        return ""
+    loop = loops[-1]
+    of_batch = _of_batch(loop)
+    ahead = (at for each in loop.body for at in ast.walk(each) if isinstance(at, ast.Assign))
+    for node in (at for at in ahead if at.lineno < place.line):
+        if not isinstance(node.value, ast.Call) or last_name(node.value.func) in _BESTS:
+            continue
+        given = set(_given(node.value))
+        carried = set(_targets(node.targets)) & given - set(_targets([loop.target]))
+        for name in sorted(carried if (given - carried) & of_batch else ()):
+            if not _is_set_anew(loop.body, node, name):
+                return f"{name}, {os.path.basename(script.path)}:{node.lineno}"
+    return ""
+
+
+def _of_batch(loop: ast.For) -> set[str]:
+    """The variables that are, or are made of, what `loop` is given."""
+    found = set(_targets([loop.target]))
+    assigns = [at for each in loop.body for at in ast.walk(each) if isinstance(at, ast.Assign)]
+    for node in assigns:
+        if found & {at.id for at in ast.walk(node.value) if isinstance(at, ast.Name)}:
+            found |= set(_targets(node.targets))
+    return found
+
+
+def _targets(targets: Sequence[ast.expr]) -> Iterator[str]:
+    for target in targets:
+        if isinstance(target, ast.Tuple | ast.List):
+            yield from _targets(target.elts)
+        elif isinstance(target, ast.Name | ast.Attribute):
+            yield ast.unparse(target)
+
+
+def _given(call: ast.Call) -> Iterator[str]:
+    """The variables among what `call` is given beside others."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if len(given) > 1:  # `x = f(x)` makes one thing of another
+        for at in given:
+            yield from (
+                ast.unparse(each)
+                for each in ast.walk(at)
+                if isinstance(each, ast.Name | ast.Attribute)
+            )
+
+
+def _is_set_anew(body: Sequence[ast.stmt], call: ast.stmt, name: str) -> bool:
+    """Whether each step gives `name` another value ahead of `call`, and not by itself."""
+    for statement in body:
+        if statement is call or call in ast.walk(statement):
+            return False
+        if isinstance(statement, ast.Assign) and name in _targets(statement.targets):
+            named = [
+                ast.unparse(at) for at in ast.walk(statement.value) if isinstance(at, ast.expr)
+            ]
+            if name not in named:
+                return True
+    return False
+
+
+def _of_a_module(program: Program) -> str:
+    for script in program.scripts.values():
+        forwards = (at for at in script.nodes if isinstance(at, Function) and at.name == "forward")
+        for function in forwards:
+            nodes = list(ast.walk(function))
+            read = {
+                at.attr
+                for at in nodes
+                if isinstance(at, ast.Attribute)
+                and isinstance(at.ctx, ast.Load)
+                and last_name(at.value) == "self"
+            }
+            for node in nodes:
+                match node:
+                    case ast.Assign(
+                        targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
+                    ) if name in read and _is_detached(value):
+                        return f"self.{name}, {os.path.basename(script.path)}:{node.lineno}"
+    return ""
+
+
+def _is_detached(value: ast.expr) -> bool:
+    return any(isinstance(at, ast.Attribute) and at.attr in _DETACHED for at in ast.walk(value))

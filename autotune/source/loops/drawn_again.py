@@ -1,0 +1,123 @@
+"""Whether a loop that trains draws from its loader a second time while it goes through it."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from autotune.source.loops.indirect import Called, called_in
+from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.program import Program
+from autotune.source.reach import argument_code
+from autotune.source.script import Function, Script, last_name
+
+_DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
+
+
+def draws_again(program: Program) -> bool:
+    """Whether the loop that trains goes over its loader twice, hands it on while it does, or calls
+    a function of the program's that draws from it.
+    """
+    place = program.places.backward
+    if place is None or place.path not in program.scripts:
+        return False
+    script = program.scripts[place.path]
+    loops = [
+        at
+        for at in script.nodes
+        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
+    ]
+    if not loops:
+        return False
+    loop = loops[-1]
+    own = list(map(ast.unparse, _gone_over(loop.iter)))
+    inside = (node for at in loop.body for node in ast.walk(at))
+    named = {
+        ast.unparse(at)
+        for at in inside
+        if isinstance(at, ast.Name | ast.Attribute) and not _only_asked(script, at)
+    }
+    if len(set(own)) < len(own) or named & set(own):
+        return True
+    called = called_in(program, script, loop, loop.body)
+    running = [*loop.body, *(each.node for each in called)]
+    calls = [at for each in running for at in ast.walk(each) if isinstance(at, ast.Call)]
+    return any(_draws(program, loop, calls, function, set(own)) for function in called)
+
+
+def _gone_over(source: ast.expr) -> list[ast.expr]:
+    """What `source`, of a loop, draws from: inside enumerate(), zip() and progress bars."""
+    match source:
+        case ast.Call(func=function, args=[first, *others]):
+            name = last_name(function)
+            inside = [first, *others] if name == "zip" else [first] if name in WRAPPERS else []
+            return [each for at in inside for each in _gone_over(at)]
+        case ast.Name() | ast.Attribute():
+            return [source]
+    return []
+
+
+def _only_asked(script: Script, loader: ast.expr) -> bool:
+    """Whether `loader` is only asked for its length or an attribute."""
+    above = next(script.ancestors(loader))
+    return isinstance(above, ast.Attribute) or (
+        isinstance(above, ast.Call) and last_name(above.func) == "len"
+    )
+
+
+def _draws(
+    program: Program, loop: ast.For, calls: Sequence[ast.Call], function: Called, own: set[str]
+) -> bool:
+    """Whether `function`, which `loop` comes to call, draws from what that goes over: from what one
+    of the `calls` gives it, or what the object that it is a method of was given or has by the same
+    name.
+    """
+    parameters = {at.arg for at in ast.walk(function.node.args) if isinstance(at, ast.arg)}
+    holder = next(function.script.ancestors(function.node))
+    for source in _drawn_from(function.node):
+        match source:
+            case ast.Name(id=name) if name in parameters:
+                given = _given(calls, function, function.node.name, name)
+            case ast.Attribute(attr=name, value=ast.Name(id="self")) if isinstance(
+                holder, ast.ClassDef
+            ):
+                around = loop in ast.walk(holder)
+                given = {f"self.{name}"} if around else _kept(program, function, holder, name)
+            case _:
+                continue
+        if given & own:
+            return True
+    return False
+
+
+def _drawn_from(function: Function) -> Iterator[ast.expr]:
+    """What `function` goes over, or begins to."""
+    for node in ast.walk(function):
+        match node:
+            case ast.For(iter=source) | ast.comprehension(iter=source):
+                yield from _gone_over(source)
+            case ast.Call(func=called, args=[*given]) if last_name(called) in _DRAWING:
+                yield from (at for at in given if isinstance(at, ast.Name | ast.Attribute))
+
+
+def _given(calls: Iterable[ast.Call], function: Called, name: str, parameter: str) -> set[str]:
+    """What those of `calls` that are of `name` give for this `parameter` of `function`."""
+    return {
+        argument_code(call, function.script, function.node, parameter)
+        for call in calls
+        if last_name(call.func) == name
+    }
+
+
+def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -> set[str]:
+    """What objects of `holder` are given that they keep as `self.name`."""
+    calls = [call for each in program.scripts.values() for call in each.calls]
+    found = set[str]()
+    for method in (at for at in holder.body if isinstance(at, Function)):
+        by = Called(script=function.script, node=method)
+        named = holder.name if method.name == "__init__" else method.name
+        for node in ast.walk(method):
+            match node:
+                case ast.Assign(targets=[ast.Attribute(attr=kept)], value=ast.Name(id=given)) if (
+                    kept == name
+                ):
+                    found |= _given(calls, by, named, given)
+    return found
