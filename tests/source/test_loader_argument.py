@@ -304,7 +304,7 @@ def test_workers_that_live_on_serve_one_pass_at_a_time(over: str, line: str, aga
 SHEET = """
 class Sheet:
     def __init__(self, loader, every):
-        self.loader = loader
+        self.loader, self.every = loader, every
 
     def write(self, step):
         batch = DRAW
@@ -340,6 +340,20 @@ def test_what_the_loop_calls_may_draw_from_its_loader(
     text = SHEET.replace("GIVEN", given).replace("DRAW", draw).replace("SHOWN", shown)
     outcome = rewritten(text, LoaderArgument(name="persistent_workers", code="True"))
     assert outcome.statuses == (["refused"] if again else ["done"]), outcome.reason
+
+
+def test_a_dataclass_may_hold_the_loader() -> None:
+    own = (
+        "    def __init__(self, loader, every):\n        self.loader, self.every = loader, every\n"
+    )
+    text = SHEET.replace(own, "    loader: DataLoader\n    every: float\n").replace(
+        "SHOWN", "others"
+    )
+    text = text.replace("GIVEN", "loader=loader, every=").replace("=, 60", "=60")
+    text = text.replace("DRAW", "next(iter(self.loader))")
+    assert "Sheet(loader=loader, every=60)" in text and "__init__" not in text
+    outcome = rewritten(text, LoaderArgument(name="persistent_workers", code="True"))
+    assert outcome.statuses == ["refused"], outcome.reason
 
 
 LARGER = LoaderArgument(name="batch_size", code="64")

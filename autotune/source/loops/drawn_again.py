@@ -111,13 +111,29 @@ def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -
     """What objects of `holder` are given that they keep as `self.name`."""
     calls = [call for each in program.scripts.values() for call in each.calls]
     found = set[str]()
+    if not any(isinstance(at, Function) and at.name == "__init__" for at in holder.body):
+        made = (each for each in calls if last_name(each.func) == holder.name)  # a dataclass, say
+        found |= {ast.unparse(at) for each in made for at in (*each.args, *_values(each))}
     for method in (at for at in holder.body if isinstance(at, Function)):
         by = Called(script=function.script, node=method)
         named = holder.name if method.name == "__init__" else method.name
-        for node in ast.walk(method):
-            match node:
-                case ast.Assign(targets=[ast.Attribute(attr=kept)], value=ast.Name(id=given)) if (
-                    kept == name
-                ):
-                    found |= _given(calls, by, named, given)
+        for target, value in _assigned(method):
+            if isinstance(target, ast.Attribute) and isinstance(value, ast.Name):
+                found |= _given(calls, by, named, value.id) if target.attr == name else set()
     return found
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [each.value for each in call.keywords]
+
+
+def _assigned(function: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each target in `function` with its value, of `self.a, self.b = a, b` one by one."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                yield from zip(targets, values, strict=False)
+            case ast.Assign(targets=targets, value=value):
+                yield from ((target, value) for target in targets)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield target, value
