@@ -4,6 +4,7 @@ import ast
 import os
 from collections.abc import Iterator, Sequence
 
+from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
 from autotune.source.script import Function, last_name
 
@@ -20,18 +21,10 @@ def carried_state(program: Program) -> str:
 
 
 def _of_the_loop(program: Program) -> str:
-    place = program.places.backward
-    if place is None or place.path not in program.scripts:
+    place, found = program.places.backward, loop_that_trains(program)
+    if place is None or found is None:
         return ""
-    script = program.scripts[place.path]
-    loops = [
-        at
-        for at in script.nodes
-        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
-    ]
-    if not loops:
-        return ""
-    loop = loops[-1]
+    script, loop = found
     of_batch = _of_batch(loop)
     ahead = (at for each in loop.body for at in ast.walk(each) if isinstance(at, ast.Assign))
     for node in (at for at in ahead if at.lineno < place.line):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from autotune.source.loops.indirect import Called, called_in
-from autotune.source.loops.iteration import WRAPPERS
+from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
 from autotune.source.reach import argument_code
 from autotune.source.script import Function, Script, last_name
@@ -16,18 +16,10 @@ def draws_again(program: Program) -> bool:
     """Whether the loop that trains goes over its loader twice, hands it on while it does, or calls
     a function of the program's that draws from it.
     """
-    place = program.places.backward
-    if place is None or place.path not in program.scripts:
+    found = loop_that_trains(program)
+    if found is None:
         return False
-    script = program.scripts[place.path]
-    loops = [
-        at
-        for at in script.nodes
-        if isinstance(at, ast.For) and at.lineno < place.line <= script.last_line(at)
-    ]
-    if not loops:
-        return False
-    loop = loops[-1]
+    script, loop = found
     own = list(map(ast.unparse, _gone_over(loop.iter)))
     inside = (node for at in loop.body for node in ast.walk(at))
     named = {

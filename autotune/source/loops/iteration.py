@@ -3,6 +3,7 @@
 import ast
 
 from autotune.source.places import refusal
+from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
 # Functions that give what they are given first, as it comes; `log_every` is that of torchvision's
@@ -63,3 +64,14 @@ def _entered(script: Script, node: ast.For, name: str) -> list[ast.expr]:
     return [
         at.context_expr for at in items if at.optional_vars and last_name(at.optional_vars) == name
     ]
+
+
+def loop_that_trains(program: Program) -> tuple[Script, ast.For] | None:
+    """The innermost `for` that backward stands in, with its file; None where it is in none."""
+    place = program.places.backward
+    script = program.scripts.get(place.path) if place else None
+    if place is None or script is None:
+        return None
+    loops = (at for at in script.nodes if isinstance(at, ast.For) and at.lineno < place.line)
+    around = [at for at in loops if place.line <= script.last_line(at)]
+    return (script, around[-1]) if around else None

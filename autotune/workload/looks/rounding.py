@@ -36,8 +36,8 @@ _WAVES = ("sin", "cos", "sin_", "cos_")
 # What losses compare with: torch computes an L1 loss, and `(y - target) ** 2`, by a subtraction.
 _COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
 _WHOLE = (torch.int64, torch.int32)
-# Targets tell how they differ from so many on, less one for each column's mean.
 _RECURRENT = os.path.join("torch", "nn", "modules", "rnn.py")
+# Targets tell how they differ from so many on, less one for each column's mean.
 _ENOUGH = 8
 _LEARNT = 0.0  # what a model learns goes another way by its nature
 

@@ -17,7 +17,8 @@ def sparse_tables(models: Iterable[nn.Module]) -> frozenset[int]:
     """The `id` of each embedding's weight in `models` whose gradients are sparse."""
     parts = (each for model in models for each in model.modules())
     tables = (each for each in parts if isinstance(each, nn.Embedding | nn.EmbeddingBag))
-    return frozenset(id(each.weight) for each in tables if each.sparse)
+    weights = (getattr(each, "weight", None) for each in tables if each.sparse)  # made by a hook?
+    return frozenset(id(each) for each in weights if each is not None)
 
 
 def describe_optimizer(
