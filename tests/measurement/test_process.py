@@ -56,6 +56,16 @@ def test_a_run_reports_windows_and_what_it_is_made_of(start: Start) -> None:
     assert run.startup_seconds > 0
 
 
+def test_what_a_run_is_made_of_takes_no_step_s_time(start: Start) -> None:
+    slow = "class Slow(type(dataset)):\n    def __len__(self):\n        import time\n"
+    slow += "        time.sleep(0.3)\n        return super().__len__()\n\n"
+    slow += "dataset = Slow(*dataset.tensors)\nloader = DataLoader"
+    run = start(PLAIN.replace("loader = DataLoader", slow))
+    run.await_first_step()
+    run.limit(0.1)
+    assert run.seen().loader is not None
+
+
 def test_a_run_has_the_settings_that_it_was_started_with(start: Start) -> None:
     own = start(PLAIN)
     own.window(0.0, steps=5)

@@ -34,6 +34,8 @@ _REAPED_WITHIN_SECONDS = 2.0
 SLOW_STEPS = 2
 # Steps that are looked into take longer: a profiler notes every call, and writes a file.
 WATCHED_STEPS_TAKE_AT_MOST = 10.0
+# What a run is made of, however short its steps have to be.
+TELLING_SECONDS = 10.0
 
 _GONE_WITHIN_SECONDS = 10.0
 
@@ -177,7 +179,8 @@ class ProcessRun:
     def seen(self) -> Seen:
         """See `workload.window.LiveRun`."""
         self.await_first_step()
-        report = self._say(Tell(), self.step_limit_seconds, "an answer")
+        patience = max(TELLING_SECONDS, self.step_limit_seconds)  # it is no step
+        report = self._say(Tell(), patience, "an answer")
         assert isinstance(report, Seen), report
         return report
 
