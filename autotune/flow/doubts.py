@@ -22,6 +22,7 @@ from autotune.profiling.profile import Doubt
 from autotune.profiling.updates import doubts_of_updates
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
+from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
 from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
@@ -96,6 +97,7 @@ def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple
             stage=later_stage(whole),
             loader=later_loader(whole, seen.loaders_at),
             samples=changed_in_training(whole),
+            chance=moved_chance(whole),
         ),
     )
 

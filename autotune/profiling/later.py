@@ -6,6 +6,7 @@ from autotune.profiling.profile import (
     LATER_LOADER,
     LATER_SAMPLES,
     LATER_STAGE,
+    MOVED_CHANCE,
     REPLACED,
     THAWS,
     Doubt,
@@ -53,16 +54,24 @@ _SAID = {
         ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),
+    MOVED_CHANCE: (
+        (
+            "By its source a random number is held against a chance that the training moves "
+            "({place}), as exploring is: how much a step computes goes by that, and where the "
+            f"chance has moved, it {_ANOTHER_TIME}"
+        ),
+        "Time whole runs of both, or begin with the chance that it comes to and measure again.",
+    ),
 }
 
 
 def doubts_of_later_steps(
-    *, thawed: str, replaced: str, stage: str, loader: str, samples: str
+    *, thawed: str, replaced: str, stage: str, loader: str, samples: str, chance: str
 ) -> tuple[Doubt, ...]:
     """The doubts of a program whose source shows where it does so, each as file and line, "" where
     it does not: it gives gradients to weights between epochs, puts other weights in its model's
-    place, trains in another way from some epoch or step on, builds another loader, or changes what
-    its samples are made by.
+    place, trains in another way from some epoch or step on, builds another loader, changes what its
+    samples are made by, or moves a chance by which its steps compute more or less.
     """
     places = {
         THAWS: thawed,
@@ -70,6 +79,7 @@ def doubts_of_later_steps(
         LATER_STAGE: "" if thawed or replaced else stage,
         LATER_LOADER: loader,
         LATER_SAMPLES: samples,
+        MOVED_CHANCE: chance,
     }
     return tuple(
         Doubt(name=name, evidence=evidence.format(place=os.path.basename(at)), advice=advice)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from autotune.errors import UsageError
 from autotune.source.edits import OutputPlace, Place, Places
+from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
 from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.stages import later_stage
@@ -107,6 +108,7 @@ RULES: Mapping[str, Callable[[Program], str]] = {
     "replaced": replaced_later,
     "loader": another_loader,
     "changed": changed_in_training,
+    "chance": moved_chance,
     "set meanwhile": functools.partial(set_in_training, meanwhile=True),
     "set later": functools.partial(set_in_training, meanwhile=False),
     "seeded": seeded,

@@ -116,23 +116,28 @@ def test_what_the_clock_ends_is_said_with_its_line() -> None:
         assert doubt.advice
 
 
+_LATER = dict.fromkeys(("thawed", "replaced", "stage", "loader", "samples", "chance"), "")
+
+
 @pytest.mark.parametrize(
-    ("thawed", "replaced", "stage", "loader", "samples", "told"),
+    ("places", "told"),
     [
-        ("", "", "", "", "", []),
-        ("", "", "/a/train.py:7", "", "", ["later stage"]),
-        ("/a/train.py:7", "", "/a/train.py:6", "", "", ["thaws later"]),
-        ("/a/train.py:7", "/a/train.py:7", "", "", "", ["thaws later", "weights replaced"]),
-        ("", "", "", "/a/train.py:7", "", ["later loader"]),
-        ("", "", "", "", "/a/train.py:7", ["later samples"]),
+        ({}, []),
+        ({"stage": "/a/train.py:7"}, ["later stage"]),
+        ({"thawed": "/a/train.py:7", "stage": "/a/train.py:6"}, ["thaws later"]),
+        (
+            {"thawed": "/a/train.py:7", "replaced": "/a/train.py:7"},
+            ["thaws later", "weights replaced"],
+        ),
+        ({"loader": "/a/train.py:7"}, ["later loader"]),
+        ({"samples": "/a/train.py:7"}, ["later samples"]),
+        ({"chance": "/a/train.py:7"}, ["moved chance"]),
     ],
 )
 def test_later_steps_that_are_others_are_told_with_their_line(
-    thawed: str, replaced: str, stage: str, loader: str, samples: str, told: list[str]
+    places: dict[str, str], told: list[str]
 ) -> None:
-    doubts = doubts_of_later_steps(
-        thawed=thawed, replaced=replaced, stage=stage, loader=loader, samples=samples
-    )
+    doubts = doubts_of_later_steps(**_LATER | places)
     assert [doubt.name for doubt in doubts] == told
     assert all("(train.py:7" in doubt.evidence and doubt.advice for doubt in doubts)
     assert builders.profile(doubts=doubts).changes_later is bool(told)

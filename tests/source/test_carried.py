@@ -74,6 +74,14 @@ for x in loader:
         ("self.state", "self.state = h.detach()", "self.state, train.py:4"),
         ("None", "self.last = h.detach()", ""),  # for somebody to look at
         ("self.first", "self.calls = self.calls + 1", ""),
+        ("self.share", "self.share = self.share.type_as(x.data)", ""),
+        ("self.state", "self.state = tuple(at.detach() for at in h)", "self.state, train.py:4"),
+        ("self.state", "self.state = h[0].detach(), h[1].detach()", "self.state, train.py:4"),
+        (
+            "self.state",
+            "self.state = None if out is None else h.data[:1]",
+            "self.state, train.py:4",
+        ),
     ],
 )
 def test_a_state_that_a_module_keeps(given: str, kept: str, found: str) -> None:

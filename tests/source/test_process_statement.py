@@ -453,3 +453,31 @@ def test_a_variable_shrinks_from_step_to_step_where_it_is_kept(body: str, refuse
     text = f"import torch\nheat = torch.zeros(3)\nfor x in loader:\n    {body}\nprint(heat > 0)\n"
     flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
     assert rewritten(text, flush).statuses == (["refused"] if refused else ["done"])
+
+
+@pytest.mark.parametrize(
+    ("function", "refused"),
+    [
+        ("def turned(self):\n        self.heat *= -1", False),  # whose turn it is
+        ("def widened(self):\n        self.heat.mul_(2)", False),
+        ("def __init__(self, heat):\n        self.heat = heat\n        self.heat /= 8", False),
+        ("def asked(self, heat):\n        heat = heat / 3\n        return heat > 0", False),
+        (
+            (
+                "def asked(self, x):\n        heat = x + 1\n        for i in x:\n"
+                "            heat[i] = heat[i] / x.sum()\n        return heat > 0"
+            ),
+            False,
+        ),
+        ("def cooled(self):\n        self.heat /= 8", True),
+        ("def cooled(self, heat):\n        heat *= 0.9\n        return heat > 0", True),
+        ("def cooled(self):\n        global heat\n        heat = heat * 0.9", True),
+    ],
+)
+def test_what_is_no_smaller_in_the_next_step_may_be_asked_for(function: str, refused: bool) -> None:
+    text = (
+        f"import torch\nclass Kept:\n    {function}\nheat = kept.heat\nfor x in loader:\n"
+        "    loss = model(x)\n    loss.backward()\nprint(heat > 0)\n"
+    )
+    flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
+    assert rewritten(text, flush).statuses == (["refused"] if refused else ["done"])

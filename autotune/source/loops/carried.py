@@ -104,4 +104,20 @@ def _of_a_module(program: Program) -> str:
 
 
 def _is_detached(value: ast.expr) -> bool:
-    return any(isinstance(at, ast.Attribute) and at.attr in _DETACHED for at in ast.walk(value))
+    """Whether `value` is what something was, cut from its graph: each part of a tuple or list."""
+    match value:
+        case ast.Attribute(value=owner, attr=name):
+            return name in _DETACHED or _is_detached(owner)
+        case (
+            ast.Call(func=ast.Name(id="tuple" | "list"), args=[inner])
+            | ast.Call(func=ast.Attribute() as inner)
+            | ast.GeneratorExp(elt=inner)
+            | ast.ListComp(elt=inner)
+            | ast.Subscript(value=inner)
+        ):
+            return _is_detached(inner)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return any(map(_is_detached, parts))
+        case ast.IfExp(body=one, orelse=other):
+            return _is_detached(one) or _is_detached(other)
+    return False

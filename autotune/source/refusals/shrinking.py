@@ -5,14 +5,12 @@ they are zero: where small ones are taken for it, that comes true too soon.
 import ast
 from collections.abc import Iterator
 
+from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
 from autotune.source.reach import is_bound
+from autotune.source.refusals.shrunk import shrunk
 from autotune.source.script import Function, Script, last_name
 
-# What changes a tensor, or an array, by a factor, in its own memory.
-_SHRINKING = frozenset(
-    ("mul_", "multiply_", "div_", "divide_", "lerp_", "pow_", "square_", "exp2_", "_foreach_mul_")
-)
 # What is another for zero than for the smallest number.
 _LOGARITHMS = frozenset(("log", "log2", "log10", "log_", "rsqrt", "reciprocal"))
 _ASKING = _LOGARITHMS | frozenset(
@@ -30,12 +28,7 @@ def asked_whether_zero(program: Program) -> str:
     "" where it does not. By names: an attribute's stands for that of any object.
     """
     text = _Text(program)
-    known = {
-        key
-        for script, node in text.nodes
-        for target in _shrunk(script, node)
-        for key in text.keys(script, target)
-    }
+    known = {key for script, target in shrunk(program) for key in text.keys(script, target)}
     if not known:
         return ""
     text.follow(known)
@@ -46,36 +39,6 @@ def asked_whether_zero(program: Program) -> str:
         if text.mentions(script, asked, known)
     )
     return next(places, "")
-
-
-def _shrunk(script: Script, node: ast.AST) -> Iterator[ast.expr]:
-    """What `node` multiplies, and keeps."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _SHRINKING:
-            yield given[0] if name.startswith("_foreach") and given else owner
-        case ast.AugAssign(target=target, op=ast.Mult() | ast.Div()):
-            yield target
-        case ast.Assign(targets=[target], value=value) if _is_kept(script, target, node):
-            factors = (
-                side
-                for at in ast.walk(value)
-                if isinstance(at, ast.BinOp) and isinstance(at.op, ast.Mult | ast.Div)
-                for side in (at.left, at.right)
-            )
-            if ast.unparse(target) in map(ast.unparse, factors):
-                yield target
-
-
-def _is_kept(script: Script, target: ast.expr, node: ast.Assign) -> bool:
-    """Whether what is assigned there may be there again in the next step: what a loop makes anew
-    each time is not.
-    """
-    if not isinstance(target, ast.Name):
-        return True
-    loops = [above for above in script.ancestors(node) if isinstance(above, ast.For | ast.While)]
-    within = [at for loop in loops[:1] for at in ast.walk(loop)]
-    made = [at for at in within if isinstance(at, ast.Name) and at.id == target.id]
-    return sum(isinstance(at.ctx, ast.Store) for at in made) == 1
 
 
 def _asked(node: ast.AST) -> Iterator[ast.expr]:
@@ -112,7 +75,7 @@ class _Text:
                 if isinstance(node, Function):
                     self._functions.setdefault(node.name, []).append((script, node))
         self._own = {
-            function: set(_names_of(function))
+            function: set(_names_of(function)) - shared_names(function)
             for functions in self._functions.values()
             for _, function in functions
         }

@@ -1,0 +1,87 @@
+"""What a program makes smaller from step to step: tensors, arrays and numbers that it multiplies
+where they lie, and keeps.
+"""
+
+import ast
+from collections.abc import Collection, Iterator
+
+from autotune.source.loops.around_training import own_loops
+from autotune.source.loops.indirect import shared_names
+from autotune.source.program import Program
+from autotune.source.script import Function, Script, last_name
+
+# What changes a tensor, or an array, by a factor, in its own memory.
+_BY_A_FACTOR = frozenset(("mul_", "multiply_"))
+_SHRINKING = _BY_A_FACTOR | frozenset(
+    ("div_", "divide_", "lerp_", "pow_", "square_", "exp2_", "_foreach_mul_")
+)
+
+
+def shrunk(program: Program) -> Iterator[tuple[Script, ast.expr]]:
+    """What is made smaller so, with the file that does it."""
+    loops = [loop for some in own_loops(program) for loop in some]
+    for script in program.scripts.values():
+        training = {script.function(loop) for loop in loops}
+        for node in script.nodes:
+            for target, factor in _multiplied(node):
+                if not _is_no_less(factor) and _is_kept(script, target, node, training):
+                    yield script, target
+
+
+def _multiplied(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """What `node` multiplies or divides where it lies, with the factor where that is written."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="_foreach_mul_"), args=[owner, *_]):
+            yield owner, None
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _SHRINKING:
+            yield owner, given[0] if given and name in _BY_A_FACTOR else None
+        case ast.AugAssign(target=target, op=ast.Mult(), value=factor):
+            yield target, factor
+        case ast.AugAssign(target=target, op=ast.Div()):
+            yield target, None
+        case ast.Assign(targets=[target], value=value):
+            for at in ast.walk(value):
+                match at:
+                    case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as by, right=right):
+                        for one, other in ((left, right), (right, left)):
+                            if ast.unparse(one) == ast.unparse(target):
+                                yield target, other if isinstance(by, ast.Mult) else None
+
+
+def _is_no_less(factor: ast.expr | None) -> bool:
+    """Whether nothing is smaller for that `factor`: the turn of who is to move, a doubled width."""
+    while isinstance(factor, ast.UnaryOp):
+        factor = factor.operand
+    return (
+        isinstance(factor, ast.Constant)
+        and isinstance(factor.value, int | float)
+        and abs(factor.value) >= 1
+    )
+
+
+def _is_kept(
+    script: Script, target: ast.expr, node: ast.AST, training: Collection[Function | None]
+) -> bool:
+    """Whether what `node` multiplies may be there again in the next step: what a loop makes anew
+    each time is not, nor what a function does, other than those of the `training` loops, nor what
+    an object begins with.
+    """
+    function = script.function(node)
+    if function is not None and function.name == "__init__":
+        return False
+    rebound = isinstance(target, ast.Name) and isinstance(node, ast.Assign)
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    if not isinstance(target, ast.Name):
+        return True
+    if function is not None and target.id in shared_names(function):
+        return True
+    loops = [above for above in script.ancestors(node) if isinstance(above, ast.For | ast.While)]
+    if function is not None and training and function not in training:
+        made = (at for at in ast.walk(function) if isinstance(at, ast.Assign) and at is not node)
+        anew = any(target.id in map(last_name, at.targets) for at in made)
+        if anew or (rebound and not loops):
+            return False
+    within = [at for loop in loops[:1] for at in ast.walk(loop)]
+    stored = [at for at in within if isinstance(at, ast.Name) and at.id == target.id]
+    return not rebound or sum(isinstance(at.ctx, ast.Store) for at in stored) == 1
