@@ -65,9 +65,10 @@ def _times_seen(profile: Profile) -> int:
     return sum(window.validations for window in profile.windows if window.mode == AS_IS)
 
 
-def _steps_of_an_epoch(seen: Seen) -> float:
-    """By samples: a step may run many backward passes on a batch, or take several batches. No fewer
-    than as if each backward pass had a batch of its own, whatever the model counts as samples.
+def steps_of_an_epoch(seen: Seen) -> float:
+    """How many steps an epoch has, infinitely many where that is not known. By samples: a step may
+    run many backward passes on a batch, or take several batches. No fewer than as if each backward
+    pass had a batch of its own, whatever the model counts as samples.
     """
     loader = seen.loader
     if loader is None or loader.length is None:
@@ -86,7 +87,7 @@ def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
     What a single one took of the observed time says how long was looked, and no more.
     """
     windows = [window for window in profile.windows if window.mode == AS_IS]
-    steps, often = _steps_of_an_epoch(profile.seen), "if it does so once an epoch"
+    steps, often = steps_of_an_epoch(profile.seen), "if it does so once an epoch"
     seen_between = sum(window.steps for window in windows) / max(1, times_seen - 1)
     if times_seen >= FEWEST_IN_STEPS and seen_between < steps:
         steps, often = seen_between, f"at least every {seen_between:.0f} steps"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from autotune.diagnosis.validation import validation_share
+from autotune.diagnosis.validation import steps_of_an_epoch, validation_share
 from autotune.flow.context import Context
 from autotune.flow.controls import Start
 from autotune.flow.emitting import without
@@ -25,7 +25,7 @@ from autotune.profiling.profile import Profile
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.verdict import Parity, Verdict
 from autotune.verdict.answer import held_to
-from autotune.verdict.validations import short_validations_in
+from autotune.verdict.validations import between_epochs_in, short_validations_in
 from autotune.workload.program.imported import whole_program
 from autotune.workload.seen import Seen
 
@@ -223,6 +223,9 @@ class _Through:
             return verdict
         own, tuned = (each.windows for each in self._compared)
         found = short_validations_in(own, tuned, validation_share(profiled), verdict.speedup)
+        if found is None:
+            epoch = steps_of_an_epoch(profiled.seen) * profiled.step_seconds
+            found = between_epochs_in(own, tuned, epoch, verdict.speedup)
         return held_to(verdict, found)
 
     def _longer(self, given: Mapping[str, Any], tuned: Through) -> Through:

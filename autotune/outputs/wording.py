@@ -199,7 +199,9 @@ def withheld(verdict: Verdict) -> str:
     """Why a gain is not handed back, in two or three words."""
     if verdict.breaks:
         return "Fails later"
-    return "Slower validations" if verdict.slows else "Another training"
+    between = verdict.validations is not None and verdict.validations.between
+    slower = "Slower between epochs" if between else "Slower validations"
+    return slower if verdict.slows else "Another training"
 
 
 def with_validations(verdict: Verdict) -> str:

@@ -1,20 +1,24 @@
 """What a gain in steps comes to with the validations between them: settings may slow these down."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.measurement.ratios import Ratio
 from autotune.workload.window import Window
 
-# Of epochs that are cut short, validations are timed by so many at least, for so long altogether.
+# Of epochs that are cut short, validations are timed by so many at least, for so long altogether;
+# and so is what else comes between them, which makes a step so much longer than others.
 FEWEST_SHORT, LEAST_SHORT_SECONDS = 2, 0.25
+LONGER, LONGER_SECONDS = 4.0, 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validations:
     """How many seconds one takes as the program is, and tuned; `share` of the time of the program
     as it is goes by in them. `whole` is how much faster the tuned program is, with them counted in.
-    They may be `short` ones, of epochs that were cut short: none came in the turns.
+    They may be `short` ones, of epochs that were cut short: none came in the turns. Or they are
+    what else goes by `between` such epochs: code of the program's own that calls no model.
     """
 
     own_seconds: float
@@ -22,6 +26,7 @@ class Validations:
     share: float
     whole: float
     short: bool = False
+    between: bool = False
 
 
 def validations_in(
@@ -46,6 +51,39 @@ def short_validations_in(
     return _held(own, tuned, share, speedup, short=True)
 
 
+def between_epochs_in(
+    own: Sequence[Window], tuned: Sequence[Window], epoch_seconds: float, speedup: Ratio
+) -> Validations | None:
+    """What else comes between epochs that were cut short in both, told by the steps that it makes
+    longer; None where it does not lose what the steps gain.
+
+    Args:
+        own: windows of the program as it is.
+        tuned: of the tuned one.
+        epoch_seconds: that the steps of a whole epoch take as the program is.
+        speedup: of the steps.
+    """
+    both = [_longer(each) for each in (own, tuned)]
+    if any(len(each) < FEWEST_SHORT or sum(each) < LEAST_SHORT_SECONDS for each in both):
+        return None
+    each, tuned_each = map(statistics.median, both)
+    share = each / (each + epoch_seconds)
+    whole = _whole(share, tuned_each / each, speedup)
+    if whole >= 1:
+        return None
+    return Validations(
+        own_seconds=each, tuned_seconds=tuned_each, share=share, whole=whole, between=True
+    )
+
+
+def _longer(windows: Sequence[Window]) -> list[float]:
+    """How much longer than the others steps take that are much longer."""
+    steps = [step for window in windows for step in window.step_seconds]
+    usual = statistics.median(steps) if steps else 0.0
+    longer = (step - usual for step in steps if step > LONGER * usual)
+    return [step for step in longer if step > LONGER_SECONDS]
+
+
 def _held(
     own: Sequence[Window],
     tuned: Sequence[Window],
@@ -62,9 +100,13 @@ def _held(
         own_seconds=each,
         tuned_seconds=tuned_each,
         share=share,
-        whole=1 / ((1 - share) / speedup.estimate + share * tuned_each / each),
+        whole=_whole(share, tuned_each / each, speedup),
         short=short,
     )
+
+
+def _whole(share: float, longer: float, speedup: Ratio) -> float:
+    return 1 / ((1 - share) / speedup.estimate + share * longer)
 
 
 def _seconds(windows: Sequence[Window]) -> float:

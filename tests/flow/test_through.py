@@ -52,6 +52,7 @@ def judged(
     reaches: bool = True,
     losses: int = 0,
     validates: Callable[[Any], float] = lambda which: 0.0,
+    between: Callable[[Any], float] = lambda which: 0.0,
     share: float = 0.0,
     own: str = "",
     seldom: Seldom = STAGED,
@@ -59,8 +60,9 @@ def judged(
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long. Each `validates` for so many seconds, the program as it is for a `share` of its time. Of a
-    program whose text is `own` what it does `seldom` comes sooner: a stage.
+    long. Each `validates` for so many seconds, the program as it is for a `share` of its time, and
+    spends so many `between` its epochs. Of a program whose text is `own` what it does `seldom`
+    comes sooner: a stage.
     """
     runs: list[Any] = []
 
@@ -76,7 +78,9 @@ def judged(
         assert steps == (10 if seconds == through.OWN_SECONDS else 0)
         took = validates(which)
         validated = replace(window, validations=10 * bool(took), validation_seconds=10 * took)
-        windows = (validated,) if window.losses or took else ()
+        steps_taken = (0.01 + between(which), *[0.01] * 4) * 4
+        validated = replace(validated, step_seconds=steps_taken)
+        windows = (validated,) if window.losses or took or between(which) else ()
         return Through(seconds=4.0, ended=which in ends, steps=steps * reaches, windows=windows)
 
     monkeypatch.setattr(through, "run_through", run_through)
@@ -154,6 +158,18 @@ def test_validations_that_are_too_short_to_be_timed_say_nothing(
 
     verdict, _, _ = judged(monkeypatch, lambda which: False, validates=took, share=0.6)
     assert verdict.outcome == "faster" and verdict.validations is None
+
+
+def test_what_goes_by_between_epochs_is_counted_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
+    monkeypatch.setattr(through, "steps_of_an_epoch", lambda _: 10)
+
+    def took(which: Any) -> float:
+        return 2.0 if which == PATCHED else 1.0
+
+    verdict, emission, _ = judged(monkeypatch, lambda which: False, between=took)
+    assert verdict.slows and verdict.is_withheld and emission == Emission()
+    assert "what the program does between its epochs takes 2 s with them" in verdict.reason
 
 
 @pytest.mark.parametrize(("losses", "batches"), [(15, 20), (60, 5)])

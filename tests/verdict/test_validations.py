@@ -1,0 +1,41 @@
+"""What goes by between epochs that were cut short, where settings make that longer."""
+
+import pytest
+
+from autotune.measurement.ratios import Ratio
+from autotune.verdict.validations import between_epochs_in
+from autotune.workload.window import Window
+from tests import builders
+
+GAIN = Ratio(estimate=1.5, low=1.4, high=1.6, confidence=0.98)
+
+
+def windows(step: float, between: float, epochs: int = 4) -> list[Window]:
+    """Epochs of five steps each, the first of each longer by what goes by between them."""
+    steps = (step + between, *[step] * 4)
+    return [builders.window(step_seconds=steps) for _ in range(epochs)]
+
+
+@pytest.mark.parametrize(
+    ("tuned", "epoch", "whole"),
+    [
+        (0.4, 0.2, 1 / (0.5 / 1.5 + 0.5 * 2)),  # as long as the epoch, and twice as long then
+        (0.4, 2.0, None),  # a tenth of the time
+        (0.2, 0.2, None),
+        (0.4, float("inf"), None),  # nobody knows how long an epoch is
+    ],
+)
+def test_what_settings_make_longer_between_epochs_is_counted_in(
+    tuned: float, epoch: float, whole: float | None
+) -> None:
+    found = between_epochs_in(windows(0.01, 0.2), windows(0.007, tuned), epoch, GAIN)
+    assert (found and found.whole) == (whole and pytest.approx(whole))
+    if found:
+        assert found.between and found.share == pytest.approx(0.5)
+        assert (found.own_seconds, found.tuned_seconds) == pytest.approx((0.2, tuned))
+
+
+@pytest.mark.parametrize(("between", "epochs"), [(0.004, 200), (0.2, 1), (0.05, 4), (0.0, 50)])
+def test_what_is_hardly_longer_or_came_once_says_nothing(between: float, epochs: int) -> None:
+    own, tuned = windows(0.01, between, epochs), windows(0.007, 0.5, 4)
+    assert between_epochs_in(own, tuned, 0.01, GAIN) is None
