@@ -53,6 +53,16 @@ def test_what_grows_with_each_sample_is_told_by_name() -> None:
     assert grown == {**{f"Photos.{name}": 5 for name in caches}, "load": 5}
 
 
+def test_a_table_that_numbers_what_it_meets_is_no_cache() -> None:
+    table: dict[str, Any] = {}
+    dataset = SimpleNamespace(table=table)
+    for word in ["here", "is", "a", "word", "and", "another"]:
+        table.setdefault(word, len(table) + 3)
+    assert remembered(dataset) == {}
+    table["again"] = 5  # a length, say
+    assert remembered(dataset) == {"SimpleNamespace.table": 7}
+
+
 class Record:
     def __init__(self, index: int) -> None:
         self.index, self.opened = index, None

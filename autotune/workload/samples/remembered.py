@@ -19,6 +19,7 @@ _WRAPS = "dataset"  # what each has the next by
 _MOST_TRUTHS = 1 << 24
 _DEEP, _FEW = 3, 20  # so far it is looked into objects, and into containers of so many
 _MOST_OBJECTS = 5000
+_SOME = 16  # by so many it is told whether a dict gives numbers to what is in it
 _FIRST = 4  # by so many it is told whether a list is one of objects
 _MOST_ITEMS = 20_000  # of a list of objects that it is looked into
 
@@ -30,7 +31,8 @@ def remembered(dataset: Any) -> dict[str, int]:
     all of these are and have (`self.transform.steps[1].cache`).
 
     A list counts what is still empty of it, below zero: what is appended is more likely a log. Of
-    the objects in a list or a dict it counts what they have by now (`functools.cached_property`).
+    the objects in a list or a dict it counts what they have by now (`functools.cached_property`). A
+    dict that gives numbers to what is in it, one after another, counts as none.
     """
     found: dict[str, int] = {}
     known: set[int] = set()
@@ -92,6 +94,8 @@ def _count(value: Any) -> int | None:
         if kind is functools._lru_cache_wrapper:
             return int(value.cache_info().currsize)
         if kind in _DICTS:
+            if _numbers(value):
+                return None
             there = sum(map(operator.is_not, value.values(), repeat(None)))
             return there + _in_objects(value.values())
         if kind is list:
@@ -99,6 +103,16 @@ def _count(value: Any) -> int | None:
     except RuntimeError:  # another thread has changed it meanwhile
         return None
     return _truths(value)
+
+
+def _numbers(table: Mapping[Any, Any]) -> bool:
+    """Whether it has numbers one after another, for words say: a vocabulary grows so, no cache."""
+    first = list(islice(table.items(), _SOME))
+    whole = len(first) > 1 and all(type(value) is int for _, value in first)
+    names = not any(isinstance(key, int) for key, _ in first)
+    return (
+        whole and names and [at for _, at in first] == [first[0][1] + n for n in range(len(first))]
+    )
 
 
 def _in_objects(items: Collection[Any]) -> int:
