@@ -33,6 +33,8 @@ from autotune.workload.program.target import OBJECTS
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
+# After which it is looked once more at what a short format rounds.
+LATER_SHARE, LATER_SECONDS = 0.02, (1.0, 5.0)
 # Whether memory is read that nothing was written to is looked at in so much of the time for trials.
 UNWRITTEN_SHARE = 0.3
 
@@ -107,7 +109,8 @@ def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:
     if context.target.kind == OBJECTS:
         return Vetted(values=space.choices["precision"])
     context.listener.stage("looking at what a shorter number format rounds")
-    return vet_formats(context.bench.start, space.choices["precision"])
+    seconds = context.seconds(LATER_SHARE, LATER_SECONDS)
+    return vet_formats(context.bench.start, space.choices["precision"], seconds)
 
 
 def _vet_flushing(context: Context, profiled: Profile, space: Space) -> Vetted:

@@ -103,7 +103,10 @@ def _cannot_grow(seen: Seen) -> str:
     if seen.loader is None:
         return "the program has no DataLoader that could be given another batch size"
     if seen.loader.batch_size is None or seen.loader.custom_batches:
-        return "the program puts its batches together in a way of its own"
+        return (
+            "the program puts its batches together itself, by a batch_sampler or without a "
+            "batch_size"
+        )
     if seen.loader.beside:
         return "a step draws from several loaders: larger batches would not meet the others'"
     return ""

@@ -28,7 +28,7 @@ from autotune.knobs.evidence import little_from_computing, models_pass, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ModelStatement
-from autotune.workload.seen import Seen
+from autotune.workload.seen import Seen, SeenModel
 from autotune.workload.setup import Setup
 
 if TYPE_CHECKING:
@@ -72,13 +72,8 @@ class Compile(Knob):
             return Skip(
                 reason=f"the model is compiled already ({self.read(seen)})", impossible=True
             )
-        if seen.models[0].of_torch:
-            return Skip(
-                reason=f"what training calls is a {seen.models[0].name} of torch's own, which "
-                "compiling in place passes over: a class of its own, called as model(x) and not as "
-                "model.forward(x), would be compiled",
-                impossible=True,
-            )
+        if reason := _passed_over(seen.models[0]):
+            return Skip(reason=reason, impossible=True)
         if not profile.machine.compiler:
             language = "C" if on_cuda(profile) else "C++"
             return Skip(
@@ -142,6 +137,22 @@ class Compile(Knob):
                 compiled=True,
             ),
         )
+
+
+def _passed_over(model: SeenModel) -> str:
+    """Why compiling in place would do nothing to `model`; "" where it would."""
+    if model.scripted:
+        return (
+            f"TorchScript runs the {model.name} that training calls, which compiling in place "
+            "passes over"
+        )
+    if model.of_torch:
+        return (
+            f"what training calls is a {model.name} of torch's own, which compiling in place "
+            "passes over: a class of its own, called as model(x) and not as model.forward(x), "
+            "would be compiled"
+        )
+    return ""
 
 
 def _keeps_to_a_shape(seen: Seen) -> bool:

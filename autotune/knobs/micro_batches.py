@@ -116,7 +116,8 @@ def _batches_kept_whole(seen: Seen) -> str:
         )
     if seen.loader.batch_size is None or seen.loader.custom_batches:
         return (
-            "the program puts its batches together in a way of its own: they cannot be split safely"
+            "the program puts its batches together itself, by a batch_sampler or without a "
+            "batch_size: they cannot be split safely"
         )
     if seen.loader.beside:
         return "a step draws from several loaders: parts would not meet those that belong to them"

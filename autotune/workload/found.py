@@ -156,6 +156,25 @@ class CarriedOn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedInput:
+    """A column of what is rounded to a short format before a product, and is neither learnt nor
+    computed of what is: how large it is (root mean square), by how much it differs within a batch
+    (standard deviation), how far apart the format lets numbers of its size lie, and how much noise
+    rounding adds, as a share of `spread`; its `mean`, and by how much that `grows` from step to
+    step, where all of each batch lies beyond all of the one before, 0.0 elsewhere; `place` as in
+    `RoundedAngle`.
+    """
+
+    place: Place | None
+    size: float
+    spread: float
+    step: float
+    noise: float
+    mean: float
+    grows: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
     """What was rounded furthest; None where there was nothing of the kind in a short format.
     `short` says whether any operation was given numbers in one.
@@ -170,6 +189,8 @@ class Rounded:
     matrix: RoundedMatrix | None = None
     change: RoundedChange | None = None
     carried: CarriedOn | None = None
+    given: RoundedInput | None = None
+    growing: RoundedInput | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import gc
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -67,17 +67,20 @@ def describe_model(module: nn.Module) -> SeenModel:
         checkpointed=_checkpointed(inner, blocks),
         blocks=blocks,
         of_torch=_is_of_torch(inner),
+        scripted=isinstance(inner, torch.jit.ScriptModule),
         pretrained=any(each.__name__ == "PreTrainedModel" for each in type(inner).__mro__),
         gradient_hooks=_has_gradient_hooks(parameters, modules),
         moving_blocks=any(
             _moves(each) for name in blocks for each in inner.get_submodule(name).modules()
         ),
-        frozen_bytes=bytes_of(each for each in parameters if not each.requires_grad),
-        frozen_table_bytes=bytes_of(
-            {each.weight for each in tables if not each.weight.requires_grad}
-        ),
+        frozen_bytes=bytes_of(_frozen(parameters)),
+        frozen_table_bytes=bytes_of(_frozen({each.weight for each in tables})),
         sparse_gradients=any(each.sparse and each.weight.requires_grad for each in tables),
     )
+
+
+def _frozen(parameters: Iterable[nn.Parameter]) -> Iterator[nn.Parameter]:
+    return (each for each in parameters if not each.requires_grad)
 
 
 def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:

@@ -78,6 +78,7 @@ class SeenModel:
     of_torch: bool = (
         False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
     )
+    scripted: bool = False  # TorchScript runs it (`torch.jit.script`): compile() passes it over
     pretrained: bool = False  # a class of transformers: it saves itself, in the usual order
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
     five_dimensional: bool = False  # some of its tensors: torch refuses to move them channels last

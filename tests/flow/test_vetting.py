@@ -94,7 +94,7 @@ def test_what_the_source_forbids_is_not_tried_at_run_time_either(
 def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, left: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(vetting, "vet_formats", lambda _, values: Vetted(values=values))
+    monkeypatch.setattr(vetting, "vet_formats", lambda _, values, __: Vetted(values=values))
     refused = Emission(edits=(replace(REFUSED, knob="precision", forbidden=forbidden),))
     values = ("fp32", "tf32", "bf16", "fp16")
     formats = Space(choices={"precision": values}, own={"precision": "fp32"}, skipped=())
@@ -111,7 +111,7 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
 def test_formats_are_looked_at_unless_a_program_is_given_as_objects(
     monkeypatch: pytest.MonkeyPatch, device: Device, kind: str, looked: bool
 ) -> None:
-    def vet(start: Any, values: tuple[str, ...]) -> Vetted:
+    def vet(start: Any, values: tuple[str, ...], seconds: float) -> Vetted:
         assert device.is_held
         return Vetted(values=values[:1], reason="rounded")
 

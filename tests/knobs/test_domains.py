@@ -147,8 +147,8 @@ class TestBatchSize:
         ("profile", "why"),
         [
             (without_a_loader(), "no DataLoader"),
-            (with_loader(on_a_cpu(), batch_size=None), "a way of its own"),
-            (with_loader(on_a_cpu(), custom_batches=True), "a way of its own"),
+            (with_loader(on_a_cpu(), batch_size=None), "puts its batches together itself"),
+            (with_loader(on_a_cpu(), custom_batches=True), "puts its batches together itself"),
             (with_loader(on_a_cpu(), beside=1), "several loaders"),
         ],
     )
@@ -396,7 +396,8 @@ class TestModel:
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
             (with_machine(on_a_gpu(), compiler=""), "needs a C compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
-            (with_model(on_a_cpu(), of_torch=True), "passes over"),
+            (with_model(on_a_cpu(), of_torch=True), "of torch's own, which compiling in place"),
+            (with_model(on_a_cpu(), of_torch=True, scripted=True), "TorchScript runs the"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
             (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
             (with_seen(on_a_cpu(), models=()), "no module"),
@@ -691,7 +692,9 @@ class TestMicroBatches:
 
     @pytest.mark.parametrize("changes", [{"batch_size": None}, {"custom_batches": True}])
     def test_are_refused_for_batches_of_the_programs_own(self, changes: dict[str, Any]) -> None:
-        assert "a way of its own" in reason("micro_batches", with_loader(self.same, **changes))
+        assert "puts its batches together itself" in reason(
+            "micro_batches", with_loader(self.same, **changes)
+        )
 
     def test_are_refused_where_batches_are_drawn_ahead(self) -> None:
         assert "drawn before" in reason("micro_batches", with_loader(self.same, ahead=1))

@@ -586,6 +586,23 @@ def test_a_number_of_batches_is_for_means_over_them(line: str, counts: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("line", "loader", "counts"),
+    [
+        ('shift = sum(train[i]["y"] / len(train[i]["z"]) for i in range(9))', "loader", False),
+        ("steps = 9 * len(train)", "loader", False),
+        ("steps = 9 * len(train)", "train", True),
+        ("steps = 9 * len(loader)", "loader", True),
+    ],
+)
+def test_the_dataset_and_its_samples_are_no_loader(line: str, loader: str, counts: bool) -> None:
+    text = source(LOOP).replace("DataLoader(data,", "DataLoader(train,")
+    text = text.replace("loader = DataLoader", f"{loader} = DataLoader")
+    text = text.replace("in loader:", f"in {loader}:")
+    outcome = rewritten(f"{text}{line}\n", TWO)
+    assert outcome.statuses == (["refused"] if counts else ["done"]), outcome.outcomes
+
+
+@pytest.mark.parametrize(
     ("built", "alone"),
     [
         ("loader = make(data, 8)\n", True),

@@ -130,7 +130,7 @@ def freed(bench: Callable[[str], Bench]) -> Vet:
 @pytest.fixture
 def rounding(bench: Callable[[str], Bench]) -> Vet:
     """Vets number formats of a program given as text."""
-    return lambda text, values: vet_formats(bench(text).start, values)
+    return lambda text, values: vet_formats(bench(text).start, values, 0.2)
 
 
 @pytest.fixture

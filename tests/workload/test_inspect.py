@@ -210,10 +210,14 @@ class TestModel:
         hook.remove()
         assert not describe_model(model).gradient_hooks
 
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+    def test_what_torchscript_runs_is_told_from_that(self) -> None:
+        assert describe_model(torch.jit.script(nn.Linear(4, 2))).scripted
+
     @compiles
     def test_a_module_of_torchs_own_is_not_compiled_in_place(self) -> None:
         model = convnet()
-        assert describe_model(model).of_torch
+        assert describe_model(model).of_torch and not describe_model(model).scripted
         model.compile()
         assert describe_model(model).compiled == "off"
         assert describe_model(torch.compile(model)).compiled == "default"

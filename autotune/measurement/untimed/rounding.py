@@ -1,16 +1,17 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
-predictions by one of what their targets differ by, nor whole numbers to others, nor leave to chance
-which points are the nearest, nor make probabilities 1 of which the logarithm is taken, nor give
-the matrix of a decomposition, nor lose a small change of what the model is given, nor be that of
-running sums.
+predictions by one of what their targets differ by, nor data by what those of a batch differ by, now
+or later on, nor whole numbers to others, nor leave to chance which points are the nearest, nor make
+probabilities 1 of which the logarithm is taken, nor give the matrix of a decomposition, nor lose a
+small change of what the model is given, nor be that of running sums.
 """
 
+import math
 import os
 from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
-from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.source.edits import Place
 from autotune.workload.found import (
@@ -20,10 +21,12 @@ from autotune.workload.found import (
     RoundedChance,
     RoundedChange,
     RoundedChoice,
+    RoundedInput,
     RoundedMatrix,
     RoundedNumber,
     RoundedTarget,
 )
+from autotune.workload.seen import Seen
 from autotune.workload.window import ROUNDING
 
 # Of a wave's 6.3 radians: Hugging Face's rotary embeddings leave autocast for less (positions of
@@ -32,42 +35,65 @@ MOST_RADIANS = 0.1
 # Of the standard deviation of targets: a step of a tenth adds to the error of a model that explains
 # 99 % of their variance a twelfth. bf16 comes to it for the years of songs, and for kelvins.
 MOST_OF_THE_SPREAD = 0.1
+# Of the standard deviation of a column of data, in steps and in the noise that these make: a
+# fiftieth of its variance.
+MOST_OF_DATA, MOST_NOISE = 0.5, 0.15
+# How many batches there are where nobody knows.
+MANY = 10_000
 # Of what is chosen by what no training moves.
 MOST_UNTOLD = 0.25
 _SHORT = ("bf16", "fp16")
-_STEPS = 2
+_STEPS = 3  # what grows in two steps as in the one before does so steadily
 
 
-def vet_formats(start: Start, values: Sequence[Value]) -> Vetted:
+def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted:
     """`values` of the number format without those that round too far; what cannot be looked at is
     left to its trial.
 
     Args:
         start: starts the program with settings.
         values: of the knob `precision`.
+        seconds: after which it is looked a second time, if the program still runs.
     """
-    found = {value: _too_far(start, value) for value in values if value in _SHORT}
+    found = {value: _too_far(start, value, seconds) for value in values if value in _SHORT}
     reasons = {value: why for value, why in found.items() if why}
     reason = next(iter(reasons.values()), "")
     return Vetted(values=tuple(each for each in values if each not in reasons), reason=reason)
 
 
-def _too_far(start: Start, value: Value) -> str:
+def _too_far(start: Start, value: Value, seconds: float) -> str:
     """What `value` rounds too far, or that it does nothing, in words; "" where neither holds."""
-    run = start({"precision": value})
+    run, looks, steps = start({"precision": value}), list[Rounded](), _STEPS
+    seen: Seen | None = None
     try:
-        found = run.watch(ROUNDING, steps=_STEPS).found
-        compiled = any(model.compiled != "off" for model in run.seen().models)
+        looks.append(_look(run))
+        seen = run.seen()
+        steps += run.window(seconds).steps
+        looks.append(_look(run))
     except (NotPossible, RunEnded):
-        return ""
+        pass
     finally:
         run.kill()
-    assert isinstance(found, Rounded), found
-    if not (found.short or compiled):  # operations of what is compiled are not seen
+    if seen is None:
+        return ""
+    compiled = any(model.compiled != "off" for model in seen.models)
+    if not (looks[0].short or compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
+    batches = (seen.loader and seen.loader.length) or MANY
+    said = (_said(value, each) for each in looks)
+    return next(filter(None, said), "") or _growing_said(value, looks, steps, batches)
+
+
+def _look(run: ProcessRun) -> Rounded:
+    found = run.watch(ROUNDING, steps=_STEPS).found
+    assert isinstance(found, Rounded), found
+    return found
+
+
+def _said(value: Value, found: Rounded) -> str:
     said = (
         _angle_said(value, found.angle),
         _target_said(value, found.target),
@@ -77,8 +103,38 @@ def _too_far(start: Start, value: Value) -> str:
         _matrix_said(value, found.matrix),
         _change_said(value, found.change),
         _carried_said(value, found.carried),
+        _data_said(value, found.given),
     )
     return next(filter(None, said), "")
+
+
+def _data_said(value: Value, given: RoundedInput | None) -> str:
+    if given is None or given.noise <= MOST_NOISE:
+        return ""
+    return (
+        f"in {value} the model is given numbers{_at(given.place)} of around {given.size:,.4g} that "
+        f"are rounded to steps of {given.step:.2g}, and those of a batch differ by "
+        f"{given.spread:.2g}: take the mean from them, or compute what they are for in float32, "
+        "with autocast off"
+    )
+
+
+def _growing_said(value: Value, looks: Sequence[Rounded], steps: int, batches: int) -> str:
+    """That of numbers which grow by the first look and by the last, so many `steps` later."""
+    first, last = looks[0].growing, looks[-1].growing
+    if len(looks) < 2 or first is None or last is None or first.place != last.place:
+        return ""
+    each = (last.mean - first.mean) / steps
+    size = abs(last.mean) + abs(each) * batches
+    step = last.step * 2.0 ** (math.floor(math.log2(size)) - math.floor(math.log2(last.size)))
+    if each * first.grows <= 0 or each * last.grows <= 0 or step <= MOST_OF_DATA * last.spread:
+        return ""
+    return (
+        f"in {value} the model is given numbers{_at(last.place)} that grow from step to step: in "
+        f"{batches:,} more they are around {size:,.4g}, rounded to steps of {step:.2g}, and those "
+        f"of a batch differ by {last.spread:.2g}: compute what they are for in float32, with "
+        "autocast off"
+    )
 
 
 def _angle_said(value: Value, angle: RoundedAngle | None) -> str:

@@ -28,14 +28,32 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     """
     inside = set(ast.walk(loop.node))
     known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
+    dataset = _dataset_of(call)
     for script in program.scripts.values():
         for length in script.calls:
             taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
             if not taken or _is_in_mean(script, length) or _is_said(program, script, length):
                 continue
-            if _may_be_the_loader(length.args[0], known):
+            whole = length.args[0]
+            if _may_be_the_loader(whole, known) and not _is_of_data(whole, dataset, known):
                 return f"{script.path}:{length.lineno}"
     return ""
+
+
+def _dataset_of(call: Call) -> str:
+    """The code of the dataset that a loader is built on, "" where that is not a variable."""
+    given = [*call.node.args[:1], *(at.value for at in call.node.keywords if at.arg == "dataset")]
+    return next((ast.unparse(at) for at in given if isinstance(at, ast.Name | ast.Attribute)), "")
+
+
+def _is_of_data(value: ast.expr, dataset: str, known: set[str]) -> bool:
+    """Whether `value` is the `dataset`, and not a loader of the same name, or of a sample of it
+    (`train[i]["z"]`).
+    """
+    whole = value
+    while isinstance(whole, ast.Subscript):
+        whole = whole.value
+    return ast.unparse(whole) == dataset and (whole is not value or dataset not in known)
 
 
 def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:

@@ -1,8 +1,8 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
 radians, a prediction to steps as wide as its targets differ, a whole number to another, which
 numbers are the largest is left to chance, probabilities near 1 become 1, a matrix loses what a
-decomposition needs, a small change of the input is lost, and so are small steps of what is carried
-on from step to step.
+decomposition needs, a small change of the input is lost, or what its numbers differ by, and so are
+small steps of what is carried on from step to step.
 
 What is computed of numbers in a short format, and of none that are learnt, is followed on, since
 `rounded * float32` is float32 again: it comes to an index, say, with what it has lost.
@@ -28,6 +28,7 @@ from autotune.workload.looks.carried_on import Carrying
 from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
 from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.inputs import Inputs
 from autotune.workload.looks.perturbations import Perturbations
 from autotune.workload.places import is_within, users_place
 
@@ -58,6 +59,7 @@ class Rounding:
     def step(self) -> None:
         """See `Watch`."""
         self._mode.carrying.step()
+        self._mode.inputs.step()
 
     def end(self) -> Rounded:
         """See `Watch`."""
@@ -72,6 +74,8 @@ class Rounding:
             matrix=mode.decompositions.found,
             change=mode.perturbations.found,
             carried=mode.carrying.found,
+            given=mode.inputs.found,
+            growing=mode.inputs.growing,
             short=mode.short,
         )
 
@@ -92,6 +96,7 @@ class _Looking(EachOperation):
         self.number: RoundedNumber | None = None
         self.chances, self.decompositions = Chances(), Decompositions()
         self.perturbations, self.carrying = Perturbations(), Carrying()
+        self.inputs = Inputs()
         self.short = False
         # Of which format what was computed has lost by, its eps, or `_LEARNT`.
         self._lost: Any = WeakTensorKeyDictionary()
@@ -111,6 +116,8 @@ class _Looking(EachOperation):
         self.perturbations.note(kind, given, named)
         self.carrying.note(kind, given)
         self._loses = self._lost_of(given)
+        if self._loses is None:
+            self.inputs.note(kind, given, named)
         if kind in self._choices and self._loses:
             self._note_choice(operation, self._loses, *given, **named)
 

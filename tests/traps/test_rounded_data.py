@@ -1,0 +1,81 @@
+"""A shorter number format is left out where what the model is given loses what it tells in it, now
+or later on.
+"""
+
+import pytest
+
+from tests.traps.conftest import Vet
+
+VALUES = ("fp32", "bf16")
+PROGRAM = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+step = 0
+while True:
+    x = torch.randn(32, 4)
+    {columns}
+    loss = net(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    step += 1
+"""
+
+
+def program(columns: str) -> str:
+    return PROGRAM.format(columns=columns)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "x[:, 2] = torch.randint(1990, 2021, (32,)).float()",  # years
+        "x[:, 0] += 290",  # kelvins
+        "x = x.double(); x[:, 1] += 500; x = x.float()",
+    ],
+)
+def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: str) -> None:
+    found = rounding(program(columns), VALUES)
+    assert found.values == ("fp32",)
+    assert found.reason.startswith("in bf16 the model is given numbers at train.py:1")
+    assert "those of a batch differ by" in found.reason
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "pass",
+        "x *= 1e4",
+        "x[:, 2] = 1990",  # the same for all
+        "x[:, 2] = 0.1 + 1e-9 * x[:, 2]",
+        "x[:, 1] = 1990 + 0 * x[:, 1]; x[:, 0] += 2",
+        "x[:, 0] = torch.nan",
+        "x[:, 0] += 0.001 * step % 1",
+        "x[:, 0] += (30 if step % 2 else 0)",  # up and down
+        "x = x[:4]; x[:, 0] += 290",  # too few to tell
+    ],
+)
+def test_others_are_not(rounding: Vet, columns: str) -> None:
+    assert rounding(program(columns), VALUES).values == VALUES
+
+
+@pytest.mark.parametrize(
+    ("columns", "refused"),
+    [
+        ("x[:, 3] = step / 4 + torch.rand(32) / 5", True),  # hours since the beginning
+        ("x[:, 3] = -step / 4 - torch.rand(32) / 5", True),
+        ("x[:, 3] = step / 4e5 + torch.rand(32) / 5e5", False),  # and never many
+        ("x[:, 3] = step % 3 + torch.rand(32) / 5", False),
+    ],
+)
+def test_what_grows_beyond_the_format_is_refused(
+    rounding: Vet, columns: str, refused: bool
+) -> None:
+    found = rounding(program(columns), VALUES)
+    assert found.values == (("fp32",) if refused else VALUES), found.reason
+    if refused and "grow from step to step" not in found.reason:
+        assert "differ by" in found.reason, "by the second look it was there already"
