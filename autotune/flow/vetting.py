@@ -33,8 +33,8 @@ from autotune.workload.program.target import OBJECTS
 
 # Looking for weights without a gradient, at the least.
 LOOK_SHARE, LOOK_SECONDS = 0.005, (0.5, 2.0)
-# After which it is looked once more at what a short format rounds.
-LATER_SHARE, LATER_SECONDS = 0.02, (1.0, 5.0)
+# After which it is looked once more at what a short format rounds, and again.
+LATER_SHARE, LATER_SECONDS = 0.015, (0.7, 4.0)
 # Whether memory is read that nothing was written to is looked at in so much of the time for trials.
 UNWRITTEN_SHARE = 0.3
 

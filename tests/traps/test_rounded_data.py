@@ -79,3 +79,44 @@ def test_what_grows_beyond_the_format_is_refused(
     assert found.values == (("fp32",) if refused else VALUES), found.reason
     if refused and "grow from step to step" not in found.reason:
         assert "differ by" in found.reason, "by the second look it was there already"
+
+
+STREAM = """
+import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset
+
+class Log(IterableDataset):
+    def __iter__(self):
+        for number in range(1_000_000):
+            yield torch.tensor([number / 80 {until}])
+
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn, self.head = nn.Linear(1, 8, bias=False), nn.Linear(8, 1)
+        self.turn.weight.data.fill_(1.0)
+        self.turn.requires_grad_(False)
+
+    def forward(self, hours):
+        return self.head(self.turn(hours).cos())
+
+net = Waves()
+optimizer = torch.optim.SGD(net.head.parameters(), lr=0.01)
+for hours in DataLoader(Log(), batch_size=8):
+    time.sleep(0.05)
+    loss = net(hours).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("until", "refused"), [("", True), ("% 6", False)])
+def test_what_the_loader_comes_to_much_later_is_looked_at(
+    rounding: Vet, until: str, refused: bool
+) -> None:
+    found = rounding(STREAM.format(until=until), VALUES)
+    assert found.values == (("fp32",) if refused else VALUES), found.reason
+    assert not refused or "a sine or cosine" in found.reason

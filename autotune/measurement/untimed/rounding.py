@@ -27,7 +27,7 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.seen import Seen
-from autotune.workload.window import ROUNDING
+from autotune.workload.window import DRAIN, ROUNDING
 
 # Of a wave's 6.3 radians: Hugging Face's rotary embeddings leave autocast for less (positions of
 # some hundreds). bf16 comes to it at 13 radians, fp16 at 102.
@@ -53,7 +53,8 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
     Args:
         start: starts the program with settings.
         values: of the knob `precision`.
-        seconds: after which it is looked a second time, if the program still runs.
+        seconds: after which it is looked a second time, if the program still runs; and a third time
+            when batches were drawn for as long and left out.
     """
     found = {value: _too_far(start, value, seconds) for value in values if value in _SHORT}
     reasons = {value: why for value, why in found.items() if why}
@@ -63,13 +64,16 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
 
 def _too_far(start: Start, value: Value, seconds: float) -> str:
     """What `value` rounds too far, or that it does nothing, in words; "" where neither holds."""
-    run, looks, steps = start({"precision": value}), list[Rounded](), _STEPS
+    run = start({"precision": value})
+    looks: list[tuple[int, Rounded]] = []  # each with the batches before it
     seen: Seen | None = None
     try:
-        looks.append(_look(run))
+        looks.append((0, _look(run)))
         seen = run.seen()
-        steps += run.window(seconds).steps
-        looks.append(_look(run))
+        before = _STEPS + run.window(seconds).steps
+        looks.append((before, _look(run)))
+        before += _STEPS + run.window(seconds, mode=DRAIN).steps
+        looks.append((before, _look(run)))
     except (NotPossible, RunEnded):
         pass
     finally:
@@ -77,14 +81,14 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
     if seen is None:
         return ""
     compiled = any(model.compiled != "off" for model in seen.models)
-    if not (looks[0].short or compiled):  # operations of what is compiled are not seen
+    if not (looks[0][1].short or compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
     batches = (seen.loader and seen.loader.length) or MANY
-    said = (_said(value, each) for each in looks)
-    return next(filter(None, said), "") or _growing_said(value, looks, steps, batches)
+    said = (_said(value, each) for _, each in looks)
+    return next(filter(None, said), "") or _growing_said(value, looks, batches)
 
 
 def _look(run: ProcessRun) -> Rounded:
@@ -119,12 +123,12 @@ def _data_said(value: Value, given: RoundedInput | None) -> str:
     )
 
 
-def _growing_said(value: Value, looks: Sequence[Rounded], steps: int, batches: int) -> str:
-    """That of numbers which grow by the first look and by the last, so many `steps` later."""
-    first, last = looks[0].growing, looks[-1].growing
+def _growing_said(value: Value, looks: Sequence[tuple[int, Rounded]], batches: int) -> str:
+    """That of numbers which grow by the first look and by the last, and between them."""
+    first, last = looks[0][1].growing, looks[-1][1].growing
     if len(looks) < 2 or first is None or last is None or first.place != last.place:
         return ""
-    each = (last.mean - first.mean) / steps
+    each = (last.mean - first.mean) / looks[-1][0]
     size = abs(last.mean) + abs(each) * batches
     step = last.step * 2.0 ** (math.floor(math.log2(size)) - math.floor(math.log2(last.size)))
     if each * first.grows <= 0 or each * last.grows <= 0 or step <= MOST_OF_DATA * last.spread:
