@@ -160,9 +160,7 @@ class RoundedInput:
     """A column of what is rounded to a short format before a product, and is neither learnt nor
     computed of what is: how large it is (root mean square), by how much it differs within a batch
     (standard deviation), how far apart the format lets numbers of its size lie, and how much noise
-    rounding adds, as a share of `spread`; its `mean`, and by how much that `grows` from step to
-    step, where all of each batch lies beyond all of the one before, 0.0 elsewhere; `place` as in
-    `RoundedAngle`.
+    rounding adds, as a share of `spread`; `place` as in `RoundedAngle`.
     """
 
     place: Place | None
@@ -170,8 +168,6 @@ class RoundedInput:
     spread: float
     step: float
     noise: float
-    mean: float
-    grows: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +186,6 @@ class Rounded:
     change: RoundedChange | None = None
     carried: CarriedOn | None = None
     given: RoundedInput | None = None
-    growing: RoundedInput | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,28 +57,11 @@ def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: st
         "x[:, 0] += 0.001 * step % 1",
         "x[:, 0] += (30 if step % 2 else 0)",  # up and down
         "x = x[:4]; x[:, 0] += 290",  # too few to tell
+        "x[:, 3] = step / 4 + torch.rand(32) / 5",  # in order: all of them differ by more
     ],
 )
 def test_others_are_not(rounding: Vet, columns: str) -> None:
     assert rounding(program(columns), VALUES).values == VALUES
-
-
-@pytest.mark.parametrize(
-    ("columns", "refused"),
-    [
-        ("x[:, 3] = step / 4 + torch.rand(32) / 5", True),  # hours since the beginning
-        ("x[:, 3] = -step / 4 - torch.rand(32) / 5", True),
-        ("x[:, 3] = step / 4e5 + torch.rand(32) / 5e5", False),  # and never many
-        ("x[:, 3] = step % 3 + torch.rand(32) / 5", False),
-    ],
-)
-def test_what_grows_beyond_the_format_is_refused(
-    rounding: Vet, columns: str, refused: bool
-) -> None:
-    found = rounding(program(columns), VALUES)
-    assert found.values == (("fp32",) if refused else VALUES), found.reason
-    if refused and "grow from step to step" not in found.reason:
-        assert "differ by" in found.reason, "by the second look it was there already"
 
 
 STREAM = """

@@ -1,12 +1,11 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
-predictions by one of what their targets differ by, nor data by what those of a batch differ by, now
-or later on, nor whole numbers to others, nor leave to chance which points are the nearest, nor make
+predictions by one of what their targets differ by, nor data by what they differ by, nor whole
+numbers to others, nor leave to chance which points are the nearest, nor make
 probabilities 1 of which the logarithm is taken, nor give the matrix of a decomposition, nor lose a
 small change of what the model is given, nor be that of running sums.
 """
 
-import math
 import os
 from collections.abc import Sequence
 
@@ -27,7 +26,7 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.seen import Seen
-from autotune.workload.window import DRAIN, ROUNDING
+from autotune.workload.window import AS_IS, DRAIN, ROUNDING
 
 # Of a wave's 6.3 radians: Hugging Face's rotary embeddings leave autocast for less (positions of
 # some hundreds). bf16 comes to it at 13 radians, fp16 at 102.
@@ -35,15 +34,12 @@ MOST_RADIANS = 0.1
 # Of the standard deviation of targets: a step of a tenth adds to the error of a model that explains
 # 99 % of their variance a twelfth. bf16 comes to it for the years of songs, and for kelvins.
 MOST_OF_THE_SPREAD = 0.1
-# Of the standard deviation of a column of data, in steps and in the noise that these make: a
-# fiftieth of its variance.
-MOST_OF_DATA, MOST_NOISE = 0.5, 0.15
-# How many batches there are where nobody knows.
-MANY = 10_000
+# Of the standard deviation of a column of data: a fiftieth of its variance.
+MOST_NOISE = 0.15
 # Of what is chosen by what no training moves.
 MOST_UNTOLD = 0.25
 _SHORT = ("bf16", "fp16")
-_STEPS = 3  # what grows in two steps as in the one before does so steadily
+_STEPS = 3
 
 
 def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted:
@@ -65,15 +61,14 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
 def _too_far(start: Start, value: Value, seconds: float) -> str:
     """What `value` rounds too far, or that it does nothing, in words; "" where neither holds."""
     run = start({"precision": value})
-    looks: list[tuple[int, Rounded]] = []  # each with the batches before it
+    looks = list[Rounded]()
     seen: Seen | None = None
     try:
-        looks.append((0, _look(run)))
+        looks.append(_look(run))
         seen = run.seen()
-        before = _STEPS + run.window(seconds).steps
-        looks.append((before, _look(run)))
-        before += _STEPS + run.window(seconds, mode=DRAIN).steps
-        looks.append((before, _look(run)))
+        for mode in (AS_IS, DRAIN):
+            run.window(seconds, mode=mode)
+            looks.append(_look(run))
     except (NotPossible, RunEnded):
         pass
     finally:
@@ -81,14 +76,13 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
     if seen is None:
         return ""
     compiled = any(model.compiled != "off" for model in seen.models)
-    if not (looks[0][1].short or compiled):  # operations of what is compiled are not seen
+    if not (looks[0].short or compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
-    batches = (seen.loader and seen.loader.length) or MANY
-    said = (_said(value, each) for _, each in looks)
-    return next(filter(None, said), "") or _growing_said(value, looks, batches)
+    said = (_said(value, each) for each in looks)
+    return next(filter(None, said), "")
 
 
 def _look(run: ProcessRun) -> Rounded:
@@ -120,24 +114,6 @@ def _data_said(value: Value, given: RoundedInput | None) -> str:
         f"are rounded to steps of {given.step:.2g}, and those of a batch differ by "
         f"{given.spread:.2g}: take the mean from them, or compute what they are for in float32, "
         "with autocast off"
-    )
-
-
-def _growing_said(value: Value, looks: Sequence[tuple[int, Rounded]], batches: int) -> str:
-    """That of numbers which grow by the first look and by the last, and between them."""
-    first, last = looks[0][1].growing, looks[-1][1].growing
-    if len(looks) < 2 or first is None or last is None or first.place != last.place:
-        return ""
-    each = (last.mean - first.mean) / looks[-1][0]
-    size = abs(last.mean) + abs(each) * batches
-    step = last.step * 2.0 ** (math.floor(math.log2(size)) - math.floor(math.log2(last.size)))
-    if each * first.grows <= 0 or each * last.grows <= 0 or step <= MOST_OF_DATA * last.spread:
-        return ""
-    return (
-        f"in {value} the model is given numbers{_at(last.place)} that grow from step to step: in "
-        f"{batches:,} more they are around {size:,.4g}, rounded to steps of {step:.2g}, and those "
-        f"of a batch differ by {last.spread:.2g}: compute what they are for in float32, with "
-        "autocast off"
     )
 
 

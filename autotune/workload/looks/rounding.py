@@ -75,7 +75,6 @@ class Rounding:
             change=mode.perturbations.found,
             carried=mode.carrying.found,
             given=mode.inputs.found,
-            growing=mode.inputs.growing,
             short=mode.short,
         )
 
