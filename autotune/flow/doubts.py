@@ -27,6 +27,7 @@ from autotune.source.loops.evaluation import evaluated
 from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
+from autotune.source.loops.sweeps import swept_sizes
 from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.options import without_left_out
 from autotune.source.options.unbuilt import without_unbuilt
@@ -98,6 +99,7 @@ def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple
             loader=later_loader(whole, seen.loaders_at),
             samples=changed_in_training(whole),
             chance=moved_chance(whole),
+            sizes=swept_sizes(whole),
         ),
     )
 

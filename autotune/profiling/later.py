@@ -7,6 +7,7 @@ from autotune.profiling.profile import (
     LATER_SAMPLES,
     LATER_STAGE,
     MOVED_CHANCE,
+    OTHER_SIZES,
     REPLACED,
     THAWS,
     Doubt,
@@ -62,16 +63,25 @@ _SAID = {
         ),
         "Time whole runs of both, or begin with the chance that it comes to and measure again.",
     ),
+    OTHER_SIZES: (
+        (
+            "By its source the program trains again and again, each time with something else of "
+            "which its model or its data are built ({place}): what comes later computes more, or "
+            f"less, and {_ANOTHER_TIME}"
+        ),
+        "Time whole runs of both, or begin with the one that takes most of the time.",
+    ),
 }
 
 
 def doubts_of_later_steps(
-    *, thawed: str, replaced: str, stage: str, loader: str, samples: str, chance: str
+    *, thawed: str, replaced: str, stage: str, loader: str, samples: str, chance: str, sizes: str
 ) -> tuple[Doubt, ...]:
     """The doubts of a program whose source shows where it does so, each as file and line, "" where
     it does not: it gives gradients to weights between epochs, puts other weights in its model's
     place, trains in another way from some epoch or step on, builds another loader, changes what its
-    samples are made by, or moves a chance by which its steps compute more or less.
+    samples are made by, moves a chance by which its steps compute more or less, or goes through
+    trainings of several sizes.
     """
     places = {
         THAWS: thawed,
@@ -80,6 +90,7 @@ def doubts_of_later_steps(
         LATER_LOADER: loader,
         LATER_SAMPLES: samples,
         MOVED_CHANCE: chance,
+        OTHER_SIZES: sizes,
     }
     return tuple(
         Doubt(name=name, evidence=evidence.format(place=os.path.basename(at)), advice=advice)

@@ -22,11 +22,11 @@ TRACKER_OFF, NO_VALIDATION = "tracker off", "no validation"
 # Doubts of a training whose later steps may be others than those that are timed.
 MORE_PASSES, THAWS, REPLACED = "more passes", "thaws later", "weights replaced"
 LATER_STAGE, LATER_LOADER, LATER_SAMPLES = "later stage", "later loader", "later samples"
-MOVED_CHANCE = "moved chance"
+MOVED_CHANCE, OTHER_SIZES = "moved chance", "other sizes"
 _OTHERS_LATER = frozenset(
     (
         *(MORE_PASSES, THAWS, REPLACED, LATER_STAGE, LATER_LOADER, LATER_SAMPLES, MOVED_CHANCE),
-        *(FIRST_EPOCH, FILLING),
+        *(OTHER_SIZES, FIRST_EPOCH, FILLING),
     )
 )
 FROM_STORAGE, FROM_MEMORY = "read from storage", "timed from memory"

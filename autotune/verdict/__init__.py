@@ -1,6 +1,7 @@
 """Best against baseline, measured in turns: is it faster, and is it the same training?"""
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from autotune.verdict.contestants import (
     parity_in_turns,
 )
 from autotune.verdict.parity import Parity
+from autotune.verdict.unlike import unlike_said, unlike_steps
 from autotune.verdict.validations import validations_in
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window, page_faults_per_second
@@ -87,6 +89,8 @@ def decide(
     if delivered and speedup and turns.losses.get(DELIVERED):
         delivered = _compared(delivered, trained(DELIVERED))
     outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
+    if speedup:
+        reason += unlike_said(unlike_steps(turns, TUNED))
     validations = validations_in(*_both(turns, TUNED), speedup) if speedup else None
     verdict = Verdict(
         outcome=outcome,
@@ -136,6 +140,7 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
     found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
     calm = found.low * turns.calm_share if _takes_less(turns, name) else found.low
     found = widened(found, unknown_of(*_both(turns, name)))
+    found = widened(found, abs(math.log(unlike_steps(turns, name))))
     return replace(found, low=min(found.low, calm))
 
 

@@ -27,6 +27,7 @@ from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
 from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.stages import later_stage
+from autotune.source.loops.sweeps import swept_sizes
 from autotune.source.loops.thaws import replaced_later, thawed_later
 from autotune.source.options.unbuilt import without_unbuilt
 from autotune.source.program import Program, parsed
@@ -109,6 +110,7 @@ RULES: Mapping[str, Callable[[Program], str]] = {
     "loader": another_loader,
     "changed": changed_in_training,
     "chance": moved_chance,
+    "sizes": swept_sizes,
     "set meanwhile": functools.partial(set_in_training, meanwhile=True),
     "set later": functools.partial(set_in_training, meanwhile=False),
     "seeded": seeded,

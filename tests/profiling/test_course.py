@@ -116,7 +116,7 @@ def test_what_the_clock_ends_is_said_with_its_line() -> None:
         assert doubt.advice
 
 
-_LATER = dict.fromkeys(("thawed", "replaced", "stage", "loader", "samples", "chance"), "")
+_LATER = dict.fromkeys(("thawed", "replaced", "stage", "loader", "samples", "chance", "sizes"), "")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,7 @@ _LATER = dict.fromkeys(("thawed", "replaced", "stage", "loader", "samples", "cha
         ({"loader": "/a/train.py:7"}, ["later loader"]),
         ({"samples": "/a/train.py:7"}, ["later samples"]),
         ({"chance": "/a/train.py:7"}, ["moved chance"]),
+        ({"sizes": "/a/train.py:7"}, ["other sizes"]),
     ],
 )
 def test_later_steps_that_are_others_are_told_with_their_line(

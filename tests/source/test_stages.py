@@ -46,6 +46,7 @@ def found(*, step: str = "pass", epoch: str = "pass", after: str = "") -> str:
         "if step > 400: spread(model(x)).backward()",
         "size = min(64, 16 + step // 100)",
         "x = resized(x, 64) if epoch < 3 else x; crop_size = 16 if epoch < 3 else 32",
+        "for ahead in range(1, step + 2): out = model(out)",
     ],
 )
 def test_another_loss_or_amount_from_some_step_on_is_found(step: str) -> None:

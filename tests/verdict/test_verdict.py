@@ -30,7 +30,7 @@ def window(rate, *, starved=False):
     delayed = 1.2 if starved else 0.0
     return Window(
         mode="as_is",
-        steps=10,
+        steps=round(rate * 0.4),
         samples=round(rate * 0.4),
         seconds=0.4,
         cpu_seconds=0.4 * (0.8 if starved else 1.9),
@@ -531,6 +531,33 @@ def test_a_thread_at_a_pace_of_its_own_leaves_open_whether_it_is_the_same_traini
     verdict = judged(taken)
     assert verdict.outcome == "faster" and verdict.parity.same_training is None
     assert "(act, train.py:22) works beside the training" in verdict.parity.reason
+
+
+def with_fewer_steps(taken, share):
+    """`taken`, whose tuned program had the same samples in so many of its steps."""
+    taken.windows[TUNED] = [
+        [replace(each, steps=round(share * each.steps)) for each in windows]
+        for windows in taken.windows[TUNED]
+    ]
+    return taken
+
+
+def test_steps_that_have_more_samples_tell_less_of_a_gain():
+    same, more = (
+        judged(with_fewer_steps(turns(baseline=100, tuned=140), share)) for share in (1, 2 / 3)
+    )
+    assert same.outcome == "faster" and "times as many samples" not in same.reason
+    assert more.outcome == "no_gain" and "A step had 1.5 times as many samples" in more.reason
+    assert more.speedup.estimate == same.speedup.estimate and more.speedup.low < 0.7
+    assert more.is_undecided
+
+
+def test_larger_batches_have_more_samples_by_themselves():
+    taken = with_fewer_steps(turns(baseline=100, tuned=140), 2 / 3)
+    seen = taken.seen[TUNED]
+    taken.seen[TUNED] = replace(seen, loader=replace(seen.loader, batch_size=1024))
+    found = judged(taken, {"batch_size": 1024}, may_differ=True)
+    assert found.outcome == "faster" and "times as many samples" not in found.reason
 
 
 def validating(taken, seconds):

@@ -12,7 +12,7 @@ from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import losses_of
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
-from autotune.source.loops.loss import BACKWARDS, stored_names
+from autotune.source.loops.loss import BACKWARDS, names_in, stored_names
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -47,7 +47,7 @@ def later_stage(program: Program) -> str:
     return next(places, "")
 
 
-def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign]]:
+def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign | ast.For]]:
     """All of those, each with the file that it is in."""
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])
@@ -55,7 +55,8 @@ def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign
     passes = Passes(program, [*inner, *outer], ran)
     for script in program.scripts.values():
         work = _Work(program, script, loaders)
-        yield from ((script, at) for at in _by_stages(script, ran, counters, work, passes))
+        stages = _by_stages(script, ran, set(inner), counters, work, passes)
+        yield from ((script, at) for at in stages)
 
 
 class _Work:
@@ -88,10 +89,11 @@ class _Work:
 def _by_stages(
     script: Script,
     ran: set[ast.AST],
+    inner: set[ast.AST],
     counters: Mapping[ast.AST, str],
     work: _Work,
     passes: Passes,
-) -> Iterator[ast.If | ast.Assign]:
+) -> Iterator[ast.If | ast.Assign | ast.For]:
     for node in (at for at in script.nodes if at in ran):
         counted = {counters[at] for at in script.ancestors(node) if at in counters}
         match node:
@@ -104,10 +106,33 @@ def _by_stages(
                 ]
                 if (asks and work.is_in(open_ones)) or passes.come_later(script, node):
                     yield node
+            case ast.For() if not inner.isdisjoint(script.ancestors(node)):
+                if _repeats_by(script, node, counted):
+                    yield node
             case ast.Assign(targets=[target], value=value):
                 amount = _is_amount(ast.unparse(target)) and _goes_with(value, counted)
                 if amount or work.is_built_by(value, counted):
                     yield node
+
+
+def _repeats_by(script: Script, loop: ast.For, counted: Collection[str]) -> bool:
+    """Whether `loop` of a step has as many turns as one of the counters `counted` says, or what is
+    computed from one (`ahead = 1 + epoch`): later steps have more.
+    """
+    match loop.iter:
+        case ast.Call(func=by, args=args) if last_name(by) in _RANGES and args:
+            around = script.function(loop) or script.tree
+            given = (at for at in ast.walk(around) if isinstance(at, ast.Assign))
+            moved = {
+                name
+                for at in given
+                if not names_in(at.value).isdisjoint(counted)
+                and not any(isinstance(each, ast.Mod) for each in ast.walk(at.value))
+                for name in stored_names(at)
+            } | set(counted)
+            by_counter = [not names_in(at).isdisjoint(moved) for at in args]
+            return by_counter in ([True], [False, True])  # not `range(i * size, (i + 1) * size)`
+    return False
 
 
 def _is_set_there(script: Script, test: ast.expr) -> bool:

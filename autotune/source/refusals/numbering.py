@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from autotune.source.calls.writes import assigned
 from autotune.source.script import Function, last_name
 
+# By which tables count, or remember what came.
+_COUNTING = frozenset(("update", "subtract", "add", "append", "appendleft", "extend"))
 _ITSELF = frozenset(("self", "cls"))
 # Functions that say something, or write it down, and make nothing of it.
 SAYING = frozenset(
@@ -58,10 +60,12 @@ def changed_on(functions: Sequence[Function]) -> Iterator[str]:
 
 
 def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
-    """`self.n` of `self.n += 1` and `self.n = self.n + 1`; not of `self.n = self.n or 1`, which
-    stays.
+    """`self.n` of `self.n += 1`, `self.n = self.n + 1`, `self.n[index] += 1` and
+    `self.n.update([index])`; not of `self.n = self.n or 1`, which stays.
     """
     for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and (counted := _counted(function, node)) is not None:
+            yield counted
         match node:
             case ast.AugAssign(target=ast.Attribute() as target):
                 yield target
@@ -69,6 +73,24 @@ def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
                 value, ast.BoolOp | ast.IfExp
             ) and ast.unparse(target) in map(ast.unparse, _attributes(value)):
                 yield target
+
+
+def _counted(function: Function, node: ast.stmt) -> ast.expr | None:
+    """The table in which `node` counts, or writes down, what `function` is given: a cache keeps
+    what it makes of that.
+    """
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    match node:
+        case ast.AugAssign(target=ast.Subscript(value=ast.Attribute() as table)):
+            return table
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Attribute() as table, attr=name), args=args)
+        ) if name in _COUNTING and args:
+            parts = [at for each in args for at in ast.walk(each)]
+            names = {at.id for at in parts if isinstance(at, ast.Name)}
+            called = any(isinstance(at, ast.Call) for at in parts)
+            return table if names and names <= given and not called else None
+    return None
 
 
 def _begun_anew(function: Function) -> Iterator[str]:
@@ -92,6 +114,9 @@ def _goes_by(function: Function, name: str) -> bool:
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.JoinedStr) or _says(node) or _sets(node, name):
+            continue
+        counted = _counted(function, node) if isinstance(node, ast.stmt) else None
+        if counted is not None and ast.unparse(counted) == name:
             continue
         if isinstance(node, ast.Attribute) and ast.unparse(node) == name:
             return True

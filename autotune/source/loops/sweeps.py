@@ -1,0 +1,94 @@
+"""Several trainings in one run, each of another size: of widths, of lengths, of batch sizes."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autotune.source.loops.around_training import loops_of_training
+from autotune.source.loops.loss import names_in
+from autotune.source.program import Program
+from autotune.source.reach import argument, callers, calls_in, is_bound
+from autotune.source.script import Function, Script, covers, last_name
+
+# What makes another training of the same size.
+_ALIKE = re.compile(
+    r"seed|fold|split|repeat|run|rep|trial|round|epoch|lr|rate|decay|momentum|lambda|alpha|beta|gamma"
+    r"|name|path|file|_$|^[ijk]$"
+)
+_OPTIMIZERS = re.compile(r"Adam|SGD|RMSprop|Adagrad|LBFGS|Optimizer|Scheduler|LR$")
+_Turns = ast.For | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
+
+
+def swept_sizes(program: Program) -> str:
+    """File and line of a loop whose turns each build and run a training, with another number, or
+    option, that its model or its loader is built by (`for hidden in (32, 2048): fit(hidden)`); ""
+    where there is none. What is timed is the first of them.
+    """
+    place, loops = program.places.optimizer, loops_of_training(program)
+    if place is None:
+        return ""
+    holders = {
+        name
+        for script in program.scripts.values()
+        for loop in (*loops[0], *loops[1])
+        if (function := script.function(loop)) is not None
+        for name in callers(program, function.name)
+    }
+    functions = [
+        (script, at)
+        for script in program.scripts.values()
+        for at in script.nodes
+        if isinstance(at, Function) and at.name in holders
+    ]
+    builds = {
+        at.name for script, at in functions if script.path == place.path and covers(at, place.line)
+    }
+    for script in program.scripts.values():
+        for node in (at for at in script.nodes if isinstance(at, _Turns)):
+            for name in _turned(node):
+                inside = script.path == place.path and covers(node, place.line)
+                if (inside and _builds_by(node, name)) or _calls_with(
+                    functions, builds, node, name
+                ):
+                    return f"{script.path}:{node.lineno}"
+    return ""
+
+
+def _turned(node: _Turns) -> Iterator[str]:
+    """What each turn has another value of, that may be a size."""
+    targets = [node.target] if isinstance(node, ast.For) else [at.target for at in node.generators]
+    for target in targets:
+        yield from (name for name in names_in(target) if not _ALIKE.search(name.lower()))
+
+
+def _calls_with(
+    functions: list[tuple[Script, Function]], builds: set[str], node: ast.AST, name: str
+) -> bool:
+    """Whether `node` calls one of `functions` that builds its own training, and gives it `name`,
+    by which that builds something.
+    """
+    for call in calls_in(node):
+        for script, function in functions:
+            if function.name != last_name(call.func) or function.name not in builds:
+                continue
+            for parameter in (at.arg for at in function.args.args):
+                given = argument(call, function, parameter, bound=is_bound(script, function))
+                if (
+                    given is not None
+                    and name in names_in(given)
+                    and _builds_by(function, parameter)
+                ):
+                    return True
+    return False
+
+
+def _builds_by(node: ast.AST, name: str) -> bool:
+    """Whether an object of a class, and no optimizer, is made there of what `name` says."""
+    return any(
+        last_name(call.func)[:1].isupper()
+        and not _OPTIMIZERS.search(last_name(call.func))
+        and any(
+            name in names_in(each) for each in (*call.args, *(at.value for at in call.keywords))
+        )
+        for call in calls_in(node)
+    )
