@@ -1,9 +1,9 @@
 """A shorter number format held to its promise where losses tell too late: something must be
 computed in it, and it must neither round the angles of sines by a notable part of a wave, nor
 predictions by one of what their targets differ by, nor data by what they differ by, nor whole
-numbers to others, nor leave to chance which points are the nearest, nor make
-probabilities 1 of which the logarithm is taken, nor give the matrix of a decomposition, nor lose a
-small change of what the model is given, nor be that of running sums.
+numbers to others, nor leave to chance which points are the nearest, nor make probabilities 1 of
+which the logarithm is taken, nor give the matrix of a decomposition, nor lose a small change of
+what the model is given, nor be that of running sums.
 """
 
 import os

@@ -34,22 +34,18 @@ def swept_sizes(program: Program) -> str:
         if (function := script.function(loop)) is not None
         for name in callers(program, function.name)
     }
-    functions = [
+    trains = [
         (script, at)
         for script in program.scripts.values()
         for at in script.nodes
         if isinstance(at, Function) and at.name in holders
+        if script.path == place.path and covers(at, place.line)
     ]
-    builds = {
-        at.name for script, at in functions if script.path == place.path and covers(at, place.line)
-    }
     for script in program.scripts.values():
         for node in (at for at in script.nodes if isinstance(at, _Turns)):
             for name in _turned(node):
                 inside = script.path == place.path and covers(node, place.line)
-                if (inside and _builds_by(node, name)) or _calls_with(
-                    functions, builds, node, name
-                ):
+                if (inside and _builds_by(node, name)) or _calls_with(trains, node, name):
                     return f"{script.path}:{node.lineno}"
     return ""
 
@@ -61,23 +57,16 @@ def _turned(node: _Turns) -> Iterator[str]:
         yield from (name for name in names_in(target) if not _ALIKE.search(name.lower()))
 
 
-def _calls_with(
-    functions: list[tuple[Script, Function]], builds: set[str], node: ast.AST, name: str
-) -> bool:
-    """Whether `node` calls one of `functions` that builds its own training, and gives it `name`,
+def _calls_with(trains: list[tuple[Script, Function]], node: ast.AST, name: str) -> bool:
+    """Whether `node` calls one of the functions that build and run a training, and gives it `name`,
     by which that builds something.
     """
     for call in calls_in(node):
-        for script, function in functions:
-            if function.name != last_name(call.func) or function.name not in builds:
-                continue
+        for script, function in (at for at in trains if at[1].name == last_name(call.func)):
             for parameter in (at.arg for at in function.args.args):
                 given = argument(call, function, parameter, bound=is_bound(script, function))
-                if (
-                    given is not None
-                    and name in names_in(given)
-                    and _builds_by(function, parameter)
-                ):
+                told = given is not None and name in names_in(given)
+                if told and _builds_by(function, parameter):
                     return True
     return False
 
