@@ -17,7 +17,7 @@ from autotune.profiling.course import (
     doubts_of_trackers,
     doubts_of_validation,
 )
-from autotune.profiling.later import doubts_of_later_steps
+from autotune.profiling.later import doubts_of_last_batch, doubts_of_later_steps
 from autotune.profiling.profile import Doubt
 from autotune.profiling.updates import doubts_of_updates
 from autotune.source.edits import Place
@@ -48,6 +48,7 @@ def doubts_of_program(target: Target, ablation: Ablation) -> tuple[Doubt, ...]:
         *(doubts_of_stopping(ablation.stopped) or _doubts_of_validation(whole, ablation)),
         *doubts_of_other_loops(_other_loops(target, ablation.seen)),
         *_doubts_of_loops(target, whole, ablation.seen),
+        *doubts_of_last_batch(ablation.seen),
         *doubts_of_cache(ablation.filled, target.directory),
         *doubts_of_memory(ablation.first_epoch, ablation.kept),
         *doubts_of_threads(ablation.lines),
@@ -81,7 +82,7 @@ def _other_loops(target: Target, seen: Seen) -> tuple[Place, ...]:
     """Training loops in the program's files that were not reached."""
     if seen.passed_loops or not target.path or not seen.places.backwards:
         return ()  # those that were passed are not told apart
-    return not_reached(_texts(target, seen), seen.places.backwards)
+    return not_reached(_texts(target, seen), seen.places.backwards, target.path)
 
 
 def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple[Doubt, ...]:

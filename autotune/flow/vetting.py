@@ -56,7 +56,7 @@ def vet(context: Context, profiled: Profile, space: Space) -> Space:
         return space
     for name in tuple(space.choices) if context.target.kind != OBJECTS else ():
         if name in space.choices:
-            space = narrowed(space, name, _vet_source(context, profiled, space, name))
+            space = _vetted_by_text(context, profiled, space, name)
     if WORKERS_KNOBS & space.choices.keys():
         with context.device.held():
             space = vet_workers(context, profiled, space)
@@ -94,15 +94,15 @@ def _vet_profiled(profiled: Profile, space: Space, name: str) -> Vetted:
     return Vetted(values=values, reason=next(filter(None, found.values()), ""))
 
 
-def _vet_source(context: Context, profiled: Profile, space: Space, name: str) -> Vetted:
-    """Without the values that the source forbids."""
+def _vetted_by_text(context: Context, profiled: Profile, space: Space, name: str) -> Space:
+    """`space` without the values of a knob that the source forbids."""
     values, found = list(space.choices[name]), list[str]()
     for value in (each for each in space.choices[name] if each != space.own[name]):
         refused = emit(context.target, {name: value}, profiled.seen).refused
         if reasons := [edit.reason for edit in refused if edit.forbidden]:
             values.remove(value)
             found += reasons
-    return Vetted(values=tuple(values), reason=next(iter(found), ""))
+    return space.narrowed_by_text(name, values, next(iter(found), ""))
 
 
 def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:

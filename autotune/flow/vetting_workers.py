@@ -93,7 +93,7 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         reason += "workers read it ahead of that"
     else:
         return space
-    return narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
+    return space.narrowed_by_text("num_workers", (0,), reason)
 
 
 def _counts_steps(context: Context, profiled: Profile) -> bool:
@@ -128,8 +128,8 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
     space = _without_other_numbers(
         space, vetted.streams, seeded_anew(what_runs(target, seen)), had_workers
     )
-    if seen.loader is not None and seen.loader.iterable:
-        space = without_several(space, program, seen.loader.num_workers)
+    if seen.loader is not None:
+        space = without_several(space, program, seen.loader)
     if not vetted.settings:
         return space
     training = Training(program, vetted.running)
@@ -137,13 +137,13 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
         meanwhile = training.sets_meanwhile(at)
         if meanwhile and not had_workers and "num_workers" in space.choices:
             reason = _seen_otherwise(at, meanwhile)
-            space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
+            space = space.narrowed_by_text("num_workers", (0,), reason)
         if at.path.startswith((SAMPLER, GIVEN_OUT)) or "persistent_workers" not in space.choices:
             continue  # the first stays where the training is
         if place := meanwhile or training.sets_later(at):
             why = f"the training sets `{at.path}` ({place}), by which samples are made: workers "
-            ended = Vetted(values=(False,), reason=f"{why}that live on never see it")
-            space = narrowed(space, "persistent_workers", ended)
+            reason = f"{why}that live on never see it"
+            space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 
 
@@ -169,12 +169,12 @@ def _without_other_numbers(
     """
     if not had_workers and "num_workers" in space.choices:
         for reason in _other_numbers(streams, anew):
-            space = narrowed(space, "num_workers", Vetted(values=(0,), reason=reason))
+            space = space.narrowed_by_text("num_workers", (0,), reason)
     if anew and "persistent_workers" in space.choices:
         (place, *_) = anew.values()
         reason = f"each epoch begins with the same random numbers ({place}): workers that live on "
         reason += "go on with theirs"
-        space = narrowed(space, "persistent_workers", Vetted(values=(False,), reason=reason))
+        space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 
 

@@ -71,7 +71,7 @@ def doubts_of_validation(
     if in_each_step or any(window.validations for window in windows):
         return ()
     if evaluated:
-        does = f"By its source the program evaluates a model between steps ({_short(evaluated)})"
+        does = f"By its source the program evaluates a model between steps ({evaluated})"
         return (_no_validation(does, "that"),)
     if not seen.other_loaders or epochs > 1:
         return ()
@@ -134,26 +134,23 @@ def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
         doubts.append(
             Doubt(
                 name="ends by the clock",
-                evidence=f"A condition on the clock ends the training ({_short(found.end)}): a "
-                "faster program makes more steps in that time, and ends no sooner.",
-                advice="Read a gain as more steps in the same time.",
+                evidence=f"By its source a condition on the clock may end the training "
+                f"({found.end}): where it does, a faster program makes more steps in that time, "
+                "and ends no sooner.",
+                advice="Where it does, read a gain as more steps in the same time.",
             )
         )
     if found.rate:
         doubts.append(
             Doubt(
                 name="rate by the clock",
-                evidence=f"The learning rate goes by the clock ({_short(found.rate)}): in a faster "
+                evidence=f"The learning rate goes by the clock ({found.rate}): in a faster "
                 "program each step has another one, which is another training.",
                 advice="Compute it from the step, where the training is to be the same at any "
                 "speed.",
             )
         )
     return tuple(doubts)
-
-
-def _short(place: str) -> str:
-    return os.path.basename(place)
 
 
 def doubts_of_trackers(seen: Seen) -> tuple[Doubt, ...]:

@@ -1,7 +1,5 @@
 """What must be known of a program whose later steps are others than those that are timed."""
 
-import os
-
 from autotune.profiling.profile import (
     LATER_LOADER,
     LATER_SAMPLES,
@@ -12,6 +10,7 @@ from autotune.profiling.profile import (
     THAWS,
     Doubt,
 )
+from autotune.workload.seen import Seen
 
 _ANOTHER_TIME = "gains less or more. All figures are of the steps that came."
 # Evidence, with the place where the source shows it, and advice.
@@ -93,7 +92,33 @@ def doubts_of_later_steps(
         OTHER_SIZES: sizes,
     }
     return tuple(
-        Doubt(name=name, evidence=evidence.format(place=os.path.basename(at)), advice=advice)
+        Doubt(name=name, evidence=evidence.format(place=at), advice=advice)
         for name, (evidence, advice) in _SAID.items()
         if (at := places[name])
+    )
+
+
+def doubts_of_last_batch(seen: Seen) -> tuple[Doubt, ...]:
+    """What must be known of a program that did not come to the end of an epoch, whose last batch is
+    one sample that batch norm may refuse.
+    """
+    loader = seen.loader
+    if loader is None or not loader.batch_size or not loader.dataset_length:
+        return ()
+    whole = loader.drop_last or loader.custom_batches or loader.iterable or loader.epochs > 1
+    samples, size = loader.dataset_length, loader.batch_size
+    batches, over = divmod(samples, size)
+    if whole or size == 1 or over != 1 or loader.length != batches + 1:  # a sampler may give others
+        return ()
+    if not any(model.flat_norms for model in seen.models):
+        return ()
+    return (
+        Doubt(
+            name="last batch of one",
+            evidence=f"The last batch of an epoch is a single sample ({samples:,} = "
+            f"{batches:,} batches of {size:,} and 1), and the model has batch norms of "
+            "one dimension: where those are given one number a channel, torch ends the training "
+            'there ("Expected more than 1 value per channel when training").',
+            advice="Give the training's loader drop_last=True, or another batch size.",
+        ),
     )

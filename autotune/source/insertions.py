@@ -5,6 +5,7 @@ Lines are given with four spaces a level, and written with what the file itself 
 
 import ast
 import io
+import os
 import sys
 import textwrap
 import tokenize
@@ -167,7 +168,7 @@ def imports_added(script: Script, imports: list[str], *, until: int = _END) -> l
         for name in new:
             if name in have or name in script.own_names():
                 raise Refusal(
-                    f"{script.path} uses the name {name} for something else",
+                    f"{os.path.basename(script.path)} uses the name {name} for something else",
                     f"{script.path}:{import_line(script, until) + 1}: {statement}, under another "
                     "name",
                 )

@@ -1,7 +1,7 @@
 """What stands at the places that a run was seen to pass: calls and statements, never guessed."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from autotune.source.edits import Place
@@ -105,7 +105,13 @@ def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
         return any(is_method(value, "parameters") for value in given)
 
     found = _found(script, line, place, named, of_torch, of_parameters)
-    return _only(script, line, "call that builds the optimizer", hand_step, found)
+    one = _only(script, line, "call that builds the optimizer", hand_step, found)
+    name = last_name(one.node.func)
+    chosen = any(isinstance(at, ast.IfExp) for at in script.ancestors(one.node))
+    alike = _calls_at(script, line, lambda call: last_name(call.func) == name)
+    if len(alike) > 1 and not chosen:  # a run sees where a line builds some, and not how many
+        raise one.refusal(f"this line builds several optimizers, each of {name}", hand_step)
+    return one
 
 
 def backward_call(program: Program, hand_step: str) -> Call:
@@ -151,7 +157,8 @@ def zero_grad_call(program: Program, hand_step: str) -> Call:
 
 
 def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
-    """The copies to a device at `place`: `x.to(...)` and `x.cuda(...)`, at least one.
+    """The copies to a device at `place`: `x.to(...)` and `x.cuda(...)`, at least one; none of what
+    was computed of another of them, as `model(x.to(device)).to(back)` is.
 
     Raises:
         Refusal: there is none.
@@ -162,8 +169,7 @@ def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
         named = [keyword.value for keyword in call.keywords if keyword.arg in ("device", "other")]
         target = [*call.args, *named][:1]
         elsewhere = any(
-            (isinstance(at, ast.Constant) and at.value == "cpu")
-            or script.qualified(at).startswith("torch.")  # a dtype
+            _is_host(script, at) or script.qualified(at).startswith("torch.")  # a dtype
             for at in target
         )
         return is_method(call, "cuda") or (is_method(call, "to") and bool(target) and not elsewhere)
@@ -171,7 +177,44 @@ def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
     found = _calls_at(script, line, copies)
     if not found:
         raise refusal(script, line, "there is no .to(...) or .cuda() on this line", hand_step)
-    return [Call(script=script, node=node, what="copy") for node in found]
+    first = [node for node in found if not _is_computed_of(script, node, found)]
+    return [Call(script=script, node=node, what="copy") for node in first]
+
+
+def _is_host(script: Script, device: ast.expr) -> bool:
+    """Whether `device` is the CPU, or a name that is given nothing else."""
+    match device:
+        case ast.Constant(value="cpu"):
+            return True
+        case ast.Call(func=function, args=[ast.Constant(value="cpu"), *_]):
+            return last_name(function) == "device"
+        case ast.Name(id=name):
+            values = values_by_name(script).get(name, ())
+            bound = [each for each in script.nodes if _binds(each, name)]
+            alone = len(bound) == len(values) == 1 and not isinstance(values[0], ast.Name)
+            return alone and _is_host(script, values[0])
+    return False
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Name(id=own, ctx=ast.Store()) | ast.arg(arg=own):
+            return own == name
+    return False
+
+
+def _is_computed_of(script: Script, copy: ast.Call, copies: Collection[ast.Call]) -> bool:
+    """Whether what `copy` moves was computed by a call, none of torch's, that was given another of
+    these `copies`.
+    """
+    moved = copy.func.value if isinstance(copy.func, ast.Attribute) else copy.func
+    return any(
+        inner in copies
+        for call in ast.walk(moved)
+        if isinstance(call, ast.Call) and not script.qualified(call.func).startswith("torch.")
+        for given in (*call.args, *(keyword.value for keyword in call.keywords))
+        for inner in ast.walk(given)
+    )
 
 
 def _method_call(program: Program, place: Place | None, name: str, hand_step: str) -> Call:

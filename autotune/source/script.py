@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +41,14 @@ def last_name(expression: ast.expr) -> str:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return ""
+
+
+def straight(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of `block`, with those of its `with` blocks, which run whenever it does."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, ast.With | ast.AsyncWith):
+            yield from straight(statement.body)
 
 
 def covers(node: ast.expr | ast.stmt, line: int) -> bool:
@@ -109,6 +118,10 @@ class Script:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self.offset(node.end_lineno, node.end_col_offset)
+
+    def at(self, node: ast.AST) -> str:
+        """Where `node` stands, as people are told: "train.py:12"."""
+        return f"{os.path.basename(self.path)}:{getattr(node, 'lineno', 1)}"
 
     def code(self, node: ast.expr | ast.stmt) -> str:
         """The text of `node`, without the parentheses round it."""

@@ -10,12 +10,13 @@ from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Doubt, Profile
 
 _ORDER = tuple(Semantics)
+BY_TEXT = "(so the source reads; it was not tried)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedKnob:
-    """A knob that was left out of the search, and why; `refused` says that it was tried, and was
-    seen to change the training or to fail.
+    """A knob that was left out of the search, and why; `refused` says that it was seen to change
+    the training or to fail, or would do so by the source.
     """
 
     knob: str
@@ -65,6 +66,10 @@ class Space:
             closed = (*self.closed, name)
             return replace(self, choices=choices, skipped=skipped, doubts=doubts, closed=closed)
         return self._without(name, reason)
+
+    def narrowed_by_text(self, name: str, values: Sequence[Value], reason: str) -> "Space":
+        """`narrowed` for a `reason` that the source's text alone has given, which is then said."""
+        return self.narrowed(name, values, reason and f"{reason} {BY_TEXT}")
 
     def _without(self, name: str, reason: str) -> "Space":
         whole = {**self.fixed, **self.own}

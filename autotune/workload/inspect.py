@@ -59,6 +59,7 @@ def describe_model(module: nn.Module) -> SeenModel:
         convolutions=convolutions,
         other_convolutions=_count(modules, _ConvNd) - convolutions,
         batch_norms=_count(modules, _BatchNorm),
+        flat_norms=_count(modules, nn.BatchNorm1d),
         dropouts=sum(isinstance(each, _DropoutNd) and each.p > 0 for each in modules),
         channels_last=_is_channels_last(modules),
         weights_elsewhere=_are_elsewhere(each for each in parameters if each.dim() == 4),

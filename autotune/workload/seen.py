@@ -88,6 +88,7 @@ class SeenModel:
     frozen_table_bytes: int = 0  # of those, embeddings: a step reads some of their rows
     sparse_gradients: bool = False  # of an embedding: a step touches the rows of its batch
     other_convolutions: int = 0  # in one or three dimensions, or transposed
+    flat_norms: int = 0  # BatchNorm1d modules, which cannot train on one sample of one number each
 
     @property
     def convolves(self) -> bool:

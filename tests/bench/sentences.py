@@ -36,8 +36,11 @@ from autotune.source.refusals.dataset_changes import changed_in_training
 from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.seeded_anew import seeded_anew
 from autotune.source.refusals.settings import Setting, Training
+from autotune.source.refusals.shared_caches import filled_by_several
 from autotune.source.refusals.shared_out import shared_out_rounded_down
 from autotune.source.refusals.short_numbers import rare_chance, running_values
+from autotune.source.refusals.thread_counts import counted_by_workers
+from autotune.source.refusals.tolerances import small_error
 from autotune.source.script import last_name, tree_of
 from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import load_target
@@ -117,6 +120,9 @@ RULES: Mapping[str, Callable[[Program], str]] = {
     "shared out": shared_out_rounded_down,
     "written flat": written_flat,
     "rare chance": rare_chance,
+    "small error": small_error,
+    "shared cache": filled_by_several,
+    "workers counted": counted_by_workers,
     "running value": lambda program: running_values(program, on_a_gpu=False),
 }
 

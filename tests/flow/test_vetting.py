@@ -14,7 +14,7 @@ from autotune.profiling.profile import Profile
 from autotune.source.edits import Place
 from autotune.source.program import Program, parsed
 from autotune.source.refusals.settings import Setting
-from autotune.trials.space import Space
+from autotune.trials.space import BY_TEXT, Space
 from autotune.workload.found import Again, Apart
 from autotune.workload.program.target import OBJECTS, SCRIPT
 from tests import builders
@@ -84,7 +84,7 @@ def test_what_the_source_forbids_is_not_tried_at_run_time_either(
     switch = Space(choices={name: (False, True)}, own={name: False}, skipped=())
     space = vetted(monkeypatch, device, SCRIPT, refused, switch)
     assert (name in space.choices) is tried
-    assert tried or space.skipped[-1].reason == REFUSED.reason
+    assert tried or space.skipped[-1].reason == f"{REFUSED.reason} {BY_TEXT}"
 
 
 @pytest.mark.parametrize(

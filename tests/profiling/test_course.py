@@ -12,7 +12,7 @@ from autotune.profiling.course import (
     doubts_of_trackers,
     doubts_of_validation,
 )
-from autotune.profiling.later import doubts_of_later_steps
+from autotune.profiling.later import doubts_of_last_batch, doubts_of_later_steps
 from autotune.profiling.profile import FILLING, FIRST_EPOCH, Doubt
 from autotune.source.loops.by_the_clock import ByTheClock
 from autotune.workload.seen import SeenTracker
@@ -64,6 +64,34 @@ def test_passes_that_come_and_go_are_of_no_course(passes: tuple[tuple[int, int],
 
 
 @pytest.mark.parametrize(
+    ("loader", "norms", "said"),
+    [
+        ({}, 1, True),
+        ({}, 0, False),
+        ({"dataset_length": 2018}, 1, False),
+        ({"drop_last": True, "length": 63}, 1, False),
+        ({"custom_batches": True, "batch_size": None}, 1, False),
+        ({"length": 12}, 1, False),  # of a sampler that gives fewer
+        ({"epochs": 2}, 1, False),
+    ],
+)
+def test_a_last_batch_of_one_that_batch_norm_may_refuse_is_told(
+    loader: dict[str, Any], norms: int, said: bool
+) -> None:
+    given = {"dataset_length": 2017, "length": 64, "batch_size": 32} | loader
+    seen = builders.seen()
+    assert seen.loader is not None
+    seen = replace(
+        seen,
+        loader=replace(seen.loader, **given),
+        models=tuple(replace(each, flat_norms=norms) for each in seen.models),
+    )
+    found = doubts_of_last_batch(seen)
+    assert [each.name for each in found] == (["last batch of one"] if said else [])
+    assert all("2,017 = 63 batches of 32 and 1" in each.evidence for each in found)
+
+
+@pytest.mark.parametrize(
     ("others", "epochs", "validations", "evaluated", "said"),
     [
         (0, 1, 0, "", ""),
@@ -71,9 +99,9 @@ def test_passes_that_come_and_go_are_of_no_course(passes: tuple[tuple[int, int],
         (2, 1, 0, "", "has 2 other loaders"),
         (1, 2, 0, "", ""),
         (1, 1, 1, "", ""),
-        (0, 6, 0, "/a/train.py:40", "evaluates a model between steps (train.py:40)"),
-        (1, 1, 0, "/a/train.py:40", "evaluates a model between steps (train.py:40)"),
-        (0, 6, 1, "/a/train.py:40", ""),
+        (0, 6, 0, "train.py:40", "evaluates a model between steps (train.py:40)"),
+        (1, 1, 0, "train.py:40", "evaluates a model between steps (train.py:40)"),
+        (0, 6, 1, "train.py:40", ""),
     ],
 )
 def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
@@ -110,7 +138,7 @@ def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict()
 
 def test_what_the_clock_ends_is_said_with_its_line() -> None:
     assert not doubts_of_the_clock(ByTheClock())
-    end, rate = doubts_of_the_clock(ByTheClock(end="/a/train.py:3", rate="/a/train.py:5"))
+    end, rate = doubts_of_the_clock(ByTheClock(end="train.py:3", rate="train.py:5"))
     for doubt, place in ((end, "(train.py:3)"), (rate, "(train.py:5)")):
         assert place in doubt.evidence
         assert doubt.advice
@@ -123,16 +151,16 @@ _LATER = dict.fromkeys(("thawed", "replaced", "stage", "loader", "samples", "cha
     ("places", "told"),
     [
         ({}, []),
-        ({"stage": "/a/train.py:7"}, ["later stage"]),
-        ({"thawed": "/a/train.py:7", "stage": "/a/train.py:6"}, ["thaws later"]),
+        ({"stage": "train.py:7"}, ["later stage"]),
+        ({"thawed": "train.py:7", "stage": "train.py:6"}, ["thaws later"]),
         (
-            {"thawed": "/a/train.py:7", "replaced": "/a/train.py:7"},
+            {"thawed": "train.py:7", "replaced": "train.py:7"},
             ["thaws later", "weights replaced"],
         ),
-        ({"loader": "/a/train.py:7"}, ["later loader"]),
-        ({"samples": "/a/train.py:7"}, ["later samples"]),
-        ({"chance": "/a/train.py:7"}, ["moved chance"]),
-        ({"sizes": "/a/train.py:7"}, ["other sizes"]),
+        ({"loader": "train.py:7"}, ["later loader"]),
+        ({"samples": "train.py:7"}, ["later samples"]),
+        ({"chance": "train.py:7"}, ["moved chance"]),
+        ({"sizes": "train.py:7"}, ["other sizes"]),
     ],
 )
 def test_later_steps_that_are_others_are_told_with_their_line(

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.source.edits import Autocast, OutputPlace, Place
+from autotune.source.edits import Autocast, OutputPlace, Place, Places
+from autotune.source.program import parsed
+from autotune.source.refusals.kept_inside import kept_attributes
 from autotune.source.rewrite import Rewrite, rewrite
 from tests.source.programs import PATH, places_of, source
 
@@ -57,6 +59,10 @@ class Block(torch.nn.Module):
             yield each
 """
 KEPT, READ = "self.maps = scores.detach()", "np.save('m', model.maps[0].numpy())"
+NORM = """class Norm:
+        def __init__(self, data): self.maps = data.mean(0)
+        def __call__(self, x): return np.clip(x, 0, self.maps)
+"""
 
 
 def edited(kept: str = KEPT, read: str = READ, edit: Autocast = BF16) -> Rewrite:
@@ -78,7 +84,7 @@ def is_refused(kept: str = KEPT, read: str = READ, edit: Autocast = BF16) -> boo
 def test_it_is_said_where_and_what_to_write_there() -> None:
     done = edited()
     (outcome,) = done.outcomes
-    at = f"{PATH}:7"
+    at = "train.py:7"
     assert outcome.reason == (
         f"what a module keeps of its forward pass is given to NumPy at {at} without .float(), "
         "which has no bfloat16"
@@ -118,6 +124,7 @@ def test_it_is_followed_to_numpy(read: str) -> None:
         "torch.save(model.maps, 'm')",
         "model(example); np.save('m', model.maps.numpy())",
         "other = Block(); other(example); plt.imshow(other.maps)",
+        NORM,
     ],
 )
 def test_what_numpy_can_take_or_is_not_given_is_no_reason(read: str) -> None:
@@ -134,6 +141,11 @@ def test_what_numpy_can_take_or_is_not_given_is_no_reason(read: str) -> None:
         ("self.maps = scores.float().detach()", False),
         ("self.maps = scores.argmax(1)", False),
         ("self.maps = 3", False),
+        ("best, places = scores.max(1); self.maps = best", True),
+        ("best, places = scores.max(1); self.maps = places", False),
+        ("self.maps = 0.5 * scores", True),
+        ("self.maps = max(0.5, self.rate * 0.9)", False),
+        ("self.maps = (3, found.shape[1] // self.size)", False),
         ("self.maps = scores.shape", False),
         ("self.maps = torch.zeros(3)", False),
         ("maps = scores.detach()", False),
@@ -141,6 +153,13 @@ def test_what_numpy_can_take_or_is_not_given_is_no_reason(read: str) -> None:
 )
 def test_what_may_be_in_the_short_format_counts(kept: str, refused: bool) -> None:
     assert is_refused(kept=kept) is refused
+
+
+def test_what_is_made_from_no_class_is_no_module() -> None:
+    text = source(BLOCK.format(kept=KEPT))
+    assert kept_attributes(parsed({NET: text}, Places(), NET), on_a_gpu=False) == {"maps"}
+    text = text.replace("(torch.nn.Module)", "")
+    assert kept_attributes(parsed({NET: text}, Places(), NET), on_a_gpu=False) == set()
 
 
 def test_a_softmax_is_float32_on_a_gpu_alone() -> None:

@@ -1,7 +1,8 @@
 """`Autocast`: forward and loss under `with torch.autocast`, backward outside of it."""
 
+from collections import OrderedDict
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -380,6 +381,13 @@ REFUSED = {
     ),
     "a context by another name": (
         "c = one if cpu else autocast('cuda')\nwith c:\n    loss = model(x)\nloss.backward()\n",
+        "may be an autocast",
+    ),
+    "a context that is perhaps switched off": (
+        (
+            "c = nullcontext() if cpu else autocast('cuda', enabled=args.amp)\n"
+            "with c:\n    loss = model(x)\nloss.backward()\n"
+        ),
         "may be an autocast",
     ),
 }
@@ -839,6 +847,13 @@ train(torch.optim.SGD(model.parameters(), lr=0.1))
 """,
         "wake CUDA up",
     ),
+    "a backward pass in another branch": (
+        (
+            "for x in loader:\n    loss = model(x)\n    if amp:\n        loss.backward()\n"
+            "    else:\n        loss.mean().backward()\n    optimizer.step()\n"
+        ),
+        "may come to another backward pass instead, which would need the scaler too",
+    ),
     "a step in another function": (
         SCALED_LOOP.replace(
             "        optimizer.step()", "        go()\ndef go():\n    optimizer.step()"
@@ -961,14 +976,22 @@ def test_a_name_that_a_file_has_for_something_else_stays_its_own(own: str, name:
     assert f"def {name}(given)" in done
 
 
+class Scored(NamedTuple):
+    scores: torch.Tensor
+    count: int
+
+
 def test_what_is_written_turns_bf16_alone_to_float32() -> None:
     names: dict[str, Any] = {"torch": torch}
     exec(_FUNCTION.replace("NAME", "in_float32"), names)
     narrow, whole = torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.int64)
-    given = {"a": (narrow, None), "b": [whole, "c"]}
+    given = {"a": (narrow, None), "b": [whole, "c"], "d": OrderedDict(out=Scored(narrow, 1))}
     found = names["in_float32"](given)
     assert found["a"][0].dtype == torch.float32 and found["a"][1] is None
     assert found["b"][0] is whole and found["b"][1] == "c"
+    assert type(found["d"]) is OrderedDict and type(found["d"]["out"]) is Scored
+    assert found["d"]["out"].scores.dtype == torch.float32 and found["d"]["out"].count == 1
+    assert given["d"]["out"].scores is narrow
 
 
 def test_two_backward_passes_in_functions_of_their_own_are_refused() -> None:

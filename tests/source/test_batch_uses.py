@@ -74,6 +74,19 @@ TAKEN = {
         "x, y",
     ),
     "variables of copies": ("(x, y)", "x = Variable(x.to(device)); y = y.to(device)", "x, y"),
+    "a part by its name": (
+        "batch",
+        (
+            "y = batch.get('y').to(device)\n"
+            "        batch = {k: v.to(device) for k, v in batch.items()}"
+        ),
+        "batch, y",
+    ),
+    "other formats": (
+        "(x, y)",
+        "n = y.numel(); x, y = x.type(torch.float64).to(device), y.bool().to(device)",
+        "x, y, n",
+    ),
 }
 KEPT = {
     "a tuple of other things": ("batch", "batch = tuple(f(t).to(device) for t in batch)"),
@@ -96,6 +109,7 @@ KEPT = {
     "an attribute": ("x", "self.last = x; x = x.to(device)"),
     "an entry": ("x", "last[0] = x; x = x.to(device)"),
     "what is left of a test": ("x", "z = x.to(device) if x.is_pinned() else x"),
+    "a type of the host": ("x", "x = x.type(torch.FloatTensor); z = x.to(device)"),
 }
 
 

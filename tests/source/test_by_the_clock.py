@@ -72,6 +72,7 @@ def main(model, batches, optimizer):
         "if time.time() - said > 10:\n            for x in held_out:\n                break",
         "seconds = time.time() - said\n        if loss < 1:\n            break",
         "if time.time() - said > 10:\n            if loss > 9:\n                break",
+        "end = row + 64\n        if end > rows:\n            break\n    end = time.time()",
     ],
 )
 def test_what_is_only_said_by_the_clock_ends_nothing(body: str) -> None:
@@ -182,6 +183,10 @@ def main(model, batches, optimizer, budget):
         ("if time.time() - start > 9: print(group)", ByTheClock()),
         (
             "done = time.time() - start > 9; \n            if done: return",
+            ByTheClock(end="run.py:8"),
+        ),
+        (
+            "spent += time.time() - start; \n            if spent > 9: return",
             ByTheClock(end="run.py:8"),
         ),
         ("if not go_on(): return", ByTheClock(end="run.py:7")),

@@ -50,6 +50,9 @@ def test_a_state_that_the_loop_gives_on(step: str) -> None:
         "x, y = mix(x, y)\n    out = model(x)",
         "out = model(x)\n    best = max(best, out.mean())",
         "out = model(x)\n    total = add(total, 1)",
+        "with autocast():\n        out = model(x)\n        out = masked(out, first)",
+        "if first:\n        out = model(x)\n        out = masked(out, first)",
+        "out = model(x)\n    mean = moved(mean, out.mean().item())",  # is said
     ],
 )
 def test_what_each_batch_begins_with_is_none(step: str) -> None:
@@ -74,6 +77,7 @@ for x in loader:
         ("self.state", "self.state = h.detach()", "self.state, train.py:4"),
         ("None", "self.last = h.detach()", ""),  # for somebody to look at
         ("self.first", "self.calls = self.calls + 1", ""),
+        ("None", "self.shown = h.detach(); out = out, self.shown", ""),  # of this batch
         ("self.share", "self.share = self.share.type_as(x.data)", ""),
         ("self.state", "self.state = tuple(at.detach() for at in h)", "self.state, train.py:4"),
         ("self.state", "self.state = h[0].detach(), h[1].detach()", "self.state, train.py:4"),

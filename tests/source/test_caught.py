@@ -69,6 +69,44 @@ for x, y in loader:
     except HANDLER
         skipped.append(error)
 """
+EVALUATED = """\
+def evaluate(loader):
+    for x, y in loader:
+        seen.append(net(x))
+    return score(seen)
+
+for x, y in loader:
+    loss_of(net(x), y).backward()
+    try:
+        score = evaluate(held_out)
+    except ValueError:
+        score = 0
+"""
+HANDED_ON = """\
+def endless(loader):
+    while True:
+        try:
+            for batch in loader:
+                yield batch
+        except ValueError:
+            continue
+
+for x, y in endless(loader):
+    loss_of(net(x), y).backward()
+"""
+READ_BEFORE = """\
+def rows(path):
+    reader = csv.reader(open(path))
+    try:
+        first = next(reader)
+    except ValueError:
+        first = None
+    return [first, *reader]
+
+loader = DataLoader(rows("a.csv"))
+for x, y in loader:
+    loss_of(net(x), y).backward()
+"""
 
 
 def place(text: str) -> str:
@@ -97,6 +135,7 @@ def drawn(handler: str) -> str:
         "KeyError as error:\n        lacking[error.args[0]] += 1",
         "Exception as error:\n        if isinstance(error, BadRecord): skipped += 1",
         "Exception as error:\n        seen.add(str(error))",
+        "Exception as error:\n        seen[str(error)] = step",
         "Exception:\n        seen.add(sys.exc_info()[0])",
     ],
 )
@@ -114,6 +153,9 @@ def test_told_from_others(handler: str) -> None:
         "Exception as error:\n        print(f'left out: {error}')",
         "KeyError as error:\n        logging.warning('left out: %s', error)",
         "RuntimeError as error:\n        if 'out of memory' not in str(error): raise error",
+        "RuntimeError as error:\n        results[step] = {'failed': str(error)}",
+        "Exception as error:\n        failures.append(f'{step}: {error}')",
+        "Exception as error:\n        wandb.alert(title='left out', text=repr(error))",
         "torch.cuda.OutOfMemoryError:\n        torch.cuda.empty_cache()",
     ],
 )
@@ -143,3 +185,19 @@ def test_suppressed() -> None:
 
 def test_what_a_step_raises_is_no_samples() -> None:
     assert place(IN_A_STEP.replace("HANDLER", "BadRecord as error:")) == ""
+
+
+def test_what_the_training_raises_itself_is_no_samples() -> None:
+    text = ROUND.replace("HANDLER", "optuna.TrialPruned:").replace("STATEMENT", "continue")
+    assert place(text) != ""
+    pruned = "        if is_lost():\n            raise optuna.TrialPruned()\n"
+    raised = text.replace("        optimizer.step()\n", pruned)
+    assert place(raised) == ""
+    assert place(f"{raised}def sample(index):\n    raise optuna.TrialPruned()\n") != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [(EVALUATED, False), (HANDED_ON, True), (READ_BEFORE, False)]
+)
+def test_only_the_batches_of_the_training_count(text: str, told: bool) -> None:
+    assert (place(text) != "") is told

@@ -84,6 +84,14 @@ def test_one_that_another_function_moves_is_found_where_it_has_the_same_name() -
         (f"if self.loss < self.epsilon: {GREEDY}", "self.epsilon *= 0.99"),  # no chance
         ("if random.random() < self.eps: print(state)", "self.eps *= 0.99"),  # nothing computed
         ("return self.flip if random.random() < self.eps else self.keep", "self.eps *= 0.99"),
+        ("return self.flip if random.random() < self.eps else q.argmax()", "self.eps *= 0.99"),
+        (
+            (
+                "told = random.random() < self.eps\n        "
+                "return self.truth if told else self.scores.topk(1)[1].squeeze()"
+            ),
+            "self.eps *= 0.99",
+        ),
         (f"p = random.random()\n        if random.random() < p: {GREEDY}", "pass"),
     ],
 )

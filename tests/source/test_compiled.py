@@ -32,6 +32,14 @@ def main(batches):
 """
 OWN = {"above": "", "forward": "x", "before": "pass", "step": "pass"}
 CACHED = "@functools.{cache}\ndef wiring(width):\n    return {drawn}\n"
+ROUNDED = "def rounded(x):\n    low = x.half()\n    {then}return x - low.to(torch.float32)\n"
+HOOKED = """\
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_forward_hook(print)
+"""
+DRAWN = CACHED.format(cache="lru_cache(8)", drawn="torch.randperm(width)")
 
 
 @pytest.mark.parametrize(
@@ -39,25 +47,37 @@ CACHED = "@functools.{cache}\ndef wiring(width):\n    return {drawn}\n"
     [
         ({}, ""),
         ({"before": "rounding(model)"}, ""),  # is compiled with them
-        ({"step": "if step == 9: rounding(model)"}, "hooks are registered at /project/train.py:11"),
+        ({"above": HOOKED, "before": "model = Hooked()"}, ""),
+        ({"step": "if step == 9: rounding(model)"}, "hooks are registered at train.py:11"),
         (
             {"step": "if step == 9: model.register_forward_pre_hook(print)"},
-            "hooks are registered at /project/train.py:18",
+            "hooks are registered at train.py:18",
         ),
         (
-            {"above": CACHED.format(cache="lru_cache(8)", drawn="torch.randperm(width)")},
-            "the function at /project/train.py:6 keeps what it has drawn by chance",
+            {"above": DRAWN, "forward": "x[wiring(3)]"},
+            "the function at train.py:6 keeps what it has drawn by chance",
         ),
-        ({"above": CACHED.format(cache="cache", drawn="torch.arange(width)")}, ""),
-        ({"forward": "x - x.half().float()"}, "numbers are rounded at /project/train.py:8 by"),
+        (
+            {
+                "above": CACHED.format(cache="cache", drawn="torch.arange(width)"),
+                "forward": "x[wiring(3)]",
+            },
+            "",
+        ),
+        ({"above": DRAWN, "step": "wiring(3)"}, ""),  # is not compiled
+        ({"forward": "x - x.half().float()"}, "numbers are rounded at train.py:8 by"),
         (
             {"forward": "x.to(torch.bfloat16).to(dtype=torch.float32)"},
-            "numbers are rounded at /project/train.py:8 by",
+            "numbers are rounded at train.py:8 by",
         ),
         (
-            {"step": "low = x.half(); x = x - low.to(torch.float32)"},
-            "numbers are rounded at /project/train.py:18 by",
+            {"above": ROUNDED.format(then=""), "forward": "rounded(x)"},
+            "numbers are rounded at train.py:7 by",
         ),
+        ({"above": ROUNDED.format(then="low = layer(low); "), "forward": "rounded(x)"}, ""),
+        ({"forward": "x.half().type_as(x)"}, "numbers are rounded at train.py:8 by"),
+        ({"forward": "x.half().to(x.dtype)"}, "numbers are rounded at train.py:8 by"),
+        ({"step": "x = x.half().float()"}, ""),  # is not compiled
         ({"forward": "x.half()", "step": "loss = x.float()"}, ""),
     ],
 )

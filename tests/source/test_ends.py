@@ -9,6 +9,7 @@ from autotune.source.program import parsed
 PATH = "/project/train.py"
 STEP = "loss(batch).backward()"
 IN_EPOCHS = f"step = 0\nfor epoch in range(9):\n    for batch in loader:\n        {STEP}"
+EVALUATION = "    for number, held in enumerate(others):\n        if number > 9: break"
 INDENTED = f"        for batch in loader:\n            {STEP}\n            self.step += 1"
 
 
@@ -24,6 +25,9 @@ INDENTED = f"        for batch in loader:\n            {STEP}\n            self.
         (IN_EPOCHS, False),
         (f"{IN_EPOCHS}\n        step += 1\n        if step > most: break", False),
         (f"{IN_EPOCHS}\n        step += 1\n    if step > most: break", True),
+        (f"step = 0\nwhile step < most:\n{INDENTED.replace('self.step', 'step')}", True),
+        (f"epoch = 0\nwhile epoch < most:\n{INDENTED}\n    epoch += 1", False),
+        (f"for batch in loader:\n    {STEP}\n{EVALUATION}", False),
         (
             f"def train():\n    while True:\n{INDENTED}\n            if self.step > most: return",
             True,

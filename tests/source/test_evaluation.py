@@ -134,6 +134,27 @@ def test_a_step_that_has_another_model_in_evaluation_evaluates_none(text: str, l
     assert found_in(text, backward=backward) == line
 
 
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("if args.fixed:\n        model.eval()\n    else:\n        model.train()", ""),
+        ("model.eval() if args.fixed else model.train()", ""),
+        ("if args.fixed:\n        model.eval()\n        score(model)\n    else: model.train()", 4),
+        ("model.eval() if args.fixed else model.train()\n    if args.fixed: return", 3),
+    ],
+)
+def test_an_epoch_that_trains_in_either_mode_evaluates_nothing(before: str, line: int) -> None:
+    assert found(before=before) == (f"run.py:{line}" if line else "")
+
+
+def test_an_epoch_that_trains_in_one_of_two_modes_evaluates_in_the_other() -> None:
+    text = PROGRAM.format(
+        before="model.train() if args.learn else model.eval()", function="", epoch="", after=""
+    )
+    once = text.replace("        loss.backward()", "        if args.learn: loss.backward()")
+    assert found_in(once, backward=6) == "run.py:3"
+
+
 @pytest.mark.parametrize(("of", "line"), [("self", ""), ("self.model", "run.py:4")])
 def test_a_modules_own_forward_pass_evaluates_nothing(of: str, line: str) -> None:
     text = (

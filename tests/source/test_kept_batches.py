@@ -33,6 +33,7 @@ def place(kept: str, anew: str = "pass") -> str:
         "history.append((indices, loss.item()))",
         "history.append(batch[2])",
         "history += [labels.detach()]",
+        "history.extend(labels)",
         "seen[epoch] = indices",
         "rows = indices\n        history.append({'rows': rows})",
     ],
@@ -53,10 +54,22 @@ def test_kept(kept: str) -> None:
         "history.append(indices.numpy().copy())",
         "labels = labels + 1",
         "table[indices.numpy()] = labels.numpy()",
+        "table[epoch : epoch + 8] = labels",
+        "table[:8, epoch] = labels",
+        "history.extend(labels.cpu().numpy())",
     ],
 )
 def test_copies_and_numbers(kept: str) -> None:
     assert place(kept) == ""
+
+
+def test_the_number_of_a_batch_is_none_of_its_tensors() -> None:
+    text = TEXT.replace("in loader", "in enumerate(loader)").replace("ANEW", "pass")
+    text = text.replace("for batch", "for step, batch").replace("KEPT", "history.append(step)")
+    places = Places(backward=Place(path="/p/train.py", line=7))
+    assert kept_for_good(parsed({"/p/train.py": text}, places, "/p/train.py")) == ""
+    kept = text.replace("append(step)", "append(labels)")
+    assert kept_for_good(parsed({"/p/train.py": kept}, places, "/p/train.py")) != ""
 
 
 CLASS = """class Scores:

@@ -43,6 +43,7 @@ LATE = {
     "in a part of it": "aux = 0\nif epoch > 3:\n    aux = spread(out)\nloss += 0.1 * aux",
     "in a list": "all = [loss]\nif epoch in late:\n    all.append(spread(out))\nloss = sum(all)",
     "under a name": "warm = epoch < 5\nif not warm:\n    loss += spread(out)",
+    "in a table": "if shares.get(epoch):\n    loss += spread(out)",
     "by chance": "if random.random() < 0.5:\n    loss += spread(out)",
     "by the batch": "if mask.any():\n    loss += spread(out[mask])",
     "by how many there are": "rare = (y == 3).nonzero()\nif len(rare):\n    loss += spread(out)",
@@ -63,6 +64,10 @@ ALWAYS = {
     ),
     "a step that is left out": "if not torch.isfinite(loss).all():\n    loss = loss * 0",
     "a scaler": "if scaler is not None:\n    loss = scaler.scale(loss)",
+    "what the options say": "if args.get('aux', 0) > 0:\n    loss = loss + args.aux * spread(out)",
+    "a name": "if args.name.lower().startswith('l1'):\n    loss = spread(out)",
+    "one for each GPU": "if loss.dim() > 0:\n    loss = loss.mean()",
+    "of one for each GPU": "loss = loss.mean() if loss.ndim else loss",
     "what is printed": "if epoch % 2 == 0:\n    print(loss.item())",
     "what is kept": "if epoch == 0:\n    history.append(loss.item())",
     "what the loss is not made of": "if epoch > 3:\n    shown = spread(out)",
@@ -79,9 +84,9 @@ def test_a_part_of_the_loss_that_may_come_later_is_not_divided(program: str, lin
     text = changed(program, lines)
     done = rewritten(text, TWO)
     assert done.statuses == ["refused"]
-    signs = ("if epoch", "if not warm", "if random", "if mask", "if len")
+    signs = ("if epoch", "if shares", "if not warm", "if random", "if mask", "if len")
     line = next(n for n, at in enumerate(text.splitlines(), 1) if any(s in at for s in signs))
-    assert f"the condition at /project/train.py:{line} may change the loss later" in done.reason
+    assert f"the condition at train.py:{line} may change the loss later" in done.reason
 
 
 @pytest.mark.parametrize("program", [IN_ONE_FILE, IN_A_FUNCTION])

@@ -57,6 +57,15 @@ def test_what_is_built_to_evaluate_trains_nothing(name: str) -> None:
     assert found(epoch=f"{name}(number)", function=GROWN.replace("grown", name)) == ""
 
 
+@pytest.mark.parametrize(
+    ("ends", "line"),
+    [("total = sum(map(hits, data)); return total", ""), ("return data", "run.py:19")],
+)
+def test_what_is_drawn_from_without_gradients_trains_nothing(ends: str, line: str) -> None:
+    function = f"@torch.no_grad()\n{GROWN.replace('return data', ends)}"
+    assert found(epoch="f1 = grown(number)", function=function) == line
+
+
 def test_the_loader_that_another_class_builds_in_its_method_of_that_name_is_none() -> None:
     feed = "class {}:\n    def feed(self):\n        made = DataLoader({}())\n        return made\n"
     text = (

@@ -103,6 +103,10 @@ def test_a_part_of_the_loss_that_comes_and_goes() -> None:
     later = TEXT.replace(loss, f"{loss}\n    if average < 0.3: loss = loss + extra(x)")
     assert place_in(later) == "train.py:22"
     assert place_in(later.replace("average < 0.3", "use_extra")) == ""
+    of_phase = later.replace("average < 0.3", "step > 9").replace(
+        "    loss.backward()", "    if step > 9: loss.backward()"
+    )
+    assert place_in(of_phase) == ""
 
 
 def test_such_gradients_are_not_freed() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import LoaderArgument, Place, Places
-from tests.source.programs import check, rewritten, source
+from tests.source.programs import PATH, check, rewritten, source
 
 WORKERS = LoaderArgument(name="num_workers", code="4")
 NO_WORKERS = LoaderArgument(name="num_workers", code="0")
@@ -374,6 +374,45 @@ def test_a_batch_size_is_written_however_it_is_given(given: str, code: str) -> N
     assert done.text == source(f"loader = DataLoader({code})")
 
 
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("data, [25, 10], batch_size=8", "data, [25, 10], batch_size=64"),
+        ("data, [25, 10], **options", 'data, [25, 10], **{**options, "batch_size": 64}'),
+        ("data, [25, 10]", "data, [25, 10], batch_size=64"),
+        ("data, neighbours, **options", ""),
+    ],
+)
+def test_what_another_librarys_loader_takes_by_position_is_its_own(given: str, code: str) -> None:
+    text = f"loader = NeighborLoader({given})\n"
+    places = Places(loader=Place(path=PATH, line=1))
+    done = rewritten(text, LARGER, places=places)
+    assert done.text == (f"loader = NeighborLoader({code})\n" if code else text)
+    assert code or "by position" in done.reason
+
+
+@pytest.mark.parametrize(
+    ("test", "first", "status"),
+    [
+        ('split == "train"', "", "done"),
+        ('split != "test"', "", "refused"),
+        ('split == "train"', "split = split.lower()", "refused"),
+    ],
+)
+def test_a_line_that_other_calls_do_not_come_to_builds_one_loader(
+    test: str, first: str, status: str
+) -> None:
+    text = source(f"""
+        def loader(split, size):
+            {first or "pass"}
+            if {test}:
+                return DataLoader(data, batch_size=size, shuffle=True)
+            return DataLoader(held_out, batch_size=size)
+        train, held = loader("train", 8), loader("val", 8)
+        """)
+    assert rewritten(text, LARGER).statuses == [status]
+
+
 def test_a_line_that_builds_other_loaders_too_keeps_its_batch_size() -> None:
     text = source("loader = DataLoader(data, 8)")
     done = rewritten(text, LoaderArgument(name="batch_size", code="64", shared=True))
@@ -460,3 +499,35 @@ def test_workers_are_not_given_to_many_other_loaders_as_well(
     done = rewritten(text, LoaderArgument(name=name, code=code, others=others))
     assert done.statuses == ["refused" if refused else "done"]
     assert not refused or "each of 30 would keep workers of its own" in done.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lr = 0.1 * max(1, loader.num_workers)",
+        "if trainer.train_loader.num_workers: data.share()",
+        "workers = dl.num_workers\ngroups = workers * [0]",
+    ],
+)
+def test_a_program_that_computes_with_its_workers_keeps_them(line: str) -> None:
+    done = rewritten(source(f"loader = DataLoader(data)\n{line}"), WORKERS)
+    (outcome,) = done.outcomes
+    assert outcome.forbidden
+    assert "computes with the number of its loader's workers at train.py:" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(loader.num_workers)",
+        "log.info('%d workers', loader.num_workers)",
+        "other = DataLoader(more, num_workers=loader.num_workers)",
+        "mine = number % torch.utils.data.get_worker_info().num_workers",
+        "args.num_workers += 1",
+        "live_on = cfg.loader.num_workers > 0",
+        "loader.num_workers = 3",
+    ],
+)
+def test_one_that_tells_them_or_builds_another_loader_with_as_many_does_not(line: str) -> None:
+    done = rewritten(source(f"loader = DataLoader(data)\n{line}"), WORKERS)
+    assert "computes with" not in done.outcomes[0].reason

@@ -50,6 +50,44 @@ def test_a_class_that_takes_it_is_given_it(constructor: str, before: str, after:
     assert outcome.text.removeprefix(head) == f"loader = {after}\n", outcome.outcomes
 
 
+DERIVED = """
+class Base(DataLoader):
+    def __init__(self, dataset, batch_size, num_workers=0, **others):
+        super().__init__(dataset, batch_size=batch_size, num_workers=num_workers, **others)
+class OwnLoader(Base):
+    def __init__(self, root, train, batch_size):
+        super().__init__(read(root), batch_size)
+loader = OwnLoader("data", True, 8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "before", "after"),
+    [
+        ("batch_size", "16", "True, 8)", "True, 16)"),
+        ("num_workers", "4", "root), batch_size", "root), batch_size, num_workers=4"),
+        ("pin_memory", "True", "root), batch_size", "root), batch_size, pin_memory=True"),
+    ],
+)
+def test_a_class_of_such_a_class_has_arguments_of_its_own(
+    name: str, code: str, before: str, after: str
+) -> None:
+    edit = LoaderArgument(name=name, code=code)
+    outcome = rewritten(DERIVED, edit, places=places_of(DERIVED))
+    assert outcome.text == DERIVED.replace(before, after), outcome.outcomes
+
+
+def test_a_class_may_be_chosen_before() -> None:
+    text = source("""
+        class Own(DataLoader):
+            def __init__(self, *args, **kwargs): super().__init__(*args, **kwargs)
+        kind = DataLoader if plain else Own
+        loader = kind(data, num_workers=2)
+        """)
+    outcome = rewritten(text, WORKERS, places=places_of(text))
+    assert outcome.text == text.replace("num_workers=2", "num_workers=4"), outcome.outcomes
+
+
 @pytest.mark.parametrize(
     "constructor",
     [

@@ -103,3 +103,48 @@ def test_a_variable_is_what_its_function_gives_it(code: str, may_be: bool) -> No
     seen = Places(optimizer=Place(path=TUNED, line=2), step=Place(path=TUNED, line=5))
     done = rewrite({TUNED: tuned, OTHER: makes + other}, [("fused", FUSED)], seen, main=TUNED)
     assert ("update(fused=True" in done.sources[OTHER]) == may_be
+
+
+HANDED_OVER = """
+class Warm:
+    def __init__(self, optimizer):
+        self.inner = optimizer
+
+    def load_state_dict(self, state):
+        self.rate = state["rate"]
+
+def warm(net):
+    return Warm(torch.optim.SGD(net.parameters(), lr=0.1))
+
+class Trainer:
+    def __init__(self, net, optimizer):
+        self.optimizer = optimizer
+
+    def resume(self, path):
+        self.optimizer.load_state_dict(torch.load(path))
+
+def resume(path, optimizer):
+    optimizer.load_state_dict(torch.load(path))
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "may_be"),
+    [
+        ("Trainer(net, Warm({}))\nresume(path, Warm({}))", False),
+        ("held = Warm({})\nTrainer(net, optimizer=held)\nresume(path, held)", False),
+        ("held = warm(net)\nTrainer(net, held)\nresume(path, held)", False),
+        ("held = {}\nTrainer(net, held)\nresume(path, held)", True),
+        ("held = {}\nTrainer(net, *held)\nresume(path, *held)", True),
+    ],
+)
+def test_what_holds_the_optimizer_may_be_handed_over(made: str, may_be: bool) -> None:
+    text = HANDED_OVER + made.replace("{}", "torch.optim.SGD(net.parameters(), lr=0.1)") + "\n"
+    line = next(at for at, each in enumerate(text.splitlines(), 1) if ".SGD(" in each)
+    built = line if "warm(" in made else 1 + HANDED_OVER.count("\n")
+    step = Place(path=TUNED, line=1 + text.count("\n"))
+    seen = Places(optimizer=Place(path=TUNED, line=built), step=step)
+    done = rewrite({TUNED: f"{text}optimizer.step()\n"}, [("fused", FUSED)], seen)
+    assert [outcome.status for outcome in done.outcomes] == ["done"], done.outcomes
+    assert done.sources[TUNED].count(".update(fused=True") == 2 * may_be

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.source.edits import NonBlockingCopies, Place, Places, ZeroGradToNone
+from autotune.source.edits import NonBlockingCopies, OutputPlace, Place, Places, ZeroGradToNone
 from tests.source.programs import PATH, check, places_of, rewritten
 
 COPIES = NonBlockingCopies()
@@ -40,6 +40,36 @@ def test_a_copy_inside_the_call_of_the_model_keeps_the_rest_of_its_line() -> Non
     places = Places(copies=(Place(path=PATH, line=1),))
     outcome = rewritten(text, COPIES, places=places)
     assert outcome.text == text.replace("x.to(device)", "x.to(device, non_blocking=True)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "out = model(x.to(device)).to(back)\n",
+        "host = torch.device('cpu')\nx, old = x.to(device), old.to(host)\n",
+        "x, old = x.to(device), old.to(torch.device('cpu'))\n",
+    ],
+)
+def test_the_way_back_to_the_host_waits(text: str) -> None:
+    places = Places(copies=(Place(path=PATH, line=len(text.splitlines())),))
+    done = rewritten(text, COPIES, places=places)
+    assert done.text == text.replace("x.to(device)", "x.to(device, non_blocking=True)")
+
+
+@pytest.mark.parametrize("other", ["model = moved(net, device)", "net = 1; moved(model, device)"])
+def test_what_moves_a_model_too_asks_only_what_a_tensor_has(other: str) -> None:
+    text = f"def moved(x, device):\n    return x.to(device)\n{other}\nout = model(b)\n"
+    called = OutputPlace(path=PATH, line=4, callee="model", tensors=True)
+    places = Places(copies=(Place(path=PATH, line=2),), outputs=(called,))
+    told = 'non_blocking=not getattr(x, "is_cuda", True)'
+    assert told in rewritten(text, COPIES, places=places).text
+
+
+def test_an_array_is_on_the_host() -> None:
+    text = "def move(x, device):\n    return torch.from_numpy(x).float().to(device)\n"
+    places = Places(copies=(Place(path=PATH, line=2),))
+    done = rewritten(text, COPIES, places=places)
+    assert done.text == text.replace("(device)\n", "(device, non_blocking=True)\n")
 
 
 def test_a_copy_that_waits_on_purpose_is_told_otherwise() -> None:
@@ -134,6 +164,13 @@ def test_gradients_are_freed_wherever_they_are_cleared() -> None:
     places = Places(zero_grad=Place(path=PATH, line=3))
     done = rewritten(text, TO_NONE, places=places).text
     assert done == "opt.zero_grad()\nother.zero_grad(False)\n" * 2
+
+
+def test_gradients_that_are_read_later_are_zeros() -> None:
+    text = "loss.backward()\nopt.zero_grad(set_to_none=False)\nprint(weight.grad)\n"
+    outcome = rewritten(text, TO_NONE)
+    assert (outcome.text, outcome.statuses) == (text, ["refused"])
+    assert "train.py:3, which may be zeros" in outcome.reason
 
 
 def test_gradients_cleared_by_hand_are_refused() -> None:

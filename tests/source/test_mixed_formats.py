@@ -14,6 +14,15 @@ class Load(nn.Module):
         if missing.any():
             CODE
         return self.body(torch.cat([h, weather], 1))
+
+    def drawn(self, x):
+        return torch.rand_like(x)
+
+    def guessed(self, x):
+        return self.imputed(x)
+
+    def __init__(self):
+        self.kinds, self.imputed = nn.Embedding(3, 8), nn.Linear(8, 8)
 """
 
 
@@ -25,6 +34,13 @@ class Load(nn.Module):
         ("weather[missing, :] = torch.tanh(self.imputed(x[missing]))", True),
         ("weather[x > 0] = self.heads['a'](x)", True),
         ("weather.index_copy_(0, missing, self.imputed(x))", True),
+        ("guess = self.imputed(x); weather[missing] = guess", True),
+        ("weather[missing] = self.guessed(x)[missing]", True),
+        ("weather[missing] = self.drawn(x)[missing]", False),
+        ("weather[missing] = self.kinds(x)", False),
+        ("for at in range(8): weather[:, at] = self.imputed(x)", False),
+        ("for at, row in enumerate(x): weather[at] = self.imputed(row)", False),
+        ("while at < 8: weather[at] = self.imputed(x); at += 1", False),
         ("weather[missing] = self.imputed(x[missing]).to(weather.dtype)", False),
         ("weather[missing] = self.imputed(x[missing]).float()", False),
         ("weather[missing] = 0.0", False),
@@ -36,9 +52,17 @@ class Load(nn.Module):
 )
 def test_in_a_branch(code: str, found: bool) -> None:
     place = put_in_a_branch(parsed({"/p/net.py": NET.replace("CODE", code)}, Places(), "/p/net.py"))
-    assert place == ("/p/net.py:6" if found else "")
+    assert place == ("net.py:6" if found else "")
 
 
 def test_what_each_step_does_shows_in_a_trial() -> None:
     text = NET.replace("if missing.any():\n            CODE", "weather[missing] = self.imputed(x)")
     assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) == ""
+
+
+def test_each_step_trains() -> None:
+    text = NET.replace("CODE", "weather[missing] = self.a(x)")
+    text = text.replace("missing.any()", "self.training")
+    assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) == ""
+    text = text.replace("self.training:", "not self.training:")
+    assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) != ""

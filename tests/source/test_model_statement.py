@@ -356,6 +356,36 @@ def test_a_module_that_holds_the_one_that_is_trained_is_not_taken_for_it(
         assert found.hand_step.startswith(f"{PATH}:")
 
 
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("model = Whole().to(device)", "refused"),
+        ("first, model = Encoder(), Whole()", "refused"),
+        ("model = Whole()\n    model = DDP(model)", "refused"),
+        ("model = Encoder().to(device)", "done"),
+        ("model = Wrapper(Encoder())", "done"),
+        ("model = Whole() if args.whole else build(args)", "done"),
+        ("model = Whole()\n    model = build(args)", "done"),
+    ],
+)
+def test_a_model_that_is_built_as_another_is_not_the_one_that_is_called(
+    given: str, status: str
+) -> None:
+    text = (
+        "class Encoder(nn.Module): pass\nclass Whole(nn.Module): pass\ndef main(args):\n"
+        f"    {given}\n    optimizer = optim.SGD(model.parameters(), lr=0.1)\n"
+    )
+    found = rewritten(text, ModelStatement(code="{model}.compile()", of="Encoder"))
+    assert found.statuses == [status]
+    said = "the loop calls an object of Encoder, and model is one of Whole"
+    assert found.reason == said * (status == "refused")
+    assert found.hand_step.endswith("where … is your Encoder" * (status == "refused"))
+    taken = text.replace("def main(args)", "def main(args, model)")
+    assert rewritten(taken, ModelStatement(code="{model}.compile()", of="Encoder")).statuses == [
+        "done"
+    ]
+
+
 @pytest.mark.parametrize(("callee", "status"), [("model", "refused"), ("heads.fc", "done")])
 def test_the_head_of_a_frozen_model_is_not_the_model(callee: str, status: str) -> None:
     text = source("import torch\noptimizer = torch.optim.SGD(net.fc.parameters(), lr=0.1)\n")
@@ -457,6 +487,8 @@ TRAINED = "import torch\nnet = Net()\noptimizer = torch.optim.SGD(net.parameters
         ("torch.save(net.module, 'net.pt')", "torch.save"),
         ("torch.save({'net': net, 'epoch': 1}, 'net.pt')", "torch.save"),
         ("torch.save(copy.deepcopy(net), 'net.pt')", "torch.save"),
+        ("torch.save(unwrap(net).eval(), 'net.pt')", "torch.save"),
+        ("torch.save(self.net if rank else None, 'net.pt')", "torch.save"),
     ],
 )
 def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: str) -> None:
@@ -464,11 +496,11 @@ def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: s
     outcome = rewritten(text, UNDONE)
     assert outcome.text == text
     assert outcome.reason == (
-        f"the program hands a model to {called} at {PATH}:4, which this hinders"
+        f"the program hands a model to {called} at train.py:4, which this hinders"
     )
     assert outcome.hand_step == (
         f"{PATH}:3: before this statement: net.compile()\n"
-        f"before {PATH}:4: net._compiled_call_impl = None"
+        f"before train.py:4: net._compiled_call_impl = None"
     )
     assert rewritten(text, COMPILE).statuses == ["done"]
 
@@ -479,6 +511,8 @@ def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: s
         f"{TRAINED}torch.save(net.state_dict(), 'net.pt')\n",
         f"{TRAINED}torch.save(best, 'best.pt')\n",
         f"{TRAINED}torch.save({{'net': net.module.state_dict()}}, 'net.pt')\n",
+        f"{TRAINED}torch.save({{'arch': args.net, 'width': net.config['width']}}, 'net.pt')\n",
+        f"{TRAINED}torch.save(unwrap(net).state_dict(), 'net.pt')\n",
         f"def gelu(x):\n    return x\n{TRAINED}gelu = torch.jit.script(gelu)\n",
         TRAINED.replace("optimizer", "writer.add_graph(net, x)\noptimizer"),
     ],
@@ -513,8 +547,8 @@ def test_what_a_graph_overwrites_is_not_kept(line: str, kept: bool) -> None:
     outcome = rewritten(text, REPLAYED, places=seen)
     assert outcome.statuses == (["refused"] if kept else ["done"]), outcome.reason
     if kept:
-        assert f"what the model gives is kept at {PATH}:6" in outcome.reason
-        assert outcome.hand_step.endswith(f"\nat {PATH}:6: .clone() what is kept")
+        assert "what the model gives is kept at train.py:6" in outcome.reason
+        assert outcome.hand_step.endswith("\nat train.py:6: .clone() what is kept")
 
 
 @pytest.mark.parametrize(
@@ -534,7 +568,7 @@ def test_what_lies_in_another_order_is_not_viewed_as_one_dimension(line: str, vi
     seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
     outcome = rewritten(text, replace(LAST, reordered=True), places=seen)
     assert outcome.statuses == (["refused"] if viewed else ["done"]), outcome.reason
-    assert outcome.hand_step.endswith(f"at {PATH}:6: .reshape(...) instead of .view(...)" * viewed)
+    assert outcome.hand_step.endswith("at train.py:6: .reshape(...) instead of .view(...)" * viewed)
     assert rewritten(text, LAST, places=seen).statuses == ["done"]
 
 
@@ -542,7 +576,7 @@ def test_what_a_function_returns_is_kept_by_its_caller() -> None:
     text = f"{TRAINED}def predict(x):\n    return net(x)\nfound.append(predict(x))\n"
     outputs = (OutputPlace(path=PATH, line=5, callee="net", tensors=True),)
     seen = Places(optimizer=Place(path=PATH, line=3), outputs=outputs)
-    assert f"kept at {PATH}:6" in rewritten(text, REPLAYED, places=seen).reason
+    assert "kept at train.py:6" in rewritten(text, REPLAYED, places=seen).reason
     other = text.replace("found.append(predict(x))", "found.append(predict(x).cpu())")
     assert rewritten(other, REPLAYED, places=seen).statuses == ["done"]
 

@@ -7,6 +7,9 @@ import pytest
 from autotune.source.refusals.numbering import changed_on, numbered
 from autotune.source.script import Function
 
+DROPPED = "    last = self.drawn.popleft()\n    del self.kept[last]"
+DRAWN = ["self.drawn"]
+
 
 def function(body: str, given: str = "self, word") -> Function:
     lines = "".join(f"    {line}\n" for line in body.splitlines())
@@ -31,6 +34,7 @@ def function(body: str, given: str = "self, word") -> Function:
         ("if len(self.kept) < 9:\n    self.kept[word] = load(word)", []),
         ("return self.words.index(word)", []),
         ("self.sizes[word] = len(word)", []),
+        ("image = read(word)\nimage /= 255\nself.kept[word] = (image, 3)", []),
     ],
 )
 def test_tables(body: str, tables: list[str]) -> None:
@@ -58,6 +62,12 @@ def test_tables(body: str, tables: list[str]) -> None:
         ("self.n += 1\nif self.n == 9:\n    self.n = 0\nreturn rows[self.n]", ["self.n"]),
         ("self.last = 0.9 * self.last + x\nreturn x - self.last", ["self.last"]),
         ("self.file = self.file or open(word)\nreturn self.file.read()", []),
+        ("self.n += 1\nif self.n % 8 == 0:\n    mean = self.spent / self.n\n    print(mean)", []),
+        ("self.n += 1\nmean = self.n % 8\nprint(mean)\nreturn rows[mean]", ["self.n"]),
+        (f"self.drawn.append(word)\nif len(self.drawn) > 8:\n{DROPPED}\nreturn word", []),
+        (f"self.drawn.append(word)\nwhile len(self.drawn) > 8:\n{DROPPED}\nreturn word", []),
+        (f"self.drawn.append(word)\nif word:\n{DROPPED}\n    word = last\nreturn word", DRAWN),
+        ("self.n += 1\nrows = read(word)\ndel rows[self.n % 8]\nreturn rows", ["self.n"]),
         ("self.lam = rng.beta(1, 1)\nreturn x * self.lam", []),
         ("table.n += 1\ntable = 3\nreturn rows[table.n]", []),
     ],

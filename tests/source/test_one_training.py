@@ -48,6 +48,10 @@ def program(outer: str, epoch: str = "pass") -> Program:
         ("t = Trainer()\nfor epoch in range(9):\n    train_one(net, epoch)\n    t.test()", True),
         ("t = Trainer()\nwhile more():\n    x = next(it)\n    train_one(x, 9)\n    t.test()", True),
         ("for f in folds:\n    n = Net()\n    t = Trainer(n)\n    t.train()\n    t.test()", False),
+        (
+            "t = Trainer()\nfor f in fs:\n    n.apply(reset); train_one(n.parameters()); t.test()",
+            False,
+        ),
     ],
 )
 def test_what_comes_after_each_of_several_trainings_is_not_between_steps(
@@ -59,6 +63,6 @@ def test_what_comes_after_each_of_several_trainings_is_not_between_steps(
 
 def test_an_option_is_not_how_far_a_training_has_come() -> None:
     staged = "if STEP > 4: self.loss = self.loss + spread(x); self.loss.backward()"
-    assert later_stage(program("pass", staged.replace("STEP", "epoch"))) == "/p/run.py:6"
+    assert later_stage(program("pass", staged.replace("STEP", "epoch"))) == "run.py:6"
     assert later_stage(program("pass", staged.replace("STEP", "self.global_step")))
     assert not later_stage(program("pass", staged.replace("STEP", "args.aug_step")))

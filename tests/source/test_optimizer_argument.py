@@ -73,7 +73,7 @@ def test_a_class_that_is_chosen_when_it_runs_may_not_take_the_argument(called: s
     places = Places(optimizer=Place(path=PATH, line=2))
     outcome = rewritten(text, FUSED, places=places)
     assert outcome.text == text
-    assert outcome.reason == f"which class {called} is, is only known when it runs"
+    assert outcome.reason == f"which class {called} is, its call does not tell"
     assert outcome.hand_step == (
         f"{PATH}:2: fused=True among the arguments of the optimizer, if its class takes that"
     )
@@ -83,7 +83,7 @@ def test_a_class_is_found_by_what_its_name_was_given() -> None:
     text = "kind = getattr(torch.optim, name)\noptimizer = kind(groups(model), lr=0.1)\n"
     outcome = rewritten(text, FUSED, places=Places(optimizer=Place(path=PATH, line=2)))
     assert outcome.text == text
-    assert outcome.reason == "which class kind is, is only known when it runs"
+    assert outcome.reason == "which class kind is, its call does not tell"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,15 @@ def test_a_class_of_the_programs_own_must_take_the_argument(given: str, status: 
         assert outcome.hand_step == f"{PATH}:4: foreach=True where Own builds its own"
     else:
         assert outcome.text == text.format(", foreach=True")
+
+
+def test_an_optimizer_of_torchs_is_not_one_of_the_programs_own_of_that_name() -> None:
+    text = (
+        "class SGD:\n    def __init__(self, params, lr):\n        ...\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1{})\n"
+    )
+    places = Places(optimizer=Place(path=PATH, line=4))
+    assert rewritten(text.format(""), FUSED, places=places).text == text.format(", fused=True")
 
 
 def test_a_lone_generator_gets_the_parentheses_that_it_needs_beside_another_argument() -> None:
@@ -259,6 +268,19 @@ def test_two_optimizers_on_one_line_are_refused() -> None:
     outcome = rewritten(text, FUSED)
     assert outcome.text == text
     assert "more than one" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("a, b = SGD(p), SGD(q)\n", "refused"),
+        ("a, b = SGD(p), Adam(q)\n", "done"),
+        ("a = SGD(p) if nesterov else SGD(q)\n", "done"),
+    ],
+)
+def test_of_two_optimizers_on_one_line_the_column_tells_one(code: str, status: str) -> None:
+    places = Places(optimizer=Place(path=PATH, line=1, column=code.index("SGD")))
+    assert rewritten(code, FUSED, places=places).statuses == [status]
 
 
 def test_a_person_is_told_of_each_optimizer() -> None:

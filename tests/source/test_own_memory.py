@@ -6,6 +6,7 @@ from autotune.source.edits import ProcessStatement
 from tests.source.programs import PATH, rewritten
 
 HEAD = "import torch\nimport psutil\n"
+HELPER = "def used(): return psutil.Process().memory_info().rss\n"
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,13 @@ HEAD = "import torch\nimport psutil\n"
         ("print(psutil.Process().memory_info().rss)\n", False),
         ("rss = psutil.Process().memory_info().rss\nprint(f'{rss}')\n", False),
         ("print('no memory')\n", False),
+        (f"{HELPER}bar.set_postfix(ram=used())\n", False),
+        (f"{HELPER}ram = f'{{used():.2f}}'\n", False),
+        (f"{HELPER}if used() > limit:\n    evict()\n", True),
+        (f"{HELPER}watch(used)\n", True),
+        ("writer.add_scalar('ram', psutil.virtual_memory().percent, step)\n", False),
+        ("size = table.memory_usage().sum()\nif size > limit:\n    table.shrink()\n", False),
+        ("evict(memory_profiler.memory_usage(-1)[0] > limit)\n", True),
     ],
 )
 def test_a_program_that_asks_for_its_memory_keeps_none(text: str, refused: bool) -> None:

@@ -15,7 +15,8 @@ for step, (x, y) in enumerate(loader):
     if step % 500 == 499:
         STEP
 """
-COUNTED = "for state in optimizer.state.values(): state['step'] = torch.tensor(0)"
+EACH = "for state in optimizer.state.values():"
+COUNTED = f"{EACH} state['step'] = torch.tensor(0)"
 
 
 def refused(step: str, kind: str, name: str) -> str:
@@ -38,6 +39,7 @@ def refused(step: str, kind: str, name: str) -> str:
         COUNTED,
         "for weight, state in optimizer.state.items(): state['step'] = torch.tensor(0)",
         "optimizer.state[net.weight]['step'] = 0",
+        f"{EACH} state['step'] = torch.zeros_like(state['step'], dtype=torch.int64)",
         "optimizer.state[net.weight].update(step=0, exp_avg=zeros)",
         "kept = optimizer.state.get(net.weight)\n        kept['step'] = 0",
     ],
@@ -54,6 +56,7 @@ def test_another_count_of_steps(step: str, name: str) -> None:
     [
         "for state in optimizer.state.values(): state['exp_avg'].zero_()",
         "for state in optimizer.state.values(): print(state['step'])",
+        f"{EACH} state['step'] = torch.zeros_like(state['step'])",
         "game.state[square]['step'] = 0",
         "optimizer.state[net.weight] = {}",  # Adam makes each weight's by itself
         "optimizer.state.pop(net.weight)",
@@ -106,6 +109,7 @@ def test_weights_that_come_into_a_group(step: str, is_refused: bool) -> None:
     [
         ("optimizer.add_param_group({'params': [torch.zeros(3, dtype=torch.cfloat)]})", True),
         ("table = nn.Embedding(9, 2, sparse=True); optimizer.add_param_group(table)", True),
+        ("optimizer.add_param_group(head.parameters()); complexity = 3  # complex", False),
         ("optimizer.add_param_group({'params': head.parameters()})", False),
         ("game.add_param_group(torch.cfloat)", False),
         ("x = torch.zeros(3, dtype=torch.cfloat)", False),

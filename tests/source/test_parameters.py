@@ -73,6 +73,35 @@ def test_a_model_has_another_name_where_it_is_called() -> None:
     assert "\nstudent.marked = True\noptimizer" in rewritten(text, MARK, places=places).text
 
 
+OWN_GROUPS = """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = SGD(self.groups(0.1), lr=0.1)
+
+    def groups(self, decay):
+        MODEL
+        return [{"params": p, "weight_decay": decay} for p in model.parameters()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ("", "self.model.marked"),
+        ("model = self.model", ""),
+        ("given = list(self.head.parameters())", ""),
+    ],
+)
+def test_groups_that_a_method_makes_are_of_the_attribute_that_it_reads(own: str, told: str) -> None:
+    text = BUILT + OWN_GROUPS.replace("MODEL", own or "decay = max(decay, 0)")
+    text = source(text if own.startswith("model") else text.replace(" model.p", " self.model.p"))
+    line = 1 + text[: text.index("self.optimizer = ")].count("\n")
+    outcome = rewritten(text, MARK, places=Places(optimizer=Place(path=PATH, line=line)))
+    assert outcome.statuses == ["done" if told else "refused"]
+    assert f"        {told} = True\n        self.optimizer" in outcome.text or not told
+
+
 NOT_TOLD = {
     "of a function, of a model that nothing is seen to call": FREEZING
     + "given = get_params(student)\noptimizer = SGD([p for p in given if p.requires_grad])\n",

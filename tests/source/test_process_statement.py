@@ -206,6 +206,37 @@ def test_a_switch_that_goes_with_a_seed_stays(beside: str) -> None:
     assert done.count(BENCHMARK.code) == 2
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("torch.backends.cudnn.deterministic = exact", "not exact"),
+        ("torch.use_deterministic_algorithms(args.exact)", "not args.exact"),
+        ("torch.backends.cudnn.deterministic = False", "True"),
+        ("torch.backends.cudnn.deterministic = is_exact()", "False"),
+    ],
+)
+def test_where_results_may_be_repeatable_it_goes_by_that(asked: str, told: str) -> None:
+    head = "import torch\ntorch.backends.cudnn.benchmark = True\n"
+    text = f"{head}def seed():\n    {asked}\n    torch.backends.cudnn.benchmark = "
+    done = rewritten(f"{text}False\n", BENCHMARK, places=Places())
+    assert done.text == f"{text}{told}\n"
+    assert rewritten(done.text, BENCHMARK, places=Places()).statuses == ["already"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("allow_tf32 = args.fast", "allow_tf32 = True"),
+        ('fp32_precision = "ieee"', 'fp32_precision = "tf32"'),
+    ],
+)
+def test_a_switch_is_thrown_under_its_other_names_too(before: str, after: str) -> None:
+    head = 'import torch\n\ntorch.set_float32_matmul_precision("high")\n'
+    text = f"{head}torch.backends.cuda.matmul.{before}\n"
+    done = rewritten(text, PRECISION, places=Places())
+    assert done.text == f"{head}torch.backends.cuda.matmul.{after}\n"
+
+
 def test_threads_have_nothing_to_do_with_repeatable_results() -> None:
     text = "import torch\ntorch.use_deterministic_algorithms(True); torch.set_num_threads(4)\n"
     done = rewritten(text, THREADS)
@@ -379,13 +410,15 @@ for epoch in range(3):
         ("log = (x + 1e-37).log()", False),
         ("x = 0.0", False),
         ("x = '1e-40'", False),
+        ("import numpy as np; x = np.maximum(x, 1e-300)", False),  # in float64
+        ("torch.set_default_dtype(torch.float64); log = (x + 1e-100).log()", False),
     ],
 )
 def test_what_has_denormal_numbers_written_down_keeps_them(code: str, refused: bool) -> None:
     flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
     outcome = rewritten(f"import torch\n{code}\n", flush)
     assert outcome.statuses == (["refused"] if refused else ["done"])
-    assert (f"the number at {PATH}:2 is denormal itself" in outcome.reason) == refused
+    assert ("the number at train.py:2 is denormal itself" in outcome.reason) == refused
     assert rewritten(f"import torch\n{code}\n", THREADS).statuses == ["done"]
 
 
@@ -431,11 +464,14 @@ class Ledger:
         "share = rings / ledger.heat.clamp(min=1e-6)",
         "known = ledger.heat > 0.5",
         "known = ledger.heat.shape[0] == 0",
+        "wandb.log({'heat': ledger.heat})",
     ],
 )
 def test_what_asks_whether_shrinking_numbers_are_zero_keeps_them(shrink: str, asks: str) -> None:
     shrinks = "zeros_like" not in shrink and "loss" not in shrink
-    refused = shrinks and not any(each in asks for each in ("log1p", "1e-6", "0.5", "shape"))
+    refused = shrinks and not any(
+        each in asks for each in ("log1p", "1e-6", "0.5", "shape", "wandb")
+    )
     flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
     outcome = rewritten(HEAT.format(shrink=shrink, asks=asks), flush)
     assert outcome.statuses == (["refused"] if refused else ["done"])
@@ -447,6 +483,8 @@ def test_what_asks_whether_shrinking_numbers_are_zero_keeps_them(shrink: str, as
     [
         ("heat = heat * 0.9 + x", True),
         ("heat = x * 2\n    heat = heat * 0.9", False),  # made anew each time
+        ("heat, n = 0.0, 0\n    for y in x: heat += y\n    heat /= 9", False),  # a mean
+        ("heat = max(0.5, heat * 0.9)", False),
     ],
 )
 def test_a_variable_shrinks_from_step_to_step_where_it_is_kept(body: str, refused: bool) -> None:
@@ -470,6 +508,7 @@ def test_a_variable_shrinks_from_step_to_step_where_it_is_kept(body: str, refuse
             False,
         ),
         ("def cooled(self):\n        self.heat /= 8", True),
+        ("def cooled(self, x):\n        self.heat = x.amax()\n        self.heat /= 8", False),
         ("def cooled(self, heat):\n        heat *= 0.9\n        return heat > 0", True),
         ("def cooled(self):\n        global heat\n        heat = heat * 0.9", True),
     ],

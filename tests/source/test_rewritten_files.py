@@ -57,6 +57,7 @@ def found_in(text: str) -> tuple[str, str, str]:
         ("level = json.load(open(STATE))", "save(STATE, loss)", "level.json"),
         ("level = Path(STATE).read_text()", "Path(STATE).write_text(str(loss))", "level.json"),
         ("rows = np.load('w.npy')", "np.save(HERE + '/w.npy', loss)", "w.npy"),
+        ("rows = np.load('w.npy')", "os.replace('new.npy', 'w.npy')", "w.npy"),
         ("rows = torch.load(HERE / 'w.pt')", "torch.save(loss, f'{HERE}/w.pt')", "w.pt"),
         ("weight = self.table[at]", "table[y] = loss", "hard.dat"),
         (
@@ -81,6 +82,7 @@ def test_what_the_loop_over_batches_writes(read: str, written: str, name: str) -
         ("weight = self.table[at]", "seen[y] = loss"),
         ("self.base.execute('SELECT hard FROM scores')", "base.execute('UPDATE log SET x = 1')"),
         ("text = at.replace('.jpg', '.txt')", "name = name.replace('.jpg', '.txt')"),
+        ("rows = np.load(at.replace('.npy', '_w.npy'))", "print(at.replace('.npy', '_w.npy'))"),
     ],
 )
 def test_what_is_another_file(read: str, written: str) -> None:

@@ -57,6 +57,15 @@ def found(text: str = TEXT, **given: str) -> dict[str, str]:
         ({"once": "random.seed(seed)"}, {"random": "train.py:14"}),
         ({"once": "random.seed(seed + 1)"}, {"random": "train.py:14"}),
         ({"step": "random.seed(seed)"}, {}),  # in each step: another matter
+        ({"epoch": "random.seed(self.at); self.at += 1"}, {}),
+        ({"epoch": "random.seed(self.at)"}, {"random": "train.py:26"}),
+        ({"epoch": "np.random.seed(seed=epoch)"}, {}),
+        ({"epoch": "random.seed(); np.random.seed(None)"}, {}),  # from the system
+        ({"epoch": "with torch.random.fork_rng(): torch.manual_seed(0)"}, {}),
+        (
+            {"epoch": "with torch.random.fork_rng(): np.random.seed(0)"},
+            {"numpy.random": "train.py:26"},
+        ),
         ({"once": "s = np.random.get_state(); flip(x); np.random.set_state(s)"}, {}),
         ({"once": "s = random.getstate(); random.seed(7); flip(x); random.setstate(s)"}, {}),
         ({"once": "random.seed(7); s = random.getstate()"}, {"random": "train.py:14"}),

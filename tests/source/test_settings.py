@@ -96,6 +96,12 @@ def test_an_item_of_a_dict(epoch: str, step: str, places: tuple[str, str]) -> No
         ("plan.update(level=epoch)", "pass", ("", "")),
         ("renamed.level: float = epoch", "pass", ("", "train.py:33")),
         ("meter.level += 1", "pass", ("", "")),  # an object of another class
+        ("val_table.set_level(epoch)", "pass", ("", "")),
+        ("val_loader.dataset.set_level(2)", "pass", ("", "")),
+        ("val_part.dataset.set_level(2)", "pass", ("", "train.py:7")),  # of what others are too
+        ("val_table.set_level(2); renamed.set_level(3)", "pass", ("", "train.py:7")),
+        ("for layer in net.modules(): layer.level = 2", "pass", ("", "")),
+        ("for part in parts: part.level = 2", "pass", ("", "train.py:33")),
         ("pass", "renamed.level = 0.1", ("train.py:37", "train.py:37")),
         ("table = Table(config)", "pass", ("", "")),  # made anew
         ('object.__setattr__(renamed, "level", 2)', "pass", ("", "train.py:33")),

@@ -38,8 +38,12 @@ class Shards(IterableDataset):
         ),
         ("n = info.num_workers; each = len(shards) // n + (info.id < len(shards) % n)", False),
         ("each = len(shards) // args.batch_size; mine = shards[each:]", False),
+        ("each = int(math.floor(len(shards) / float(info.num_workers)))", True),
+        ("n, w = len(shards), info.num_workers; end = (info.id + 1) * n // w", False),
+        ("room = self.buffer_size // info.num_workers", False),
+        ("n = info.num_workers; each = len(shards) // n; more = len(shards) - each * n", False),
     ],
 )
 def test_a_share_that_is_rounded_down_leaves_a_rest(share: str, is_lost: bool) -> None:
     program = parsed({"/p/train.py": TEXT.format(share=share)}, Places(), "/p/train.py")
-    assert shared_out_rounded_down(program) == ("/p/train.py:4" if is_lost else "")
+    assert shared_out_rounded_down(program) == ("train.py:4" if is_lost else "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.source.edits import Places
+from autotune.source.edits import OutputPlace, Places
 from autotune.source.program import Program, parsed
 from autotune.source.refusals.short_numbers import rare_chance, running_values
 
@@ -38,6 +38,9 @@ def program(text: str) -> Program:
         ("u = torch.rand_like(h); g = torch.log(torch.clamp(u, 1e-9) * 2)", True),
         ("prior = torch.rand_like(h); g = torch.log(self.critic(prior)).mean()", False),
         ("hit = torch.rand_like(h) < 0.1", False),
+        ("u = torch.empty(9).uniform_(); g = -torch.log(-torch.log(u))", False),
+        ("u = torch.FloatTensor(9).uniform_(); g = torch.log(u + 1e-9)", False),
+        ("u = h.new_empty(9).uniform_(); g = torch.log(u + 1e-9)", True),
         ("hit = torch.rand(h.shape) < 1e-4", False),
         ("h = h + torch.rand_like(h)", False),
         ("hit = h < 1e-4", False),
@@ -45,7 +48,24 @@ def program(text: str) -> Program:
 )
 def test_small_chances_in_the_format_of_activations(code: str, found: bool) -> None:
     text = CHANCE.replace("CODE", code)
-    assert rare_chance(program(text)) == ("/p/train.py:3" if found else "")
+    assert rare_chance(program(text)) == ("train.py:3" if found else "")
+
+
+def test_what_the_model_is_given_is_in_float32() -> None:
+    text = CHANCE.replace("CODE", "hit = torch.rand_like(h) < 1e-4")
+    call = OutputPlace(path="/p/train.py", line=12, callee="model", tensors=True)
+    for built, found in (
+        ("model = Faults().to(d)", ""),
+        ("model = Sequential(Faults())", "train.py:3"),
+    ):
+        whole = {"/p/train.py": f"{text}\n{built}\nmodel(x)\n"}
+        assert rare_chance(parsed(whole, Places(outputs=(call,)), "/p/train.py")) == found
+
+
+def test_what_begins_a_weight_is_in_float32() -> None:
+    text = CHANCE.replace("CODE", "pass").replace("forward(self, h)", "__init__(self, h)")
+    text = text.replace("pass", "self.rate = torch.log(torch.rand_like(h))")
+    assert not rare_chance(program(text + "\n    def forward(self, h):\n        return h\n"))
 
 
 RUNNING = """\
@@ -84,6 +104,7 @@ class Whiten(nn.Module):
         ),
         ("pass", "self.long = 0.99 * self.long + 0.01 * mean", False),  # float32 from the start
         ("self.mean = mean", "print(self.mean)", False),
+        ("with no_grad(): self.mean = mean", "self.mean = self.mean + 0.1 * mean", False),
         ("self.mean = mean", "self.mean = self.cell(h, self.mean)", False),
     ],
 )
@@ -91,4 +112,4 @@ def test_what_moves_on_by_small_steps_is_kept_in_float32(
     first: str, then: str, found: bool
 ) -> None:
     text = RUNNING.replace("FIRST", first).replace("THEN", then)
-    assert running_values(program(text), on_a_gpu=False) == ("/p/train.py:9" if found else "")
+    assert running_values(program(text), on_a_gpu=False) == ("train.py:9" if found else "")

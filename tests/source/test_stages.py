@@ -80,6 +80,11 @@ def test_what_is_set_between_epochs_from_one_on_is_found(epoch: str) -> None:
         "if step == 0: loss = loss + spread(out)",
         "depth = max(round(args.width * 3), 1)",
         "if epoch == Phase.TRAIN: loss.backward()",
+        "if self.args.aug_step > 3: loss = loss + spread(out)",
+        "if epoch < 9: beta = epoch / args.warmup\n        loss = loss + beta * spread(out)",
+        "for step in range(x.size(1)):\n            if step > 9: loss = loss + spread(out)",
+        "line = x[step]\n        for at in range(line.size(0)): out = model(out)",
+        "size = min(64, len(x) - step * 64)",
     ],
 )
 def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> None:
@@ -93,6 +98,8 @@ def test_what_comes_again_is_an_option_or_only_said_is_no_stage(step: str) -> No
         "if epoch == 10: optimizer.param_groups[0]['lr'] = 0.1",
         "if epoch > 3: save(model)",
         "size = len(batches)",
+        "if epoch == args.epochs - 1:\n            with torch.no_grad(): loss = model(args.grid)",
+        "batches = DataLoader(args.sets[epoch], batch_size=8)",
         "if args.validate and epoch in args.listed: loss = validate(model)",
     ],
 )
@@ -125,6 +132,72 @@ def freeze(model):
 """
     assert not found(epoch="freeze(model)", after=frozen)
     assert found(epoch="freeze(model)", after=frozen.replace("stage = 2", "stage = index"))
+
+
+@pytest.mark.parametrize(
+    ("given", "later"),
+    [
+        ("cfg['accum_iter']", False),
+        ("cfg['accum_iter'] + epoch", True),
+        ("trainer.global_step", True),
+    ],
+)
+def test_an_option_that_is_handed_on_tells_only_what_it_is_given(given: str, later: bool) -> None:
+    each = f"""
+def scaled(loss, out, accum_iter):
+    if accum_iter > 1:
+        loss = loss + spread(out)
+    loss.backward()
+
+def run(model, batches, cfg):
+    for epoch in range(9):
+        for x in batches:
+            out = model(x)
+            scaled(out.mean(), out, {given})
+"""
+    place = Place(path="run.py", line=5)
+    program = parsed({"run.py": each}, Places(backward=place, backwards=(place,)), "run.py")
+    assert bool(later_stage(program)) is later
+
+
+def test_a_number_that_a_condition_asks_for_is_more_than_a_factor_of_the_loss() -> None:
+    factor = "if epoch > 5: beta = 1.0\n        {}\n        loss = loss + beta * spread(out)"
+    assert not found(step=factor.format("pass"))
+    assert found(step=factor.format("if beta: out = spread(out)")) == "run.py:10"
+    assert found(step=factor.format("beta = spread(out)")) == "run.py:10"
+
+
+def test_what_is_repeated_before_the_step_of_the_optimizer_comes_again_in_each() -> None:
+    text = """
+for epoch in range(9):
+    for x in batches:
+        for turn in range(3):
+            criterion(model(x)).backward()
+            if turn < 2: x.requires_grad_()
+        optimizer.step()
+"""
+    place, step = Place(path="run.py", line=5), Place(path="run.py", line=7)
+    for at, expected in ((step, ""), (None, "run.py:6")):
+        places = Places(backward=place, backwards=(place,), step=at)
+        assert later_stage(parsed({"run.py": text}, places, "run.py")) == expected
+
+
+def test_passes_that_each_step_has_itself_are_not_new_after_it() -> None:
+    text = """
+def slope(x):
+    return torch.autograd.grad(model(x).sum(), x)[0]
+
+for step in range(900):
+    loss = {}(x).mean()
+    loss.backward()
+    if loss.item() < best:
+        best = loss.item()
+        draw(slope(grid))
+"""
+    place = Place(path="run.py", line=7)
+    places = Places(backward=place, backwards=(place,))
+    for each, expected in (("slope", ""), ("model", "run.py:8")):
+        assert later_stage(parsed({"run.py": text.format(each)}, places, "run.py")) == expected
 
 
 def test_a_program_that_was_not_seen_to_train_has_none() -> None:

@@ -48,6 +48,7 @@ def found(text: str) -> str:
         "results = {each: fit(each) for each in (32, 2048)}",
         "losses = [fit(hidden=each, seed=1) for each in args.widths]",
         "for number, (width, lr) in enumerate(grid): fit(width, lr=lr)",
+        "for width in '32,2048'.split(','): fit(int(width))",
     ],
 )
 def test_a_function_that_trains_another_size_each_time_is_found(runs: str) -> None:
@@ -63,6 +64,9 @@ def test_a_function_that_trains_another_size_each_time_is_found(runs: str) -> No
         "for seed in range(3): fit(64, seed)",
         "for each in (0.1, 0.01): fit(64, lr=each)",
         "for width in (32, 64): print(width)",
+        "for dropout in (0.1, 0.5): fit(dropout)",
+        "for client in chosen: fit(shards[client])",
+        "for learned, tried in folds.split(rows): fit(learned)",
     ],
 )
 def test_the_same_size_again_is_none(runs: str) -> None:
@@ -73,3 +77,6 @@ def test_one_that_stands_in_the_loop_is_found() -> None:
     assert found(INLINE.format(turn="depth in (2, 8)", size="depth")) == "run.py:1"
     assert found(INLINE.format(turn="fold in range(5)", size="fold")) == ""
     assert found(INLINE.format(turn="depth in (2, 8)", size="4")) == ""
+    assert found(INLINE.format(turn="each in shards", size="each")) == "run.py:1"
+    assert found(INLINE.format(turn="each in shards", size="4, Subset(data, each)")) == ""
+    assert found(INLINE.format(turn="each in (2, 8)", size="4, Path(f'runs/{each}')")) == ""

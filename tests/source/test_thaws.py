@@ -37,6 +37,8 @@ HELD = """for p in weights: p.requires_grad_(False)
         score(model)
         for p in weights: {}"""
 
+WIDER = "model.requires_grad_(False); model.critic.requires_grad_(True)"
+
 
 def found(*, entered: str = THAWED, epoch: str = "pass", passes: int = 1) -> str:
     text = PROGRAM.format(entered=entered, epoch=epoch)
@@ -53,6 +55,8 @@ def found(*, entered: str = THAWED, epoch: str = "pass", passes: int = 1) -> str
         ("p.requires_grad_()", "enter(epoch // 10, model)", 9),
         ("p.requires_grad = phase > 0", "enter(epoch // 10, model)", 9),
         ("pass", "model.requires_grad_(epoch > 3)", 18),
+        ("pass", "if epoch > 3: " + WIDER, 18),
+        ("p.requires_grad = phase", "enter(False, model); enter(True, model)", 9),
     ],
 )
 def test_what_a_loop_over_epochs_thaws_is_found(entered: str, epoch: str, line: int) -> None:
@@ -69,6 +73,10 @@ def test_what_a_loop_over_epochs_thaws_is_found(entered: str, epoch: str, line: 
         ("pass", "points = drawn().requires_grad_()"),
         ("pass", HELD.format("p.requires_grad = True")),
         ("pass", HELD.format("p.requires_grad_(True)")),
+        ("pass", WIDER),
+        ("pass", "model.requires_grad_(False); score(model); model.requires_grad_(True)"),
+        ("p.requires_grad = phase", "enter(False, model)"),
+        ("pass", "model.train()\n        for x in held: x.requires_grad = True; model(x)"),
     ],
 )
 def test_what_is_done_before_in_each_step_or_never_is_none(entered: str, epoch: str) -> None:
@@ -90,6 +98,10 @@ def test_a_program_that_was_not_seen_to_train_has_none() -> None:
         ("prune.ln_structured(p, 'weight', 0.2)", "enter(epoch, model)", 9),
         ("p.weight = nn.Parameter(p.weight[:8])", "pass", None),
         (THAWED, "enter(epoch, model)", None),
+        ("code = nn.Parameter(torch.randn(8)); fitted(code)", "enter(epoch, model)", None),
+        ("w = nn.Parameter(p.weight[:8]); p.weight = w", "enter(epoch, model)", 9),
+        ("w = nn.Parameter(p.weight[:8]); setattr(p, 'w', w)", "enter(epoch, model)", 9),
+        ("w = nn.Parameter(p.weight[:8]); return w", "enter(epoch, model)", 9),
     ],
 )
 def test_weights_that_are_put_in_place_of_others_are_found(

@@ -35,6 +35,11 @@ def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
     assert outcome.reason.startswith(
         "the program sets one thread and forks processes at train.py:4"
     )
+    for other in ("psutil.Process()", "class Pool: pass\n\nPool()"):
+        harmless = text.replace(fork, other).replace("import torch", "import torch, psutil")
+        assert rewritten(harmless, MORE).statuses == ["done"]
+    by_name = text.replace(fork, f"multiprocessing.get_context(method='spawn'); {fork}")
+    assert rewritten(by_name, MORE).statuses == ["done"]
     assert rewritten(text.replace("(1)", "(2)"), THREADS).statuses == ["done"]
     assert rewritten(text.replace(fork, "evaluate()"), MORE).statuses == ["done"]
     spawned = text.replace("\n\n", '\n\nmultiprocessing.set_start_method("spawn")\n', 1)
@@ -50,6 +55,7 @@ def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
         "own = torch.get_num_threads()\ntorch.set_num_threads(own)",
         'info = {"threads": torch.get_num_threads()}\nwith open(p) as f:\n    json.dump(info, f)',
         "torch.set_num_threads(max(1, torch.get_num_threads() // 2))",
+        "def facts(): return {'n': torch.get_num_threads()}\n\njson.dump(facts(), file)",
     ],
 )
 def test_what_tells_or_sets_it_does_not(line: str) -> None:

@@ -103,3 +103,14 @@ def test_what_the_loader_comes_to_much_later_is_looked_at(
     found = rounding(STREAM.format(until=until), VALUES)
     assert found.values == (("fp32",) if refused else VALUES), found.reason
     assert not refused or "a sine or cosine" in found.reason
+
+
+@pytest.mark.parametrize(("until", "refused"), [("", True), ("% 6", False)])
+def test_a_late_batch_is_computed_in_both_formats(rounding: Vet, until: str, refused: bool) -> None:
+    """What no look knows: the shares of an hour, rounded away beside thousands of hours."""
+    share = "(hours @ self.turns) % 1"
+    text = STREAM.format(until=until).replace("self.turn(hours).cos()", share)
+    kept = "net = Waves()\nnet.register_buffer('turns', torch.ones(1, 8))"
+    found = rounding(text.replace("net = Waves()", kept), VALUES)
+    assert found.values == (("fp32",) if refused else VALUES), found.reason
+    assert not refused or "of batches that come later, the model then gives" in found.reason

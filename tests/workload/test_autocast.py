@@ -164,6 +164,16 @@ def test_what_models_give_on_a_cpu_is_float32_again(tmp_path: Path) -> None:
     assert set((tmp_path / "formats").read_text().split()) == {"torch.bfloat16"}
 
 
+def test_what_is_in_ordered_or_named_containers_is_seen_too(tmp_path: Path) -> None:
+    head = "from collections import OrderedDict, namedtuple\nGiven = namedtuple('Given', 'm s')\n"
+    read = "given = coder(x)\n    mean, spread = given[0], given[1]"
+    text = head + TWO_MODELS.replace("mean, spread = coder(x)", read)
+    for built in ("OrderedDict([(0, mean), (1, spread)])", "Given(mean, spread)"):
+        given = text.replace("return mean, spread", f"return {built}")
+        outputs = observe(given, tmp_path).places.outputs
+        assert {(each.callee, each.tensors) for each in outputs} >= {("coder", True)}, built
+
+
 def test_each_call_of_a_model_is_seen_with_what_it_gave(tmp_path: Path) -> None:
     outputs = observe(TWO_MODELS, tmp_path).places.outputs
     lines = TWO_MODELS.splitlines()

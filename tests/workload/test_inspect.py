@@ -74,7 +74,7 @@ class TestModel:
     def test_counts_what_knobs_act_on(self) -> None:
         seen = describe_model(convnet())
         assert (seen.convolutions, seen.batch_norms, seen.dropouts) == (2, 1, 1)
-        assert seen.other_convolutions == 0
+        assert (seen.other_convolutions, seen.flat_norms) == (0, 0)
         assert seen.parameters == 3 * 4 * 9 + 4 + 8 + 8 + 2
         assert seen.parameter_bytes == 4 * seen.parameters
         assert seen.buffer_bytes == 4 * 8 + 8
@@ -99,6 +99,7 @@ class TestModel:
         seen = describe_model(nn.Sequential(nn.ModuleList(blocks), nn.BatchNorm1d(2)))
         assert len(seen.blocks) == 2
         assert seen.moving_blocks == moves
+        assert seen.flat_norms >= 1
 
     def test_weights_that_are_not_trained_are_told_and_tables_among_them(self) -> None:
         model = nn.ModuleDict(

@@ -7,13 +7,17 @@ what the model is given, nor be that of running sums.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from autotune.knobs.evidence import gives_another
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.untimed.again import computed_again
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.source.edits import Place
 from autotune.workload.found import (
+    Again,
     CarriedOn,
     Rounded,
     RoundedAngle,
@@ -38,7 +42,7 @@ MOST_OF_THE_SPREAD = 0.1
 MOST_NOISE = 0.15
 # Of what is chosen by what no training moves.
 MOST_UNTOLD = 0.25
-_SHORT = ("bf16", "fp16")
+_SHORT: Mapping[Value, str] = {"bf16": "bfloat16", "fp16": "float16"}
 _STEPS = 3
 
 
@@ -50,7 +54,8 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
         start: starts the program with settings.
         values: of the knob `precision`.
         seconds: after which it is looked a second time, if the program still runs; and a third time
-            when batches were drawn for as long and left out.
+            when batches were drawn for as long and left out, of which a last one is computed in
+            both formats.
     """
     found = {value: _too_far(start, value, seconds) for value in values if value in _SHORT}
     reasons = {value: why for value, why in found.items() if why}
@@ -63,12 +68,15 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
     run = start({"precision": value})
     looks = list[Rounded]()
     seen: Seen | None = None
+    late: Again | None = None
     try:
         looks.append(_look(run))
         seen = run.seen()
-        for mode in (AS_IS, DRAIN):
-            run.window(seconds, mode=mode)
-            looks.append(_look(run))
+        windows = [run.window(seconds, mode=AS_IS)]
+        looks.append(_look(run))
+        run.window(seconds, mode=DRAIN)
+        looks.append(_look(run))
+        late = computed_again(run, replace(seen, autocast=""), windows)
     except (NotPossible, RunEnded):
         pass
     finally:
@@ -81,8 +89,13 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
-    said = (_said(value, each) for each in looks)
+    said = (*(_said(value, each) for each in looks), _late_said(value, late))
     return next(filter(None, said), "")
+
+
+def _late_said(value: Value, late: Again | None) -> str:
+    reason = gives_another(late.formats.get(_SHORT[value]) if late else None)
+    return reason and f"in {value}, and of batches that come later, {reason}"
 
 
 def _look(run: ProcessRun) -> Rounded:

@@ -1,14 +1,18 @@
 """Which call decides what the training DataLoader is built with."""
 
 import ast
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from autotune.source.calls.keywords import Signature, given_value, operand, spreads_of
 from autotune.source.calls.partials import partials, unfollowed
 from autotune.source.calls.spreads import may_hide
+from autotune.source.named import functions_by_name, values_by_name
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function
+from autotune.source.reach import calls_in
+from autotune.source.script import Function, is_method, last_name
 
 # As in torch 2.6 to 2.13.
 LOADER = Signature(
@@ -40,6 +44,7 @@ LOADER = Signature(
 )
 _OF_PARTIAL = Signature(positions=("the class", *LOADER.positions), defaults=LOADER.defaults)
 
+_DISPLAYS = ast.List | ast.Tuple | ast.Dict  # none of them a number of samples
 # DataLoader refuses these where num_workers is 0.
 NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
@@ -50,6 +55,17 @@ class Building:
 
     call: Call
     signature: Signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Derived:
+    """A class derived of the one that hands on to DataLoader, `directly` or not: its `__init__`,
+    and the call there `within` of that of its base.
+    """
+
+    constructor: Function
+    within: Call
+    directly: bool
 
 
 def building(program: Program, name: str, hand_step: str) -> Building:
@@ -68,13 +84,49 @@ def building(program: Program, name: str, hand_step: str) -> Building:
         return _of_torch(program, name, hand_step)
     within = _within_class(program, hand_step)
     constructor = within.script.function(within.node)
-    if constructor is not None and _takes(constructor, name, within):
-        try:
-            call = loader_call(program, hand_step, _class_name(within))
-        except Refusal:
-            return Building(call=within, signature=LOADER)
-        return Building(call=call, signature=_signature(constructor))
-    return Building(call=within, signature=LOADER)
+    own = Building(call=within, signature=LOADER)
+    if constructor is None or not _takes(constructor, name, within):
+        return own
+    named = _class_name(within)
+    try:
+        call = loader_call(program, hand_step, named, functools.partial(_is_chosen, program, named))
+    except Refusal:
+        return own
+    signature = _signature(constructor)
+    derived = next(_derived(program, call, named), None)
+    if derived is None:
+        return Building(call=call, signature=signature)
+    if _takes(derived.constructor, name, derived.within):
+        return Building(call=call, signature=_signature(derived.constructor))
+    return Building(call=derived.within, signature=signature) if derived.directly else own
+
+
+def _is_chosen(program: Program, named: str, call: ast.Call) -> bool:
+    """Whether `call` is of a variable that may be the class: `loader = Plain if plain else Own`."""
+    if not isinstance(call.func, ast.Name):
+        return False
+    choices = (
+        value
+        for script in program.scripts.values()
+        for value in values_by_name(script).get(call.func.id, ())
+        if isinstance(value, ast.IfExp) and call in script.nodes
+    )
+    return any(last_name(at) == named for each in choices for at in (each.body, each.orelse))
+
+
+def _derived(program: Program, call: Call, named: str) -> Iterator[_Derived]:
+    """The class, of another name, that `call` builds, where that has an `__init__` of its own."""
+    name = call.script.qualified(call.node.func).rpartition(".")[2]
+    for script in program.scripts.values() if name != named else ():
+        for constructor in functions_by_name(script).get("__init__", ()):
+            holder = next(script.ancestors(constructor))
+            if not (isinstance(holder, ast.ClassDef) and holder.name == name):
+                continue
+            for node in calls_in(constructor):
+                if is_method(node, "__init__"):
+                    within = Call(script=script, node=node, what="super().__init__(...)")
+                    directly = named in map(last_name, holder.bases)
+                    yield _Derived(constructor=constructor, within=within, directly=directly)
 
 
 def _of_torch(program: Program, name: str, hand_step: str) -> Building:
@@ -94,7 +146,7 @@ def _of_torch(program: Program, name: str, hand_step: str) -> Building:
         raise
     found = [each for each in made if each.builds(call.node)]
     if not found:
-        return Building(call=call, signature=LOADER)
+        return Building(call=call, signature=_of_torch_or_like(call, name, hand_step))
     if len(found) > 1:
         reason = "which of several partials of DataLoader is called here cannot be told"
         raise call.refusal(reason, hand_step)
@@ -106,6 +158,22 @@ def _of_torch(program: Program, name: str, hand_step: str) -> Building:
         return Building(call=call, signature=signature)
     reason = "other loaders may be built by the same partial of DataLoader"
     raise one.call.refusal(reason, by_hand)
+
+
+def _of_torch_or_like(call: Call, name: str, hand_step: str) -> Signature:
+    """What DataLoader takes; another library's class, whose order is its own (`NeighborLoader`), by
+    name alone.
+
+    Raises:
+        Refusal: what such a class is given by position may be `name`.
+    """
+    kind = call.script.qualified(call.node.func).rpartition(".")[2]
+    if not kind.endswith("Loader") or kind.endswith("DataLoader"):
+        return LOADER
+    placed = dict(zip(LOADER.positions, call.node.args, strict=False)).get(name)
+    if placed is None or isinstance(placed, _DISPLAYS) or given_by_name(call, name) is not None:
+        return replace(LOADER, positions=())
+    raise call.refusal(f"what {kind} takes by position cannot be told", hand_step)
 
 
 def _decides(call: Call, name: str, signature: Signature) -> bool:

@@ -1,7 +1,6 @@
 """Calls that give memory which nothing has been written to."""
 
 import ast
-import os
 
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
@@ -23,7 +22,7 @@ def unwritten(program: Program) -> str:
     for script in program.scripts.values():
         for call in script.calls:
             if _is_unwritten(call) and not _is_filled(script, call):
-                return f"{os.path.basename(script.path)}:{call.lineno}"
+                return script.at(call)
     return ""
 
 

@@ -1,10 +1,11 @@
 """Where a training goes by the clock: its length, or its learning rate."""
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import loops_of_training
+from autotune.source.loops.endings import ending_tests
 from autotune.source.program import Program
 from autotune.source.script import Script
 
@@ -13,7 +14,6 @@ _CLOCKS = frozenset(
     {f"time.{name}{unit}" for name in _NAMES for unit in ("", "_ns")}
     | {f"{kind}.{name}" for kind in ("datetime.datetime", "datetime") for name in ("now", "utcnow")}
 )
-_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 # What gives a time again where it is given one.
 _OF_NUMBERS = frozenset({"min", "max", "float", "int", "round", "abs"})
 
@@ -22,8 +22,8 @@ _ASKED = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTheClock:
-    """File and line of a condition on the clock that ends the training, and of a learning rate that
-    is computed from it; "" where there is none.
+    """File and line of a condition on the clock that ends the training, if nothing else does
+    sooner, and of a learning rate that is computed from it; "" where there is none.
     """
 
     end: str = ""
@@ -38,7 +38,8 @@ def by_the_clock(program: Program) -> ByTheClock:
     for script in program.scripts.values():
         for loop in (at for at in script.nodes if at in inner or at in outer):
             times = _times(script, loop, tellers)
-            end = end or next(_ends(script, loop, times), "")
+            ends = (test for test, _ in ending_tests(script, loop) if _asks(script, test, times))
+            end = end or next(map(script.at, ends), "")
             rate = rate or next(_rates(script, loop, times), "")
     return ByTheClock(end=end, rate=rate)
 
@@ -75,9 +76,12 @@ def _called(function: ast.FunctionDef) -> str:
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
     """The variables in the function of `loop` that hold a time, or whether it is time (with a mark
-    before it), and the `tellers` of it.
+    before it), and the `tellers` of it. What `loop` gives values, none of them a time, holds none
+    there, whatever it is later.
     """
-    given = list(_given(script.function(loop) or script.tree))
+    within = {name for name, _ in _given(loop)}
+    everywhere = list(_given(script.function(loop) or script.tree))
+    given = [*_given(loop), *(pair for pair in everywhere if pair[0] not in within)]
     times = set(tellers)
     while more := {name for name, value in given if _is_time(script, value, times)} - times:
         times |= more
@@ -120,38 +124,6 @@ def _last(function: ast.expr) -> str:
     return ""
 
 
-def _ends(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[str]:
-    """The conditions on the clock that end `loop`."""
-    if isinstance(loop, ast.While) and _asks(script, loop.test, times):
-        yield f"{script.path}:{loop.lineno}"
-    for node in ast.walk(loop):
-        if not isinstance(node, ast.If) or not _asks(script, node.test, times):
-            continue
-        if any(_leaves(script, at, loop) for at in _whenever(node.body)):
-            yield f"{script.path}:{node.lineno}"
-
-
-def _whenever(block: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """What runs in `block` without another condition."""
-    for node in block:
-        yield node
-        if not isinstance(node, ast.If):
-            yield from _whenever(list(ast.iter_child_nodes(node)))
-
-
-def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:
-    """Whether `node` ends `loop`."""
-    if isinstance(node, ast.Break):
-        around = (at for at in script.ancestors(node) if isinstance(at, ast.For | ast.While))
-        return next(around, None) is loop
-    match node:
-        case ast.Call(func=function):
-            return script.qualified(function) in _EXITS
-        case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))):
-            return name in ("SystemExit", "KeyboardInterrupt", "StopIteration")
-    return isinstance(node, ast.Return)
-
-
 def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
     """Whether `test` depends on the time."""
     sides = (
@@ -189,7 +161,7 @@ def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[st
         while waiting:  # through the variables that it is computed from
             parts = list(ast.walk(waiting.pop()))
             if any(isinstance(at, ast.expr) and _is_time(script, at, times) for at in parts):
-                yield f"{script.path}:{node.lineno}"
+                yield script.at(node)
                 break
             names = {at.id for at in parts if isinstance(at, ast.Name)} - known
             known |= names
@@ -202,5 +174,8 @@ def _given(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         match node:
             case ast.Assign(targets=targets, value=value):
                 yield from ((at.id, value) for at in targets if isinstance(at, ast.Name))
-            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            case (
+                ast.NamedExpr(target=ast.Name(id=name), value=value)
+                | ast.AugAssign(target=ast.Name(id=name), value=value)
+            ):
                 yield name, value

@@ -1,14 +1,14 @@
 """What a training carries from one batch to the next: the state of a recurrent model."""
 
 import ast
-import os
 from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, last_name, straight
 
 _BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
+_OF_A_NUMBER = frozenset(("item", "float", "len"))
 _DETACHED = frozenset(("detach", "detach_", "data"))
 
 
@@ -34,7 +34,7 @@ def _of_the_loop(program: Program) -> str:
         carried = set(_targets(node.targets)) & given - set(_targets([loop.target]))
         for name in sorted(carried if (given - carried) & of_batch else ()):
             if not _is_set_anew(loop.body, node, name):
-                return f"{name}, {os.path.basename(script.path)}:{node.lineno}"
+                return f"{name}, {script.at(node)}"
     return ""
 
 
@@ -61,18 +61,29 @@ def _given(call: ast.Call) -> Iterator[str]:
     given = [*call.args, *(each.value for each in call.keywords)]
     if len(given) > 1:  # `x = f(x)` makes one thing of another
         for at in given:
-            yield from (
-                ast.unparse(each)
-                for each in ast.walk(at)
-                if isinstance(each, ast.Name | ast.Attribute)
-            )
+            yield from _named(at)
+
+
+def _named(value: ast.AST) -> Iterator[str]:
+    """The variables in `value`, but for those of which a number is taken: a loss that is said."""
+    match value:
+        case ast.Call(func=function) if last_name(function) in _OF_A_NUMBER:
+            return
+        case ast.Name() | ast.Attribute():
+            yield ast.unparse(value)
+    for part in ast.iter_child_nodes(value):
+        yield from _named(part)
 
 
 def _is_set_anew(body: Sequence[ast.stmt], call: ast.stmt, name: str) -> bool:
     """Whether each step gives `name` another value ahead of `call`, and not by itself."""
-    for statement in body:
-        if statement is call or call in ast.walk(statement):
+    for statement in straight(body):
+        if statement is call:
             return False
+        if call in ast.walk(statement) and not isinstance(statement, ast.With):
+            blocks = (getattr(statement, field, []) for field in ("body", "orelse", "finalbody"))
+            around = (block for block in blocks if any(call in ast.walk(at) for at in block))
+            return any(_is_set_anew(block, call, name) for block in around)
         if isinstance(statement, ast.Assign) and name in _targets(statement.targets):
             named = [
                 ast.unparse(at) for at in ast.walk(statement.value) if isinstance(at, ast.expr)
@@ -98,9 +109,26 @@ def _of_a_module(program: Program) -> str:
                 match node:
                     case ast.Assign(
                         targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
-                    ) if name in read and _is_detached(value):
-                        return f"self.{name}, {os.path.basename(script.path)}:{node.lineno}"
+                    ) if (
+                        name in read
+                        and _is_detached(value)
+                        and not _is_kept_to_show(function, node, name)
+                    ):
+                        return f"self.{name}, {script.at(node)}"
     return ""
+
+
+def _is_kept_to_show(function: Function, given: ast.Assign, name: str) -> bool:
+    """Whether each call of `function` sets `self.name` before it reads that."""
+    loads = (
+        at
+        for at in ast.walk(function)
+        if isinstance(at, ast.Attribute) and at.attr == name and isinstance(at.ctx, ast.Load)
+    )
+    ends = given.end_lineno, given.end_col_offset
+    return given in straight(function.body) and all(
+        (at.lineno, at.col_offset) > ends for at in loads
+    )
 
 
 def _is_detached(value: ast.expr) -> bool:

@@ -5,14 +5,27 @@ from collections.abc import Collection, Iterator
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.beginnings import counters
+from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name
 
 _DRAWS = frozenset(("random", "rand", "random_sample", "uniform"))
 _OF_A_NUMBER = frozenset(("float", "item"))
-# Called to draw, or to say so: not what a step does by chance.
-_TRIFLING = _DRAWS | _OF_A_NUMBER | {"print", "append", "randint", "randrange", "choice", "sample"}
+# What chooses of scores that are there, or puts a number into another form.
+_OF_SCORES = frozenset(
+    (
+        *("argmax", "max", "topk", "squeeze", "unsqueeze", "view", "reshape", "detach", "cpu"),
+        *("numpy", "to", "long", "int", "tensor", "as_tensor", "size"),
+    )
+)
+# Called to draw, to choose, or to say so: not what a step does by chance.
+_TRIFLING = (
+    _DRAWS
+    | _OF_A_NUMBER
+    | _OF_SCORES
+    | {"print", "append", "randint", "randrange", "choice", "sample"}
+)
 
 
 def moved_chance(program: Program) -> str:
@@ -35,7 +48,7 @@ def moved_chance(program: Program) -> str:
             if not drawn or not chance or not _is_moved(chance[0], moved, names):
                 continue
             if _decides(script, test):
-                return f"{script.path}:{test.lineno}"
+                return script.at(test)
     return ""
 
 
@@ -92,19 +105,24 @@ def _decides(script: Script, test: ast.Compare) -> bool:
         match above:
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 continue
-            case ast.If(body=body, orelse=other):
-                return _calls(body) != _calls([*other, *_after(script, above)])
-            case ast.IfExp(body=then, orelse=other):
-                return _calls([then]) != _calls([other])
+            case ast.If() | ast.IfExp():
+                return _differs(script, above)
             case ast.Assign(targets=[ast.Name(id=name)]):
                 return any(
                     isinstance(at, ast.If | ast.IfExp)
-                    and name
-                    in {each.id for each in ast.walk(at.test) if isinstance(each, ast.Name)}
+                    and name in names_in(at.test)
+                    and _differs(script, at)
                     for at in ast.walk(script.function(test) or script.tree)
                 )
         return False
     return False
+
+
+def _differs(script: Script, choice: ast.If | ast.IfExp) -> bool:
+    """Whether one branch of `choice` calls something that the other does not."""
+    if isinstance(choice, ast.IfExp):
+        return _calls([choice.body]) != _calls([choice.orelse])
+    return _calls(choice.body) != _calls([*choice.orelse, *_after(script, choice)])
 
 
 def _after(script: Script, branch: ast.If) -> list[ast.stmt]:

@@ -7,7 +7,7 @@ from autotune.source.calls.keywords import ATOMS
 from autotune.source.loops.loss import BACKWARDS, GATHERING
 from autotune.source.places import Call
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, straight
 
 # What comes out the same when it is asked a second time.
 # fmt: off
@@ -69,7 +69,7 @@ def _tests(
     backward: Call, holder: ast.stmt, before: list[ast.stmt]
 ) -> Iterator[tuple[ast.expr, bool]]:
     """The tests on the way to `backward`, and how they come out where it runs."""
-    for at in _in_turn(before):
+    for at in straight(before):
         if isinstance(at, ast.If) and not _has_backward([at]):
             if _leaves(at.body):
                 yield at.test, False
@@ -79,14 +79,6 @@ def _tests(
     for at in reversed(inner[: inner.index(holder) + 1]):
         if isinstance(at, ast.If) and not (_has_backward(at.body) and _has_backward(at.orelse)):
             yield at.test, _has_backward(at.body)
-
-
-def _in_turn(block: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of `block`, and of the `with` in it."""
-    for at in block:
-        yield at
-        if isinstance(at, ast.With | ast.AsyncWith):
-            yield from _in_turn(at.body)
 
 
 def _leaves(block: list[ast.stmt]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
-from autotune.source.reach import argument_code
+from autotune.source.reach import argument_code, functions_named
 from autotune.source.script import Function, Script, last_name
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
@@ -25,7 +25,8 @@ def draws_again(program: Program) -> bool:
     named = {
         ast.unparse(at)
         for at in inside
-        if isinstance(at, ast.Name | ast.Attribute) and not _only_asked(script, at)
+        if isinstance(at, ast.Name | ast.Attribute)
+        if not (_only_asked(script, at) or _is_given_to_ask(program, script, at))
     }
     if len(set(own)) < len(own) or named & set(own):
         return True
@@ -53,6 +54,23 @@ def _only_asked(script: Script, loader: ast.expr) -> bool:
     return isinstance(above, ast.Attribute) or (
         isinstance(above, ast.Call) and last_name(above.func) == "len"
     )
+
+
+def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool:
+    """Whether functions of the program are given `loader`, and only ask for its length or an
+    attribute.
+    """
+    above = next(script.ancestors(loader))
+    call = next(script.ancestors(above)) if isinstance(above, ast.keyword) else above
+    if not isinstance(call, ast.Call) or call.func is loader:
+        return False
+    code, asked = ast.unparse(loader), list[bool]()
+    for other, function in functions_named(program, last_name(call.func)):
+        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        same = {name for name in names if argument_code(call, other, function, name) == code}
+        uses = (at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id in same)
+        asked.append(bool(same) and all(_only_asked(other, at) for at in uses))
+    return bool(asked) and all(asked)
 
 
 def _draws(

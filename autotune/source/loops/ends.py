@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.beginnings import counters, is_count
+from autotune.source.loops.endings import ending_tests
 from autotune.source.program import Program
 
 
@@ -13,30 +14,20 @@ def ends_by_count(program: Program) -> bool:
     with epochs round it, whether that too is.
     """
     inner, outer = own_loops(program)
-    loops = [*inner, *outer]
-    own = {node for loop in loops for node in ast.walk(loop)}
-    names = counters(loops, own | running(program, loops))
-    inside = {node for loop in inner if outer for node in ast.walk(loop)}
-    return any(_goes_by_count(loop, names) for loop in inner) or any(
-        _is_left_by_count(node, names, within_epochs=node in inside) for node in own
+    steps = {node for loop in inner for node in ast.walk(loop)} | running(program, inner)
+    names = counters(inner, steps)
+    return any(map(_goes_over_a_range, inner)) or any(
+        _asks_for_count(test, names)
+        for script in program.scripts.values()
+        for loop in (at for at in script.nodes if at in (outer or inner))
+        for test, _ in ending_tests(script, loop)
     )
 
 
-def _goes_by_count(loop: ast.AST, names: Collection[str]) -> bool:
-    match loop:
-        case ast.For(iter=over):
-            return any(isinstance(at, ast.Name) and at.id == "range" for at in ast.walk(over))
-        case ast.While(test=test):
-            return _asks_for_count(test, names)
-    return False
-
-
-def _is_left_by_count(node: ast.AST, names: Collection[str], *, within_epochs: bool) -> bool:
-    match node:
-        case ast.If(test=test, body=[*_, ast.Break() | ast.Return() as last]):
-            ends = isinstance(last, ast.Return) or not within_epochs
-            return ends and _asks_for_count(test, names)
-    return False
+def _goes_over_a_range(loop: ast.AST) -> bool:
+    return isinstance(loop, ast.For) and any(
+        isinstance(at, ast.Name) and at.id == "range" for at in ast.walk(loop.iter)
+    )
 
 
 def _asks_for_count(test: ast.expr, names: Collection[str]) -> bool:

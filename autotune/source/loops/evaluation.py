@@ -10,6 +10,7 @@ from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, covers, is_method, last_name
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
+_LEAVING = ast.Continue | ast.Return
 _WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
@@ -26,26 +27,26 @@ def evaluated(program: Program) -> str:
     between = {node for loop in outer for node in ast.walk(loop)} - each_step
     trains = {place.path for place in program.places.backwards}
     found = [
-        (script.path not in trains, call not in between, f"{script.path}:{call.lineno}")
+        (script.path not in trains, call not in between, script.at(call))
         for script in program.scripts.values()
         for call in script.calls
         if call in ran and is_method(call, "eval") and not call.args
         if not _is_of_a_step(program, script, call)
-        if _trains_again(script, call) or _is_without_gradients(script, call)
+        if _trains_again(script, call) or is_without_gradients(script, call)
     ]
     return min(found, key=lambda each: each[:2])[2] if found else ""
 
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
     """Whether its function is a step's own: a module's forward pass; what computes what a step
-    trains on, and trains nothing itself, whose model warms up so; or what trains once, with a model
-    in evaluation from there on.
+    trains on, and trains nothing itself, whose model warms up so; or what trains with a model in
+    evaluation from there on, once, or by one of two branches.
     """
     function, forward = script.function(evaluation), program.places.forward
     if function is None:
         return False
     of_itself = function.name == "forward" and _receiver(evaluation) == "self"
-    if of_itself or _trains_after(script, function, evaluation):
+    if of_itself or _trains_after(script, function, evaluation) or _sets_a_mode(script, evaluation):
         return True
     if forward is None or forward.path != script.path:
         return False
@@ -69,6 +70,30 @@ def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> b
     return not looped and all(_receiver(call) != of for call in back)
 
 
+def _sets_a_mode(script: Script, evaluation: ast.Call) -> bool:
+    """Whether it is all that one branch does, and the other puts the model into training, before a
+    backward pass that comes after either.
+    """
+    above = script.ancestors(evaluation)
+    choice = next((at for at in above if not isinstance(at, ast.Expr)), None)
+    if not isinstance(choice, ast.If | ast.IfExp):
+        return False
+    parts = [at for at in ast.iter_child_nodes(choice) if at is not choice.test]
+    called = {ast.unparse(call.func) for at in parts for call in calls_in(at)}
+    if called != {f"{_receiver(evaluation)}.{mode}" for mode in ("eval", "train")}:
+        return False
+    around, statement = script.statements_to(choice), script.statement(choice)
+    block = script.block(statement)
+    after = [at for each in block[block.index(statement) + 1 :] for at in ast.walk(each)]
+    passes = (at for at in after if isinstance(at, ast.Call) and last_name(at.func) in BACKWARDS)
+    if any(isinstance(at, ast.If) and isinstance(at.body[-1], _LEAVING) for at in after):
+        return False
+    return any(
+        not any(isinstance(at, ast.If) and at not in around for at in script.statements_to(call))
+        for call in passes
+    )
+
+
 def _trains_again(script: Script, evaluation: ast.Call) -> bool:
     """Whether what is evaluated is put back into training in the same file."""
     of = _receiver(evaluation)
@@ -80,9 +105,9 @@ def _receiver(call: ast.Call) -> str:
     return ast.unparse(call.func.value)
 
 
-def _is_without_gradients(script: Script, evaluation: ast.Call) -> bool:
-    """Whether the function that holds it computes without gradients and trains nothing."""
-    function = script.function(evaluation)
+def is_without_gradients(script: Script, call: ast.Call) -> bool:
+    """Whether the function that holds `call` computes without gradients and trains nothing."""
+    function = script.function(call)
     if function is None:
         return False
     names = {last_name(call.func) for call in calls_in(function)}

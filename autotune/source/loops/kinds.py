@@ -116,7 +116,7 @@ def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     for at in script.nodes:
         shared = script.function(at) is None or isinstance(at, Function)
         if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
-            value = _value_of(script.statement(at), at)
+            value = value_of(script.statement(at), at)
             yield at, value
             if shared:
                 yield _as_attribute(last_name(at)), value
@@ -126,7 +126,7 @@ def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
                 yield _as_attribute(name), None
 
 
-def _value_of(statement: ast.stmt, place: ast.expr) -> ast.expr | None:
+def value_of(statement: ast.stmt, place: ast.expr) -> ast.expr | None:
     """What `statement` gives to `place`, alone or beside others."""
     if isinstance(statement, ast.With):  # what a bar is entered as, is the bar
         bars = [at for at in statement.items if at.optional_vars is place]

@@ -17,7 +17,13 @@ _SUMMING = frozenset({
 })
 # What tells of what kind something is: it is that in each step.
 _OF_KIND = frozenset({
-    "callable", "getattr", "hasattr", "is_available", "is_tensor", "isinstance", "len", "type",
+    "callable", "dim", "getattr", "hasattr", "is_available", "is_tensor", "isinstance", "len",
+    "type",
+})
+# Methods of texts and of options, which answer alike as long as these are the same.
+_OF_WORDS = frozenset({
+    "casefold", "count", "endswith", "find", "get", "items", "keys", "lower", "replace", "split",
+    "startswith", "strip", "upper", "values",
 })
 # What makes of a tensor as much as there is of something in it.
 _CHOOSING = frozenset(("argwhere", "flatnonzero", "masked_select", "nonzero", "unique", "where"))
@@ -35,12 +41,13 @@ _MOST_CALLERS = 4  # one above the other
 def late_term(program: Program, backward: Call, loop: ast.For | ast.While) -> str:
     """Where, in `loop` before its `backward` pass, a part of its loss is given a value, or another
     one, by a condition that may come out otherwise later (an epoch, a switch): file and line, ""
-    where it is not seen to.
+    where it is not seen to. What the pass itself stands under holds whenever it trains.
     """
     script = backward.script
     inner = script.statements_to(backward.node)
     before = loop.body[: loop.body.index(inner[inner.index(loop) - 1])]
     losses = losses_of(before, receiver_of(backward))
+    known = {ast.unparse(at.test) for at in inner[: inner.index(loop)] if isinstance(at, ast.If)}
     for node in (at for statement in before for at in ast.walk(statement)):
         match node:
             case ast.If(test=test, body=then, orelse=other):
@@ -49,8 +56,9 @@ def late_term(program: Program, backward: Call, loop: ast.For | ast.While) -> st
                 decides = _is_of_a_loss(script, node, losses)
             case _:
                 continue
-        if decides and _may_change(program, script, loop, test):
-            return f"{script.path}:{node.lineno}"
+        trained = ast.unparse(test) in known and not any(calls_in(test))
+        if decides and not trained and _may_change(program, script, loop, test):
+            return script.at(node)
     return ""
 
 
@@ -111,7 +119,7 @@ def _may_change(
     """Whether `test`, asked in `loop`, may come out otherwise after some steps."""
     kinds = [at for at in ast.walk(test) if asks_for_kind(at, loop.body)]
     others = list(without(test, kinds))
-    if any(isinstance(at, ast.Call) for at in others):
+    if any(isinstance(at, ast.Call) and not _asks_for_words(at) for at in others):
         return True
     read = {ast.unparse(at) for at in others if isinstance(at, ast.Name | ast.Attribute)}
     asked = read.union(*(code_in(at) for at in kinds if isinstance(at, ast.expr)))
@@ -122,6 +130,16 @@ def _may_change(
     return bool(read & given - passed) or changes(program, script, loop, asked)
 
 
+def _asks_for_words(call: ast.Call) -> bool:
+    """Whether it is `name.lower()`, or `options.get("aux")`: and not what a queue gives."""
+    match call.func:
+        case ast.Attribute(attr="get"):
+            return bool(call.args)
+        case ast.Attribute(attr=method):
+            return method in _OF_WORDS
+    return False
+
+
 def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
     """Whether `node`, in the statements `around`, asks what something is, or has, that is of that
     kind in each step; or whether something is finite, where a step is left out as a whole.
@@ -130,6 +148,8 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
         case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
             return True
         case ast.Compare(left=ast.Constant(), ops=[ast.In() | ast.NotIn()]):
+            return True
+        case ast.Attribute(attr="ndim"):
             return True
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if any(
             map(_chooses, _values(around, name))

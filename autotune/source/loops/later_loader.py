@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.evaluation import is_without_gradients
+from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import callers
 from autotune.source.script import Function, Script, covers, last_name
@@ -21,18 +23,19 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
     Those under a condition, or that one of several `return` gives back, may be another
     configuration's, as those of a class may be that has a method of the name in which another has
     built one; those of a function that trains another training's; and what goes by a name of
-    held-out data trains nothing.
+    held-out data trains nothing, nor what a function draws from that computes no gradients.
     """
     inner, outer = loops_of_training(program)
     ran, training = running_within(program, [*inner, *outer]), callers(program, "backward")
     others = _instead(program, built)
     places = (
-        f"{script.path}:{call.lineno}"
+        script.at(call)
         for script in program.scripts.values()
         for call in script.calls
         if call in ran and last_name(call.func) == "DataLoader"
         if not any(at.path == script.path and covers(call, at.line) for at in built)
         if not _is_chosen(script, call) and others.isdisjoint(script.ancestors(call))
+        if not _is_drawn_from_to_evaluate(script, call)
         if not any(
             name in training or HELD_OUT.search(name.lower()) for name in _names(script, call)
         )
@@ -63,6 +66,17 @@ def _is_chosen(script: Script, call: ast.Call) -> bool:
     """Whether it is built only where something is so, or is one of several that may be."""
     around = script.statements_to(call)
     return any(isinstance(at, ast.If | ast.Try | ast.Match | ast.Return) for at in around)
+
+
+def _is_drawn_from_to_evaluate(script: Script, call: ast.Call) -> bool:
+    """Whether its function computes without gradients, and neither keeps it nor gives it back."""
+    function, statement = script.function(call), script.statement(call)
+    if function is None or not is_without_gradients(script, call):
+        return False
+    names, parts = stored_names(statement), list(ast.walk(function))
+    given = {name for at in parts if isinstance(at, ast.Return) for name in names_in(at)}
+    gives = bool(names & given) or any(isinstance(at, ast.Yield) for at in parts)
+    return bool(names) and not gives
 
 
 def _names(script: Script, call: ast.Call) -> list[str]:

@@ -47,19 +47,25 @@ class Passes:
         return any(at in self._seen for statement in block for at in ast.walk(statement))
 
     def come_later(self, script: Script, node: ast.If) -> bool:
-        """Whether `node` asks for what the training changes, and has passes none of which came."""
+        """Whether `node` asks for what the training changes, and has passes none of which came,
+        other than those that the step before it has itself.
+        """
         names = {last_name(call.func) for at in node.body for call in calls_in(at)}
         called = {name for name in names if not HELD_OUT.search(name.lower())}
         if called.isdisjoint(self._names) or not self._may_turn(script, node.test):
             return False
         if any(self._goes_elsewhere(script, node, at) for at in script.ancestors(node)):
             return False
-        found = {
-            at
-            for at in running(self._program, list(node.body))
-            if isinstance(at, ast.Call) and last_name(at.func) in _PASSES
-        }
-        return bool(found) and found.isdisjoint(self._seen)
+        found = self._passes_of(node.body)
+        block = script.block(node)
+        before = [at for at in block[: block.index(node)] if not isinstance(at, ast.If)]
+        known = self._passes_of(before) if self.came(before) else set[ast.Call]()
+        return bool(found - known) and found.isdisjoint(self._seen)
+
+    def _passes_of(self, block: Sequence[ast.stmt]) -> set[ast.Call]:
+        """Those that run where `block` does."""
+        ran = running(self._program, list(block))
+        return {at for at in ran if isinstance(at, ast.Call) and last_name(at.func) in _PASSES}
 
     def _goes_elsewhere(self, script: Script, node: ast.If, around: ast.AST) -> bool:
         """Whether `around` is a condition that nothing changes, whose other branch is the one that

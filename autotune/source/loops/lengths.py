@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.loops.loss import names_in
+from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, is_bound
+from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.script import Function, Script, last_name
 
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
 _EVALUATING = ("val", "test", "eval", "pretrain", "x_", "y_")
+_MAKING = re.compile(r"load|iter|batch|dl", re.IGNORECASE)
 _TEXTS = ("format", "repr", "str")
 # Words in the names of loaders; "train" alone may be one, "train_rows" is none.
-_LOADING = re.compile(r"load|batches|iter|dls?$|^train(ing)?$")
+_LOADING = re.compile(
+    r"(^|_)load(er|ing)?s?$|loader|batches|(?<![cw]r)iter(s|ators?)?$|(^|_)dls?$|^train(ing)?$"
+)
 
 
 def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
@@ -32,11 +35,17 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     for script in program.scripts.values():
         for length in script.calls:
             taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
-            if not taken or _is_in_mean(script, length) or _is_said(program, script, length):
+            if (
+                not taken
+                or _is_in_mean(program, script, length)
+                or _is_said(program, script, length)
+            ):
                 continue
             whole = length.args[0]
-            if _may_be_the_loader(whole, known) and not _is_of_data(whole, dataset, known):
-                return f"{script.path}:{length.lineno}"
+            if _is_of_data(whole, dataset, known) or _is_given_data(script, whole):
+                continue
+            if _may_be_the_loader(whole, known):
+                return script.at(length)
     return ""
 
 
@@ -54,6 +63,23 @@ def _is_of_data(value: ast.expr, dataset: str, known: set[str]) -> bool:
     while isinstance(whole, ast.Subscript):
         whole = whole.value
     return ast.unparse(whole) == dataset and (whole is not value or dataset not in known)
+
+
+def _is_given_data(script: Script, value: ast.expr) -> bool:
+    """Whether `value` is a variable that its function gives other things than loaders (`train =
+    df[:2500]`).
+    """
+    if not isinstance(value, ast.Name):
+        return False
+    given = list[ast.expr]()
+    for node in ast.walk(script.function(value) or script.tree):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs = zip(map(last_name, targets), values, strict=False)
+                given += [each for name, each in pairs if name == value.id]
+            case ast.Assign(value=each) if value.id in stored_names(node):
+                given.append(each)
+    return bool(given) and not any(_MAKING.search(ast.unparse(each)) for each in given)
 
 
 def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:
@@ -146,8 +172,10 @@ def _only_says(script: Script, length: ast.expr) -> bool:
     return said or isinstance(above, ast.FormattedValue)
 
 
-def _is_in_mean(script: Script, length: ast.expr) -> bool:
-    """Whether `length`, by itself or under a name, divides what the file adds up."""
+def _is_in_mean(program: Program, script: Script, length: ast.expr) -> bool:
+    """Whether `length`, by itself or under a name, divides what the file adds up, or what a
+    function of the program's that adds up gives back.
+    """
     match next(iter(script.ancestors(length))):
         case ast.BinOp(op=ast.Div(), left=total, right=divisor):
             pass
@@ -157,17 +185,21 @@ def _is_in_mean(script: Script, length: ast.expr) -> bool:
             scope = script.function(length) or script.tree
             read = (at for at in ast.walk(scope) if isinstance(at, ast.Name) and at.id == name)
             uses = [at for at in read if isinstance(at.ctx, ast.Load)]
-            return all(_only_says(script, at) or _is_in_mean(script, at) for at in uses)
+            return all(_only_says(script, at) or _is_in_mean(program, script, at) for at in uses)
         case _:
             return False
-    added = [
-        at.target
-        for at in script.nodes
-        if isinstance(at, ast.AugAssign) and isinstance(at.op, ast.Add)
-    ]
-    summed = any(last_name(call.func) == "sum" for call in calls_in(total))
-    sums = set[str]().union(*map(_names, added))
+    called = {last_name(call.func) for call in calls_in(total)}
+    adding = (function for name in called for _, function in functions_named(program, name))
+    summed = "sum" in called or any(any(_added(function)) for function in adding)
+    sums = set[str]().union(*map(_names, _added(script.tree)))
     return divisor is length and (summed or bool(_names(total) & sums))
+
+
+def _added(within: ast.AST) -> Iterator[ast.expr]:
+    """What is added to there: sums."""
+    for at in ast.walk(within):
+        if isinstance(at, ast.AugAssign) and isinstance(at.op, ast.Add):
+            yield at.target
 
 
 def _names(value: ast.AST) -> set[str]:

@@ -11,6 +11,7 @@ from autotune.source.script import last_name
 
 # What is called of a model, or with it, as its training begins.
 _BEGINNING = frozenset(("train", "fit", "parameters"))
+_ANEW = re.compile(r"reset|init", re.IGNORECASE)
 _MODEL = re.compile(r"model|net(work)?$|module|learner|agent|trainer", re.IGNORECASE)
 
 
@@ -32,7 +33,7 @@ def loops_of_one_training(program: Program) -> tuple[list[ast.AST], list[ast.AST
 
 def _trains_another(loop: ast.AST, outer: list[ast.AST], holders: set[str]) -> bool:
     """Whether a turn of `loop` binds what it trains by functions named as `holders`, or whose
-    weights it takes.
+    weights it takes, or begins its weights anew (`model.apply(reset_weights)`).
     """
     if not isinstance(loop, ast.For | ast.While):
         return False
@@ -48,6 +49,8 @@ def _trains_another(loop: ast.AST, outer: list[ast.AST], holders: set[str]) -> b
                 last_name(node.func) in _BEGINNING
             ):
                 trained |= names_in(owner)
+            case ast.Call(func=ast.Attribute(value=owner, attr="apply"), args=[begins]):
+                bound |= names_in(owner) if _ANEW.search(last_name(begins)) else set()
             case ast.Call(args=given) if last_name(node.func) in holders:
                 names = (at.id for at in given if isinstance(at, ast.Name))
                 trained |= set(filter(_MODEL.search, names))

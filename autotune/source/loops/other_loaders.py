@@ -5,9 +5,10 @@ import itertools
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
+from autotune.source.named import calls_by_name
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument_code
+from autotune.source.reach import argument, argument_code, is_bound
 from autotune.source.script import Function, Script, last_name
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
@@ -22,18 +23,44 @@ def builds_several(program: Program, call: Call) -> bool:
     if any(isinstance(at, _COMPREHENSIONS) for at in inside):
         return True
     function = script.function(call.node)
-    return function is not None and _times_called(program, function) > 1
+    return function is not None and _times_called(program, call, function) > 1
 
 
-def _times_called(program: Program, function: Function) -> int:
-    """How often the program calls `function`; what an object has a method of that name for, as
-    `model.train()` beside a function `train`, does not count.
+def _times_called(program: Program, builds: Call, function: Function) -> int:
+    """How often the program calls `function` and may come to `builds` in it; what an object has a
+    method of that name for, as `model.train()` beside a function `train`, does not count.
     """
     return sum(
-        last_name(each.func) == function.name and _is_own(script, each.func)
+        _is_own(script, each.func) and _comes_to(builds, function, each)
         for script in program.scripts.values()
-        for each in script.calls
+        for each in calls_by_name(script).get(function.name, ())
     )
+
+
+def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
+    """Whether `called` may come to `builds` in `function`: not if that stands under
+    `if split == "train":` and it is given another constant for `split`.
+    """
+    script, bound = builds.script, is_bound(builds.script, function)
+    kept = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+    kept -= {at.id for at in ast.walk(function) if isinstance(at, ast.Name) and not _loads(at)}
+    for above in script.statements_to(builds.node):
+        holder = next(script.ancestors(above))
+        match holder:
+            case ast.If(
+                test=ast.Compare(
+                    left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant(value=wanted)]
+                )
+            ) if name in kept:
+                given = argument(called, function, name, bound=bound)
+                inside = above in holder.body
+                if isinstance(given, ast.Constant) and (given.value == wanted) != inside:
+                    return False
+    return True
+
+
+def _loads(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
 
 
 def _is_own(script: Script, called: ast.expr) -> bool:

@@ -6,20 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.script import Function, covers, is_method, last_name, tree_of
+from autotune.source.script import Function, covers, is_guard, is_method, last_name, tree_of
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 
 
-def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple[Place, ...]:
+def not_reached(
+    sources: Mapping[str, str], backwards: Sequence[Place], main: str
+) -> tuple[Place, ...]:
     """Where in `sources` (texts by path) there are loops that train, by a backward pass and a step,
     and have none of the `backwards` that were seen; the line is the backward pass's. None where no
     loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
     those of classes, functions and methods that nothing names, as a library has trainers for other
-    models, of functions that are named only instead of what was seen to train (`if gpu: ... else:`)
-    and of a branch that leaves the function before it (`if overfit: ... return`).
+    models, of functions that are named only instead of what was seen to train (`if gpu: ... else:`,
+    a table of which one is looked up), of a branch that leaves the function before it
+    (`if overfit: ... return`), and of what a file runs only as the script that `main` is.
     """
-    trees = {path: tree_of(text) for path, text in sources.items()}
+    trees = {
+        path: tree_of(text) if path == main else _as_imported(tree_of(text))
+        for path, text in sources.items()
+    }
     named = _in_use(trees, backwards)
     left_out = _named_instead(trees, backwards) | _unnamed_methods(trees)
     found = [
@@ -30,6 +36,11 @@ def not_reached(sources: Mapping[str, str], backwards: Sequence[Place]) -> tuple
     ]
     reached = any(is_reached for _, is_reached in found)
     return tuple(place for place, is_reached in found if reached and not is_reached)
+
+
+def _as_imported(tree: ast.Module) -> ast.Module:
+    """`tree` without what an import skips."""
+    return ast.Module(body=[at for at in tree.body if not is_guard(at)], type_ignores=[])
 
 
 def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequence[Place]) -> bool:
@@ -43,7 +54,7 @@ def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequenc
         if each.path == path and holders and covers(holders[-1], each.line)
     ]
     return any(
-        isinstance(block[-1], ast.Return | ast.Raise) and (block[-1].end_lineno or 0) < min(lines)
+        _leaves(block) and (block[-1].end_lineno or 0) < min(lines)
         for at in ast.walk(tree)
         if isinstance(at, ast.If)
         for block in (at.body, at.orelse)
@@ -138,49 +149,112 @@ def _named_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) 
 
 class _Names:
     """The names that a program reads, each with those that are read in other branches of the
-    conditions around it: of none that may come out otherwise when they are asked again.
+    conditions around it, after a branch that leaves, or elsewhere in a table of which one is looked
+    up: of none that may come out otherwise when they are asked again.
     """
 
     def __init__(self, trees: Sequence[ast.AST]) -> None:
         read = Counter(name for tree in trees for name in _read(tree))
-        loops = (at for tree in trees for at in ast.walk(tree) if isinstance(at, _LOOPS))
-        in_loops = {name for loop in loops for name in _read(loop)}
-        functions = [at for tree in trees for at in ast.walk(tree) if isinstance(at, Function)]
+        nodes = [at for tree in trees for at in ast.walk(tree)]
+        in_loops = {name for loop in nodes if isinstance(loop, _LOOPS) for name in _read(loop)}
         self._often = in_loops | {name for name, count in read.items() if count > 1}
         self._set_later = {
             at.attr
-            for function in functions
-            if function.name != "__init__"
+            for function in nodes
+            if isinstance(function, Function) and function.name != "__init__"
             for at in ast.walk(function)
             if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
         }
+        self._tables = {name for tree in trees for name in self._looked_up(tree)}
+        self._tables -= {name for name in self._tables if read[name] > 1}
 
     def within(
         self,
         node: ast.AST,
         beside: frozenset[str] = frozenset(),
         changed: frozenset[str] = frozenset(),
+        after: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[str, frozenset[str]]]:
-        """What is read in `node`; around it `changed` is set, in a loop, or given anew, to a
-        function that is named often.
+        """What is read in `node`, and `after` it in its block; around it `changed` is set, in a
+        loop, or given anew, to a function that is named often.
         """
-        if isinstance(node, ast.If):
-            yield from self.within(node.test, beside, changed)
-            turns = not changed.isdisjoint(_named(node.test))
-            for block, other in ((node.body, node.orelse), (node.orelse, node.body)):
-                there = frozenset[str]() if turns else beside.union(*map(_read, other))
-                for statement in block:
-                    yield from self.within(statement, there, changed)
-            return
+        match node:
+            case ast.If() | ast.IfExp():
+                yield from self._in_branches(node, beside, changed, after)
+                return
+            case ast.Assign(targets=[target], value=ast.Dict(values=several)) if (
+                last_name(target) in self._tables
+            ):
+                for each in several:
+                    others = (_read(at) for at in several if at is not each)
+                    yield from self.within(each, beside.union(*others), changed)
+                return
         if _is_read(node):
             yield last_name(node), beside
+        changed = self._changed(node, changed)
+        for _, value in ast.iter_fields(node):
+            parts = value if isinstance(value, list) else [value]
+            yield from self._in_turn(
+                [at for at in parts if isinstance(at, ast.AST)], beside, changed
+            )
+
+    def _changed(self, node: ast.AST, changed: frozenset[str]) -> frozenset[str]:
+        """What is set, or given anew, around what `node` holds."""
         if isinstance(node, _LOOPS):
-            changed |= self._set_later.union(_stored(node))
-        elif isinstance(node, Function):
+            return changed.union(self._set_later, _stored(node))
+        if isinstance(node, Function):
             often = node.name in self._often
-            changed = frozenset(self._set_later.union(_given(node)) if often else ())
+            return frozenset(self._set_later.union(_given(node)) if often else ())
+        return changed
+
+    def _in_branches(
+        self,
+        node: ast.If | ast.IfExp,
+        beside: frozenset[str],
+        changed: frozenset[str],
+        after: frozenset[str],
+    ) -> Iterator[tuple[str, frozenset[str]]]:
+        yield from self.within(node.test, beside, changed)
+        turns = not changed.isdisjoint(_named(node.test))
+        blocks = [at if isinstance(at, list) else [at] for at in (node.body, node.orelse)]
+        for block, other in (blocks, blocks[::-1]):
+            rest = after if _leaves(block) else frozenset[str]()
+            there = frozenset[str]() if turns else beside.union(rest, *map(_read, other))
+            yield from self._in_turn(block, there, changed, after)
+
+    def _in_turn(
+        self,
+        block: Sequence[ast.AST],
+        beside: frozenset[str],
+        changed: frozenset[str],
+        after: frozenset[str] = frozenset(),
+    ) -> Iterator[tuple[str, frozenset[str]]]:
+        """What is read in parts that follow each other, and `after` them."""
+        for index, node in enumerate(block):
+            if not isinstance(node, ast.If):
+                yield from self.within(node, beside, changed)
+                continue
+            rest = after.union(*map(_read, block[index + 1 :]))
+            yield from self.within(node, beside, changed, rest)
+            if changed.isdisjoint(_named(node.test)):
+                left = (at for each in (node.body, node.orelse) if _leaves(each) for at in each)
+                beside = beside.union(*map(_read, left))
+
+    def _looked_up(self, node: ast.AST, changed: frozenset[str] = frozenset()) -> Iterator[str]:
+        """The names of what is asked, in `node`, for the one thing that it has under a key."""
+        match node:
+            case (
+                ast.Subscript(value=table, slice=key, ctx=ast.Load())
+                | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_])
+            ) if changed.isdisjoint(_named(key)):
+                yield last_name(table)
+        changed = self._changed(node, changed)
         for child in ast.iter_child_nodes(node):
-            yield from self.within(child, beside, changed)
+            yield from self._looked_up(child, changed)
+
+
+def _leaves(block: Sequence[ast.AST]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Return | ast.Raise)
 
 
 def _stored(loop: ast.AST) -> Iterator[str]:

@@ -5,9 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from autotune.source.loops.loss import given_names, names_in, stored_names
 from autotune.source.places import Call
+from autotune.source.script import Function
 
 _PARAMETERS = ("parameters", "named_parameters")
 _MODULES = ("modules", "named_modules", "children", "named_children")
+_GIVING = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.Expr
+_STATEMENTS = _GIVING | ast.Return
 
 
 def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
@@ -15,8 +18,9 @@ def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     number of them.
 
     Followed are the statements of its function that lead to what it is given: the lists, dicts and
-    loops by which parameters are often put into groups. Parts of a module that the file itself
-    calls in training, as one of `called` ("model", where these are of `model.head`), stand for it.
+    loops by which parameters are often put into groups, and the method `self.groups()`. Parts of a
+    module that the file itself calls in training, as one of `called` ("model", where these are of
+    `model.head`), stand for it.
     """
     sources = _sources(optimizer)
     different = _outermost(optimizer, sources)
@@ -38,7 +42,24 @@ def _sources(optimizer: Call) -> list[ast.AST]:
     """What `optimizer` is given, and the statements that lead to it."""
     given = [at.value for at in optimizer.node.keywords if at.arg == "params"]
     first = [*optimizer.node.args, *given][:1]
-    return [*first, *_leading_to(optimizer, first[0])] if first else []
+    if not first:
+        return []
+    return _in_own_method(optimizer, first[0]) or [*first, *_leading_to(optimizer, first[0])]
+
+
+def _in_own_method(optimizer: Call, given: ast.expr) -> list[ast.AST]:
+    """The statements of the method by which the class of `optimizer` makes what it is `given`,
+    where these take parameters of `self` and its attributes alone.
+    """
+    match given:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+            kinds = (at for at in optimizer.script.ancestors(given) if isinstance(at, ast.ClassDef))
+            methods = [at for kind in kinds for at in kind.body if isinstance(at, Function)]
+            within = [at for each in methods if each.name == name for at in ast.walk(each)]
+            found: list[ast.AST] = [given, *(at for at in within if isinstance(at, _STATEMENTS))]
+            roots = {ast.unparse(at).partition(".")[0] for at in _outermost(optimizer, found)}
+            return found if roots == {"self"} else []
+    return []
 
 
 def _outermost(optimizer: Call, sources: Sequence[ast.AST]) -> list[ast.expr]:
@@ -100,7 +121,7 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
     earlier = [
         at
         for at in ast.walk(function or script.tree)
-        if isinstance(at, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.Expr)
+        if isinstance(at, _GIVING)
         and at.lineno < optimizer.statement.lineno
         and script.function(at) is function
     ]

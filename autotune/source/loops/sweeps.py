@@ -8,14 +8,18 @@ from autotune.source.loops.around_training import loops_of_training
 from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import argument, callers, calls_in, is_bound
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, is_method, last_name
 
 # What makes another training of the same size.
 _ALIKE = re.compile(
     r"seed|fold|split|repeat|run|rep|trial|round|epoch|lr|rate|decay|momentum|lambda|alpha|beta|gamma"
+    r"|drop|smooth|noise|sigma|prob(?!lem)|temperature|^eps|member|client|idx|index|indices"
     r"|name|path|file|_$|^[ijk]$"
 )
-_OPTIMIZERS = re.compile(r"Adam|SGD|RMSprop|Adagrad|LBFGS|Optimizer|Scheduler|LR$")
+# What a step computes as much with: an optimizer, a record, and as many samples as there are.
+_NO_PARTS = re.compile(
+    r"Adam|SGD|RMSprop|Adagrad|LBFGS|Optimizer|Scheduler|LR$|Path$|Writer$|Logger$|Subset"
+)
 _Turns = ast.For | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
 
 
@@ -46,15 +50,21 @@ def swept_sizes(program: Program) -> str:
             for name in _turned(node):
                 inside = script.path == place.path and covers(node, place.line)
                 if (inside and _builds_by(node, name)) or _calls_with(trains, node, name):
-                    return f"{script.path}:{node.lineno}"
+                    return script.at(node)
     return ""
 
 
 def _turned(node: _Turns) -> Iterator[str]:
     """What each turn has another value of, that may be a size."""
-    targets = [node.target] if isinstance(node, ast.For) else [at.target for at in node.generators]
-    for target in targets:
-        yield from (name for name in names_in(target) if not _ALIKE.search(name.lower()))
+    for turns in [node] if isinstance(node, ast.For) else node.generators:
+        if not any(map(_splits, calls_in(turns.iter))):
+            names = names_in(turns.target)
+            yield from (name for name in names if not _ALIKE.search(name.lower()))
+
+
+def _splits(call: ast.Call) -> bool:
+    """Whether it is the `folds.split(samples)` of a cross-validation, and none of a text's."""
+    return is_method(call, "split") and any(not isinstance(at, ast.Constant) for at in call.args)
 
 
 def _calls_with(trains: list[tuple[Script, Function]], node: ast.AST, name: str) -> bool:
@@ -72,12 +82,10 @@ def _calls_with(trains: list[tuple[Script, Function]], node: ast.AST, name: str)
 
 
 def _builds_by(node: ast.AST, name: str) -> bool:
-    """Whether an object of a class, and no optimizer, is made there of what `name` says."""
-    return any(
-        last_name(call.func)[:1].isupper()
-        and not _OPTIMIZERS.search(last_name(call.func))
-        and any(
-            name in names_in(each) for each in (*call.args, *(at.value for at in call.keywords))
-        )
-        for call in calls_in(node)
-    )
+    """Whether an object of a class, and none of `_NO_PARTS`, is made there of what `name` says."""
+    calls = [at for at in calls_in(node) if last_name(at.func)[:1].isupper()]
+    no_parts = [at for at in calls if _NO_PARTS.search(last_name(at.func))]
+    given = (each for call in calls for each in (*call.args, *(at.value for at in call.keywords)))
+    inside = {part for call in no_parts for part in ast.walk(call)}
+    told = (part for each in given for part in ast.walk(each) if part not in inside)
+    return any(isinstance(part, ast.Name) and part.id == name for part in told)

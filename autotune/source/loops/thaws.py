@@ -3,10 +3,14 @@ computes more than what came before, or less.
 """
 
 import ast
+from collections.abc import Set
 
 from autotune.source.loops.around_training import loops_of_training, running, running_within
+from autotune.source.loops.loss import names_in
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.reach import argument, calls_in, defaults_of, is_bound
+from autotune.source.script import Function, Script, is_guard, last_name, straight
 
 # torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
 _REPLACE = (
@@ -14,6 +18,8 @@ _REPLACE = (
     *("random_unstructured", "l1_unstructured", "random_structured", "ln_structured"),
     "global_unstructured",
 )
+# What puts a weight into a model.
+_PUTTING = frozenset(("setattr", "register_parameter", "__setattr__", "append"))
 # What is called of a model, and of no tensor.
 _OF_MODELS = frozenset(
     ("parameters", "named_parameters", "train", "eval", "state_dict", "load_state_dict", "children")
@@ -32,12 +38,12 @@ def thawed_later(program: Program) -> str:
     inner, outer = loops_of_training(program)
     between = running_within(program, outer) - running(program, inner)
     places = (
-        (script.path, node.lineno)
+        script.at(node)
         for script in program.scripts.values()
         for node in script.nodes
-        if isinstance(node, ast.expr | ast.stmt) and node in between and _thaws(script, node)
+        if node in between and _thaws(program, script, node, between)
     )
-    return next((f"{path}:{line}" for path, line in places), "")
+    return next(places, "")
 
 
 def replaced_later(program: Program) -> str:
@@ -55,11 +61,35 @@ def replaced_later(program: Program) -> str:
     ]
     making = _making(program) if found else set()
     places = (
-        f"{script.path}:{node.lineno}"
+        script.at(node)
         for script, node in found
-        if making.isdisjoint(_functions_round(script, node))
+        if making.isdisjoint(_functions_round(script, node)) and not _is_apart(script, node)
     )
     return next(places, "")
+
+
+def _is_apart(script: Script, made: ast.Call) -> bool:
+    """Whether `made` is a variable of its function that this puts into no object and gives nobody:
+    what is searched for each image anew, and none of a model's own.
+    """
+    match script.statement(made):
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+            value is made and last_name(made.func) == "Parameter"
+        ):
+            pass
+        case _:
+            return False
+    for at in ast.walk(script.function(made) or script.tree):
+        match at:
+            case ast.Assign(targets=targets, value=value) if name in names_in(value):
+                if any(isinstance(each, ast.Attribute | ast.Subscript) for each in targets):
+                    return False
+            case ast.Return(value=ast.Name(id=given)) if given == name:
+                return False
+            case ast.Call(func=by, args=args) if last_name(by) in _PUTTING:
+                if any(name in names_in(each) for each in args):
+                    return False
+    return True
 
 
 def _making(program: Program) -> set[str]:
@@ -81,9 +111,9 @@ def _functions_round(script: Script, node: ast.AST) -> set[str]:
     return {at.name for at in script.ancestors(node) if isinstance(at, Function)}
 
 
-def _thaws(script: Script, node: ast.AST) -> bool:
+def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST]) -> bool:
     """Whether `node` gives weights gradients, for good: not what a model is given, nor to take back
-    in the same function that they had none.
+    in the same block that they had none.
     """
     match node:
         case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
@@ -92,45 +122,110 @@ def _thaws(script: Script, node: ast.AST) -> bool:
             given = [*given, *(each.value for each in node.keywords)]
         case _:
             return False
-    return not any(map(_is_false, given)) and _are_weights(script, of)
+    if any(_is_false(program, script, value, between) for value in given):
+        return False
+    if not _are_weights(script, of):
+        return False
+    always = all(isinstance(value, ast.Constant) for value in given)
+    return not _frozen_before(script, of, wider=always and _is_unconditional(program, script, node))
 
 
 def _are_weights(script: Script, of: ast.expr) -> bool:
-    """Whether `of` is one of many in a loop that has not frozen them before in the same function,
-    or what is a model by what else is called of it.
+    """Whether `of` is one of many in a loop, in which no model is called with it, or what is a
+    model by what else is called of it.
     """
     code = ast.unparse(of)
-    for loop in script.ancestors(of):
-        if isinstance(loop, ast.For) and code in map(ast.unparse, ast.walk(loop.target)):
-            return not _frozen_before(script, loop)
     models = {
         ast.unparse(call.func.value)
         for call in script.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODELS
     }
+    if (loop := _loop_over(script, of)) is not None:
+        called = (call for call in calls_in(loop) if ast.unparse(call.func) in models)
+        return not any(code in map(ast.unparse, call.args) for call in called)
     return any(code == model or code.startswith(f"{model}.") for model in models)
 
 
-def _frozen_before(script: Script, loop: ast.For) -> bool:
-    """Whether the function of `loop` goes over the same before it, to freeze it."""
-    over = ast.unparse(loop.iter)
-    return any(
-        isinstance(at, ast.For)
-        and at.lineno < loop.lineno
-        and ast.unparse(at.iter) == over
-        and any(_freezes(each) for each in ast.walk(at))
-        for at in ast.walk(script.function(loop) or script.tree)
+def _loop_over(script: Script, of: ast.expr) -> ast.For | None:
+    """The loop in which `of` is one of many."""
+    code = ast.unparse(of)
+    loops = (at for at in script.ancestors(of) if isinstance(at, ast.For))
+    return next((at for at in loops if code in map(ast.unparse, ast.walk(at.target))), None)
+
+
+def _frozen_before(script: Script, of: ast.expr, *, wider: bool) -> bool:
+    """Whether the block in which `of`, or all that it is one of, is given gradients takes them from
+    it before; or, with `wider`, from what holds it, so that each turn comes to the same.
+    """
+    loop = _loop_over(script, of)
+    statement = loop or script.statement(of)
+    block = script.block(statement)
+    thawed = _whole(loop.iter if loop else of)
+    wider = wider and "[" not in thawed
+    frozen = set[str]().union(*map(_frozen_by, straight(block[: block.index(statement)])))
+    return any(thawed == code or (wider and thawed.startswith(f"{code}.")) for code in frozen)
+
+
+def _frozen_by(statement: ast.stmt) -> set[str]:
+    """The code of what `statement` takes all gradients from."""
+    match statement:
+        case ast.For(iter=over) if any(_frozen(at) is not None for at in ast.walk(statement)):
+            return {_whole(over)}
+        case ast.Expr(value=ast.Call() as call) if (model := _frozen(call)) is not None:
+            return {_whole(model)}
+    return set()
+
+
+def _whole(weights: ast.expr) -> str:
+    """The code of the model that has `weights` (`model.parameters()`), or else their own."""
+    match weights:
+        case ast.Call(func=ast.Attribute(value=model, attr="parameters" | "named_parameters")):
+            return ast.unparse(model)
+    return ast.unparse(weights)
+
+
+def _frozen(node: ast.AST) -> ast.expr | None:
+    """What `node` takes the gradients from, by saying so."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Attribute(value=of, attr="requires_grad")],
+            value=ast.Constant(value=False),
+        ):
+            return of
+        case ast.Call(
+            func=ast.Attribute(value=of, attr="requires_grad_"), args=[ast.Constant(value=False)]
+        ):
+            return of
+    return None
+
+
+def _is_unconditional(
+    program: Program, script: Script, node: ast.AST, known: frozenset[str] = frozenset()
+) -> bool:
+    """Whether no condition decides on `node`, nor on the calls of the functions round it."""
+    conditions = (at for at in script.statements_to(node) if isinstance(at, ast.If))
+    if not all(map(is_guard, conditions)):
+        return False
+    function = script.function(node)
+    if function is None or function.name in known:
+        return True
+    return all(
+        _is_unconditional(program, other, call, known | {function.name})
+        for other in program.scripts.values()
+        for call in calls_by_name(other).get(function.name, ())
     )
 
 
-def _freezes(node: ast.AST) -> bool:
-    match node:
-        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
-            return _is_false(value)
-        case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[value]):
-            return _is_false(value)
-    return False
-
-
-def _is_false(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is False
+def _is_false(program: Program, script: Script, value: ast.expr, between: Set[ast.AST]) -> bool:
+    """Whether `value` is False, or what all calls `between` epochs give for a parameter that is."""
+    function = script.function(value)
+    if not isinstance(value, ast.Name) or function is None:
+        return isinstance(value, ast.Constant) and value.value is False
+    bound, default = is_bound(script, function), defaults_of(function).get(value.id)
+    given = [
+        argument(call, function, value.id, bound=bound) or default
+        for other in program.scripts.values()
+        for call in calls_by_name(other).get(function.name, ())
+        if call in between
+    ]
+    return bool(given) and all(isinstance(at, ast.Constant) and at.value is False for at in given)

@@ -16,6 +16,7 @@ from autotune.source.refusals.kept_inside import (
     forward_methods,
     is_widening,
     kept_attributes,
+    kept_in,
 )
 from autotune.source.script import Function, Script, covers, last_name
 
@@ -54,6 +55,7 @@ def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
         value
         for name in sorted(kept_attributes(program, on_a_gpu=on_a_gpu))
         for value in _attributes(program, name)
+        if not _is_anothers(program, value)
     )
     known: set[ast.AST] = set()
     while waiting:
@@ -63,7 +65,7 @@ def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
         known.add(value.node)
         child, above = _end(value)
         if isinstance(above, ast.Call) and _makes_array(value.script, above):
-            return f"{value.script.path}:{above.lineno}"
+            return value.script.at(above)
         waiting += _goes_on(program, value.script, child, above)
     return ""
 
@@ -174,6 +176,24 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
             called = isinstance(above, ast.Call) and above.func is node
             if isinstance(node.ctx, ast.Load) and not called and node not in _forward(script):
                 yield _Value(script, node)
+
+
+def _is_anothers(program: Program, value: _Value) -> bool:
+    """Whether `value` is an attribute that an object without a forward pass gives itself."""
+    above = value.script.ancestors(value.node)
+    kind = next((at for at in above if isinstance(at, ast.ClassDef)), None)
+    if kind is None:
+        return False
+    methods = (at for at in kind.body if isinstance(at, Function))
+    given = {f"self.{name}" for each in methods for name, _ in kept_in(each)}
+    modules = {
+        at.name
+        for script, function in functions_named(program, FORWARD)
+        for at in script.ancestors(function)
+        if isinstance(at, ast.ClassDef)
+    }
+    is_a_module = not modules.isdisjoint((kind.name, *map(last_name, kind.bases)))
+    return ast.unparse(value.node) in given and not is_a_module
 
 
 @functools.lru_cache(maxsize=1024)  # it is asked for each name, and a Script does not change

@@ -9,15 +9,16 @@ from autotune.source.loops.loss import stored_names
 from autotune.source.script import Function, Script, is_method, last_name
 
 # What a loop may ask of a batch, or do with it, wherever that lies.
-_HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "dim", "dtype", "keys"})
+_HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "numel", "dim", "dtype", "keys"})
 # Methods by which a tensor gives another one of the same numbers, where it lies itself.
 # fmt: off
 _OF_TENSORS = frozenset({
-    "contiguous", "double", "flatten", "float", "half", "int", "long", "permute", "reshape",
-    "squeeze", "t", "transpose", "unsqueeze", "view",
+    "bool", "contiguous", "double", "flatten", "float", "half", "int", "long", "permute", "reshape",
+    "squeeze", "t", "transpose", "type", "unsqueeze", "view",
 })
 # fmt: on
 _OF_DICTS = frozenset({"items", "values"})
+_TAKING = frozenset({"get", "pop"})  # a part of a dict
 _ASKING = frozenset({"hasattr", "is_tensor", "isinstance", "len"})
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SAME = "Variable"  # torch.autograd's, which gives its tensor back
@@ -47,6 +48,13 @@ def kept_on_the_host(script: Script, loop: ast.For) -> str:
             return node.id
     left = _read_outside(script, loop, parts - set(anew))
     return next((node.id for node in left if not _is_harmless(script, node)), "")
+
+
+def batch_of(script: Script, loop: ast.For) -> ast.expr:
+    """What `loop` gives each batch to, without the number that `enumerate` gives."""
+    if isinstance(loop.target, ast.Tuple) and enumerate_of(script, loop, loop.iter):
+        return loop.target.elts[-1]
+    return loop.target
 
 
 def asks_kind(test: ast.expr) -> bool:
@@ -117,10 +125,7 @@ def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.A
     """The names of the batch and of its parts, and the statements that only unpack it, or give it
     another shape or number format.
     """
-    batch = loop.target
-    if isinstance(batch, ast.Tuple) and enumerate_of(script, loop, loop.iter):
-        batch = batch.elts[-1]
-    names, unpacked = stored_names(batch), list[ast.Assign]()
+    names, unpacked = stored_names(batch_of(script, loop)), list[ast.Assign]()
     for statement in (at for at in loop.body if isinstance(at, ast.Assign)):
         value = statement.value
         values = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -154,7 +159,9 @@ def _whole(value: ast.expr) -> str:
             return name
         case ast.Subscript(value=inner):
             return _whole(inner)
-        case ast.Call(func=ast.Attribute(value=inner, attr=method)) if method in _OF_TENSORS:
+        case ast.Call(func=ast.Attribute(value=inner, attr=method)) if (
+            method in _OF_TENSORS | _TAKING and _stays(value)
+        ):
             return _whole(inner)
         case ast.Call(func=function, args=[inner]) if last_name(function) == _SAME:
             return _whole(inner)
@@ -216,15 +223,25 @@ def _made_of(script: Script, value: ast.expr) -> tuple[ast.AST, ast.AST]:
             case ast.Subscript(value=whole, ctx=ast.Load()):
                 goes_on = whole is node
             case ast.Attribute(attr=name):
-                goes_on = name in _OF_TENSORS | _OF_DICTS
+                goes_on = name in _OF_TENSORS | _OF_DICTS | _TAKING
             case ast.Call(func=function):
-                goes_on = function is node or last_name(function) == _SAME
+                goes_on = (function is node and _stays(parent)) or last_name(function) == _SAME
             case _:
                 goes_on = False
         if not goes_on:
             return node, parent
         node = parent
     raise AssertionError("an expression lies in a statement")
+
+
+def _stays(call: ast.Call) -> bool:
+    """Whether `call` is no `x.type("torch.FloatTensor")`, which is on the host, as `x.type()` says;
+    `x.type(torch.float32)` is where `x` is.
+    """
+    match call:
+        case ast.Call(func=ast.Attribute(attr="type"), args=[ast.Attribute(attr=name)]):
+            return name.islower()
+    return not is_method(call, "type")
 
 
 def _has_harmless_elements(script: Script, loop: ast.comprehension | ast.For) -> bool:

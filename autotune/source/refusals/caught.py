@@ -6,19 +6,22 @@ as a RuntimeError (`torch._utils.ExceptionWrapper`).
 
 import ast
 import builtins
-import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from autotune.source.calls.writes import assigned
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, reached
+from autotune.source.reach import calls_in, functions_named, reached
 from autotune.source.refusals.numbering import SAYING
 from autotune.source.script import Function, Script, is_method, last_name
 
 # What is done with an exception that does not go by what it holds.
 _SAYING = SAYING | {"print_exc", "print_exception"}
+# What goes by the text that it is given: it has each but once, or counts them.
+_TELLING = frozenset(("add", "setdefault", "update"))
+# What holds a text as it is.
+_HOLDING = (ast.BinOp, ast.Dict, ast.JoinedStr, ast.keyword, ast.List, ast.Tuple)
 # What makes no samples, where the next of it is asked for.
 _PARTS = frozenset(("parameters", "named_parameters", "modules", "children", "buffers"))
 _LOADER = re.compile(r"loader|batches|_iter\b", re.IGNORECASE)
@@ -43,16 +46,18 @@ def caught_of_samples(program: Program) -> str:
     inner, outer = own_loops(program)
     ran = running(program, [*inner, *outer])
     known = (_KNOWN | _OF_STEPS | _own_kinds(program)) - _lost_kinds(program)
+    known |= _raised_in(program, [*inner, *outer])
+    drawing = running(program, inner, strictly=True)
     for script in program.scripts.values():
         for node in script.nodes:
-            told = next(_telling(script, node, known, goes_on=node in ran), None)
-            if told is not None and _draws(program, node, inner):
-                return f"{os.path.basename(script.path)}:{told.lineno}"
+            told = next(_telling(program, script, node, known, goes_on=node in ran), None)
+            if told is not None and _draws(program, node, inner, drawing):
+                return script.at(told)
     return ""
 
 
 def _telling(
-    script: Script, node: ast.AST, known: Collection[str], *, goes_on: bool
+    program: Program, script: Script, node: ast.AST, known: Collection[str], *, goes_on: bool
 ) -> Iterator[ast.expr]:
     """What of `node`, where it catches any, tells one exception from another."""
     match node:
@@ -60,7 +65,7 @@ def _telling(
             for handler in handlers:
                 kinds = handler.type
                 yield from _unknown(kinds.elts if isinstance(kinds, ast.Tuple) else [kinds], known)
-                yield from _read(script, handler) if goes_on else ()
+                yield from _read(program, script, handler) if goes_on else ()
         case ast.With(items=items):
             for call in (call for item in items for call in calls_in(item.context_expr)):
                 yield from _unknown(call.args, known) if last_name(call.func) == "suppress" else ()
@@ -72,9 +77,9 @@ def _unknown(kinds: Collection[ast.expr | None], known: Collection[str]) -> Iter
             yield kind
 
 
-def _read(script: Script, handler: ast.ExceptHandler) -> Iterator[ast.expr]:
-    """Where `handler` makes something of what it caught, beside saying it, raising it, and asking
-    whether a text is in it.
+def _read(program: Program, script: Script, handler: ast.ExceptHandler) -> Iterator[ast.expr]:
+    """Where `handler` makes something of what it caught, beside saying it, writing its text down,
+    raising it, and asking whether a text is in it.
     """
     for node in (node for statement in handler.body for node in ast.walk(statement)):
         match node:
@@ -82,7 +87,8 @@ def _read(script: Script, handler: ast.ExceptHandler) -> Iterator[ast.expr]:
                 yield node
             case ast.Name(id=name) if name == handler.name:
                 around = list(script.ancestors(node))
-                if not any(map(_is_said, around[: around.index(handler)])):
+                around = around[: around.index(handler)]
+                if not any(map(_is_said, around)) and not _is_written(program, around):
                     yield node
 
 
@@ -95,20 +101,66 @@ def _is_said(node: ast.AST) -> bool:
     return False
 
 
-def _draws(program: Program, node: ast.AST, inner: Collection[ast.AST]) -> bool:
-    """Whether what `node` guards draws batches: a loop over a loader, or the next of one."""
+def _is_written(program: Program, around: Sequence[ast.AST]) -> bool:
+    """Whether of what these are `around` only the text is put somewhere, or given to what is no
+    function of the program and does not go by it.
+    """
+    match [at for at in around if not isinstance(at, _HOLDING)]:
+        case [ast.FormattedValue() | ast.Call(func=ast.Name(id="str" | "repr")), *above]:
+            pass
+        case _:
+            return False
+    match above:
+        case [ast.Assign(targets=[ast.Subscript() | ast.Attribute()]), *_]:
+            return True
+        case [ast.Call(func=by), ast.Expr(), *_]:
+            name = last_name(by)
+            return name not in _TELLING and not any(functions_named(program, name))
+    return False
+
+
+def _draws(
+    program: Program, node: ast.AST, inner: Collection[ast.AST], drawing: Collection[ast.AST]
+) -> bool:
+    """Whether what `node` guards draws batches of the training: its loop, one that hands on what a
+    loader gives, or the next of a loader, or of anything where it trains.
+    """
     assert isinstance(node, ast.Try | ast.TryStar | ast.With)
     behind = reached(program, node.body, strictly=True)
     for at in (part for each in behind for part in ast.walk(each)):
         match at:
-            case ast.For(iter=source) if at in inner or _LOADER.search(ast.unparse(source)):
-                return True
+            case ast.For(iter=source):
+                if at in inner or (_is_loader(source) and _hands_on(at)):
+                    return True
             case ast.Call(func=ast.Name(id="next"), args=[of, *_]):
-                if not any(last_name(call.func) in _PARTS for call in calls_in(of)):
+                parts = any(last_name(call.func) in _PARTS for call in calls_in(of))
+                if not parts and (at in drawing or _is_loader(of)):
                     return True
             case ast.Call() if is_method(at, "__next__"):
                 return True
     return False
+
+
+def _is_loader(source: ast.expr) -> bool:
+    return bool(_LOADER.search(ast.unparse(source)))
+
+
+def _hands_on(loop: ast.For) -> bool:
+    return any(isinstance(at, ast.Yield) for at in ast.walk(loop))
+
+
+def _raised_in(program: Program, loops: Collection[ast.AST]) -> set[str]:
+    """What the `loops` of the training raise themselves, and nothing else of the program: no sample
+    does. Who raises what Python has is not told.
+    """
+    inside = {node for loop in loops for node in ast.walk(loop)}
+    within, elsewhere = set[str](), set[str]()
+    for script in program.scripts.values():
+        for node in script.nodes:
+            match node:
+                case ast.Raise(exc=ast.Call(func=kind)) | ast.Raise(exc=ast.expr() as kind):
+                    (within if node in inside else elsewhere).add(last_name(kind))
+    return within - elsewhere - _KNOWN - _LOST
 
 
 def _own_kinds(program: Program) -> set[str]:

@@ -56,7 +56,7 @@ def check_uses(
     """
     name = operand(call.script, model)
     if hindered := handed_on(program, call, model, edit.hinders):
-        at = f"{hindered.script.path}:{hindered.node.lineno}"
+        at = hindered.script.at(hindered.node)
         undone = edit.undone.replace("{model}", name)
         reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")

@@ -4,19 +4,24 @@ nor rounds what is cast to a shorter format and back (inductor's `emulate_precis
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
+from autotune.source.refusals.kept_inside import FORWARD
 from autotune.source.script import Function, Script, last_name
 
 _HOOKS = frozenset(
     f"register_{name}_hook" for name in ("forward", "forward_pre", "full_backward", "backward")
 )
 _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
+_PROPERTIES = frozenset({"property", "cached_property"})
+_PASSES = frozenset((FORWARD, "backward"))  # the latter of an autograd.Function
 _SHORT = frozenset(("half", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"))
-_LONG = frozenset(("float", "double", "float32", "float64"))
+_OF_ANOTHER = "dtype"  # as in `x.to(y.dtype)`
+_LONG = frozenset(("float", "double", "float32", "float64", _OF_ANOTHER))
 _DRAWS = frozenset(
     (
         *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli"),
@@ -30,12 +35,13 @@ def why_not_compiled(program: Program) -> str:
     """Which of these it is, and where; "" where none is seen."""
     if at := next(_hooked_later(program), ""):
         return f"hooks are registered at {at} while it trains, which a compiled model passes over"
-    if at := next(_kept_by_chance(program), ""):
+    ran = running(program, _compiled(program), strictly=True)
+    if at := next(_kept_by_chance(program, ran), ""):
         return (
             f"the function at {at} keeps what it has drawn by chance, and a compiled model draws "
             "it anew in each call"
         )
-    if at := next(_rounded(program), ""):
+    if at := next(_rounded(program, ran), ""):
         return (
             f"numbers are rounded at {at} by a cast to a shorter format and back, which a compiled "
             "model leaves out"
@@ -49,42 +55,63 @@ def _hooked_later(program: Program) -> Iterator[str]:
     loops: list[ast.AST] = [
         loop for loop in (*inner, *outer) if isinstance(loop, ast.For | ast.While)
     ]
-    ran = running(program, loops) if loops else set[ast.AST]()
+    ran = running(program, loops, strictly=True)
     for script in program.scripts.values():
         for call in script.calls:
             if last_name(call.func) in _HOOKS and call in ran:
-                yield f"{script.path}:{call.lineno}"
+                yield script.at(call)
 
 
-def _kept_by_chance(program: Program) -> Iterator[str]:
-    """Functions with a cache that draw random numbers."""
+def _compiled(program: Program) -> list[ast.AST]:
+    """What is compiled of models: their passes, their hooks, and their properties, which are not
+    called.
+    """
+    found = list[ast.AST]()
+    for script in program.scripts.values():
+        for kind in (at for at in script.nodes if isinstance(at, ast.ClassDef)):
+            methods = [at for at in kind.body if isinstance(at, Function)]
+            if any(method.name == FORWARD for method in methods):
+                found += (at for at in methods if at.name in _PASSES or _has(at, _PROPERTIES))
+        for call in (call for name in _HOOKS for call in calls_by_name(script).get(name, ())):
+            found += (ast.Call(func=hook, args=[], keywords=[]) for hook in call.args)
+    return found
+
+
+def _has(function: Function, decorators: Set[str]) -> bool:
+    names = (at.func if isinstance(at, ast.Call) else at for at in function.decorator_list)
+    return any(last_name(each) in decorators for each in names)
+
+
+def _kept_by_chance(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
+    """Functions with a cache that draw random numbers, of those that are `ran`."""
     for script in program.scripts.values():
         for function in script.nodes:
-            if not isinstance(function, Function):
+            if not isinstance(function, Function) or function not in ran:
                 continue
-            decorators = (
-                at.func if isinstance(at, ast.Call) else at for at in function.decorator_list
-            )
-            cached = any(last_name(each) in _CACHES for each in decorators)
-            if cached and any(last_name(call.func) in _DRAWS for call in calls_in(function)):
-                yield f"{script.path}:{function.lineno}"
+            draws = any(last_name(call.func) in _DRAWS for call in calls_in(function))
+            if draws and _has(function, _CACHES):
+                yield script.at(function)
 
 
-def _rounded(program: Program) -> Iterator[str]:
-    """Casts back of what was cast to a shorter format: `x.half().float()`, or by way of a name."""
+def _rounded(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
+    """Casts back of what was cast to a shorter format, where that is `ran`: `x.half().float()`, or
+    by way of a name.
+    """
     for script in program.scripts.values():
         if not any(each in script.text for each in _SHORT):
             continue
-        for call in script.calls:
+        for call in (call for call in script.calls if call in ran):
             value = _cast(call, _LONG)
             if value is not None and _is_short(script, value):
-                yield f"{script.path}:{call.lineno}"
+                yield script.at(call)
 
 
 def _cast(node: ast.AST, formats: frozenset[str]) -> ast.expr | None:
     """What `node` casts to one of these `formats`; None where it casts nothing."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]) if name in formats:
+            return value
+        case ast.Call(func=ast.Attribute(attr="type_as", value=value)) if _OF_ANOTHER in formats:
             return value
         case ast.Call(func=ast.Attribute(attr="to" | "type", value=value), args=given, keywords=by):
             wanted = (*given, *(each.value for each in by if each.arg == "dtype"))
@@ -93,13 +120,14 @@ def _cast(node: ast.AST, formats: frozenset[str]) -> ast.expr | None:
 
 
 def _is_short(script: Script, value: ast.expr) -> bool:
-    """Whether `value` was cast to a shorter format right there, or where its name was set."""
+    """Whether `value` was cast to a shorter format right there, or where its name was set last."""
     if not isinstance(value, ast.Name):
         return _cast(value, _SHORT) is not None
-    function = script.function(value)
-    return any(
-        isinstance(at, ast.Assign)
-        and any(isinstance(each, ast.Name) and each.id == value.id for each in at.targets)
-        and _cast(at.value, _SHORT) is not None
-        for at in (ast.walk(function) if function else ())
-    )
+    given = [
+        at
+        for at in ast.walk(script.function(value) or script.tree)
+        if isinstance(at, ast.Assign) and script.end(at) < script.start(value)
+        if any(isinstance(each, ast.Name) and each.id == value.id for each in at.targets)
+    ]
+    last = max(given, key=script.end, default=None)
+    return last is not None and _cast(last.value, _SHORT) is not None

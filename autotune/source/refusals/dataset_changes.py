@@ -40,14 +40,25 @@ _READING = frozenset(
 def changed_later(program: Program, at: Building) -> str:
     """Where what runs in the loop over epochs calls a method of the dataset that the loader which
     is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
+    Where each epoch builds its own loader, workers see what came before.
     """
     _, over_epochs = loops_of_training(program)
+    if _is_built_in(at, over_epochs[:1]):
+        return changed_meanwhile(program, at)
     return _changed_in(program, running(program, over_epochs), at)
 
 
 def changed_meanwhile(program: Program, at: Building) -> str:
     """The same of what runs in the loop over batches."""
     return _changed_in(program, running_meanwhile(program), at)
+
+
+def _is_built_in(at: Building, loops: list[ast.AST]) -> bool:
+    """Whether the loader is built `at` each turn of one of `loops`, on no condition."""
+    for node in at.call.script.ancestors(at.call.node):
+        if node in loops or isinstance(node, ast.If | ast.IfExp | ast.Try | Function):
+            return isinstance(node, ast.For | ast.While)
+    return False
 
 
 def changed_in_training(program: Program) -> str:
@@ -90,7 +101,7 @@ def _changed_in(
                 continue
             found = (each for each in _changed(node, changers, readers) if each not in made)
             if any(_is_dataset(script, each, name, builder) for each in found):
-                return f"{script.path}:{node.lineno}"
+                return script.at(node)
     return ""
 
 
@@ -209,8 +220,9 @@ def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]
     the `changers` whatever for, and what it sets attributes of.
     """
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr=method))):
-            return [] if method in readers else [changed]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr=method)) as call):
+            inside = [at.value for at in written_into(call) if isinstance(at, ast.Attribute)]
+            return [] if method in readers else [changed, *inside]
         case ast.Assign() | ast.AugAssign():
             called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
             methods = (each for each in called if isinstance(each, ast.Attribute))
@@ -228,15 +240,31 @@ def _set(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
 def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function | None) -> bool:
     """Whether `changed` is the dataset of that `name`, which `builder` gives its loader."""
     if isinstance(changed, ast.Attribute) and changed.attr == _DATASET:
-        return True
+        return not is_held_out(changed)
     if not name or last_name(changed) != name or _is_of_a_tensor(changed):
         return False
     if not isinstance(changed, ast.Name):
         return True
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
     drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
-    at_home = script.function(changed) is builder
-    return name not in drawn and (at_home or not _is_another(script, changed))
+    function = script.function(changed)
+    is_batch = function is not None and function.name == "forward" and _is_given(function, name)
+    is_another = function is not builder and (is_batch or _is_another(script, changed))
+    return name not in drawn and not is_another
+
+
+def _is_given(function: Function, name: str) -> bool:
+    return any(isinstance(at, ast.arg) and at.arg == name for at in ast.walk(function.args))
+
+
+def is_held_out(data: ast.expr) -> bool:
+    """Whether `data` is a dataset on which models are only tried, by its name or that of its
+    loader; not what it may be a part of (`held.dataset`), from which others are taken too.
+    """
+    holder = data.value if isinstance(data, ast.Attribute) and data.attr == _DATASET else data
+    name = (last_name(holder) or ast.unparse(holder)).lower()
+    is_whole = holder is data or "loader" in name or name.endswith("dl")
+    return is_whole and bool(HELD_OUT.search(name))
 
 
 def _is_another(script: Script, changed: ast.Name) -> bool:

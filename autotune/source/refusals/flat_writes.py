@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from autotune.source.calls.writes import whole_of, written_into
 from autotune.source.program import Program
+from autotune.source.refusals.rewritten_files import making
 from autotune.source.script import Function, Script, last_name
 
 _TOLD = frozenset(("print", "len", "float", "int", "str", "info", "debug"))
@@ -15,17 +16,22 @@ _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 def written_flat(program: Program) -> str:
     """Where `weight.reshape(-1)[smallest] = 0`, or `flat = weight.reshape(-1)` whose only use is
-    that it is written into: file and line, "" where nothing of the kind is.
+    that it is written into: file and line, "" where nothing of the kind is; not in what makes
+    samples, which lie in the usual order.
     """
-    for script in program.scripts.values():
-        for node in script.nodes if any(each in script.text for each in _FLATTENING) else ():
-            if any(_is_flat(script, node, target) for target in _targets(node)):
-                return f"{script.path}:{getattr(node, 'lineno', 1)}"
-    return ""
+    found = [
+        (script, node)
+        for script in program.scripts.values()
+        for node in (script.nodes if any(each in script.text for each in _FLATTENING) else ())
+        if any(_is_flat(script, node, target) for target in _targets(node))
+    ]
+    makers = making(program) if found else set[Function]()
+    sampled = {at for each in makers for at in ast.walk(each)}
+    return next((script.at(node) for script, node in found if node not in sampled), "")
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
-    """What `node` writes into, as it is written there."""
+    """What `node` writes into, as it is written there; of methods by those of tensors alone."""
     match node:
         case ast.Assign(targets=targets):
             yield from (each.value for each in targets if isinstance(each, ast.Subscript))
@@ -33,19 +39,18 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
             yield whole
         case ast.AugAssign(target=ast.Name() as whole):
             yield whole
-        case ast.Call(func=ast.Attribute(value=whole)) if any(written_into(node)):
-            yield whole
+        case ast.Call(func=ast.Attribute(value=whole, attr=name)) if name.endswith("_"):
+            yield from [whole] if any(written_into(node)) else []
 
 
 def _is_flat(script: Script, node: ast.AST, target: ast.expr) -> bool:
     if not isinstance(target, ast.Name):
         used = isinstance(node, ast.Call) and not isinstance(next(script.ancestors(node)), ast.Expr)
         return not used and any(map(_flattens, _chain(target)))
-    around = script.function(node)
-    return around is not None and _is_only_written(around, target.id)
+    return _is_only_written(script.function(node) or script.tree, target.id)
 
 
-def _is_only_written(function: Function, name: str) -> bool:
+def _is_only_written(function: Function | ast.Module, name: str) -> bool:
     """Whether the variable `name` is a tensor that was flattened, and nobody is given it."""
     values = [
         at.value

@@ -3,13 +3,13 @@ holds an open file for as long as anything of it lives, of which a process may h
 """
 
 import ast
-import os
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
-from autotune.source.script import Script
+from autotune.source.refusals.batch_uses import batch_of
+from autotune.source.script import Script, is_method
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
@@ -28,10 +28,10 @@ def kept_for_good(program: Program) -> str:
     begun = {name for node in ran for name in _begun_anew(node)}
     for script in program.scripts.values():
         for loop in (at for at in script.nodes if at in inner):
-            own = _batch_names(loop)
+            own = _batch_names(script, loop)
             for node in ast.walk(loop):
                 if _is_kept(program, node, own, begun):
-                    return _place(script, node)
+                    return script.at(node)
     return ""
 
 
@@ -63,13 +63,9 @@ def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
     return any(container not in begun for container in kept)
 
 
-def _place(script: Script, node: ast.AST) -> str:
-    return f"{os.path.basename(script.path)}:{getattr(node, 'lineno', 1)}"
-
-
-def _batch_names(loop: ast.AST) -> set[str]:
+def _batch_names(script: Script, loop: ast.AST) -> set[str]:
     """The variables of `loop` that are a batch, or a part of one."""
-    own = stored_names(loop.target) if isinstance(loop, ast.For) else set[str]()
+    own = stored_names(batch_of(script, loop)) if isinstance(loop, ast.For) else set[str]()
     while True:
         more = set[str]()
         for node in ast.walk(loop):
@@ -97,21 +93,31 @@ def _tensors(value: ast.expr) -> Iterator[str]:
 
 
 def _keeping(node: ast.AST, own: Set[str]) -> Iterator[str]:
-    """What `node` puts one of the variables `own` into. What is written where a tensor says is an
-    array: it takes the numbers.
+    """What `node` puts one of the variables `own` into. Arrays take the numbers; so do lists that
+    an array extends, one of labels mostly, with one number a sample.
     """
     kept: Sequence[ast.expr]
     match node:
+        case ast.Call(func=ast.Attribute(attr="extend"), args=[ast.Call() as array]) if is_method(
+            array, "numpy"
+        ):
+            return
         case ast.Call(func=ast.Attribute(value=into, attr=name), args=given):
             kept = given if name in _KEEPING else ()
         case ast.Assign(targets=[ast.Subscript(value=into, slice=key)], value=value):
-            kept = (value,) if own.isdisjoint(_tensors(key)) else ()
+            kept = () if _is_of_an_array(key, own) else (value,)
         case ast.AugAssign(target=into, op=ast.Add(), value=ast.List() as value):
             kept = (value,)
         case _:
             return
     if not all(own.isdisjoint(_tensors(each)) for each in kept):
         yield ast.unparse(into)
+
+
+def _is_of_an_array(key: ast.expr, own: Set[str]) -> bool:
+    """Whether `key` says places of an array, by a slice or one of the variables `own`."""
+    parts = key.elts if isinstance(key, ast.Tuple) else [key]
+    return any(isinstance(at, ast.Slice) or not own.isdisjoint(_tensors(at)) for at in parts)
 
 
 def _begun_anew(node: ast.AST) -> Iterator[str]:

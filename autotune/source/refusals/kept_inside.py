@@ -19,6 +19,10 @@ OTHER_FORMAT = frozenset({
 _NEW = frozenset({"arange", "eye", "full", "ones", "rand", "randn", "tensor", "zeros"})
 _FLOAT32_ON_A_GPU = frozenset({"exp", "log_softmax", "norm", "softmax", "softmin", "sum"})
 _NO_TENSORS = frozenset({"device", "dtype", "ndim", "requires_grad", "shape", "training"})
+# What gives numbers and, second, the places of these, in int64.
+_WITH_PLACES = frozenset({
+    "cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "sort", "topk",
+})
 _LIKE_IT = SAME_FORMAT | {"amax", "amin", "chunk", "dropout", "max", "mean", "min"}
 # fmt: on
 
@@ -37,9 +41,13 @@ def kept_attributes(program: Program, *, on_a_gpu: bool) -> set[str]:
 
 
 def forward_methods(script: Script) -> list[Function]:
-    """The forward passes of modules in `script`, and the methods of theirs that these call."""
+    """The forward passes of modules in `script`, and the methods of theirs that these call. What is
+    made from no class is no module.
+    """
     found: list[Function] = []
-    for kind in (at for at in script.nodes if isinstance(at, ast.ClassDef)):
+    kinds = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
+    bases = {last_name(base) for kind in kinds for base in kind.bases}
+    for kind in (at for at in kinds if at.bases or at.name in bases):
         methods = {at.name: at for at in kind.body if isinstance(at, Function)}
         waiting = [FORWARD]
         while waiting:
@@ -96,19 +104,25 @@ def may_be_short(
 
 
 def _given_to(method: Function, name: str) -> list[ast.expr] | None:
-    """What `method` gives the variable `name`; None where that cannot be told."""
-    values = [
-        at.value
-        for at in ast.walk(method)
-        if isinstance(at, ast.Assign)
-        if name in [target.id for target in at.targets if isinstance(target, ast.Name)]
-    ]
+    """What `method` gives the variable `name`, besides places of numbers; None where that cannot be
+    told.
+    """
+    values, places = list[ast.expr](), 0
+    for node in ast.walk(method):
+        match node:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=[_, ast.Name(id=second)])], value=ast.Call(func=by)
+            ) if second == name:
+                places += last_name(by) in _WITH_PLACES
+            case ast.Assign(targets=targets, value=value):
+                if name in [target.id for target in targets if isinstance(target, ast.Name)]:
+                    values.append(value)
     stores = [
         at
         for at in ast.walk(method)
         if isinstance(at, ast.Name) and at.id == name and isinstance(at.ctx, ast.Store)
     ]
-    return values if len(values) == len(stores) > 0 else None
+    return values if len(values) + places == len(stores) > 0 else None
 
 
 def _held(value: ast.expr) -> list[ast.expr] | None:
@@ -118,12 +132,17 @@ def _held(value: ast.expr) -> list[ast.expr] | None:
             return []
         case ast.Attribute(attr=name) if name in _NO_TENSORS:
             return []
-        case ast.Subscript(value=whole) | ast.UnaryOp(operand=whole):
-            return [whole]
-        case ast.Attribute(value=whole, attr="data" | "T" | "mT"):
+        case (
+            ast.Subscript(value=whole)
+            | ast.UnaryOp(operand=whole)
+            | ast.Attribute(value=whole, attr="data" | "T" | "mT")
+        ):
             return [whole]
         case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
             return parts
+        case ast.BinOp(left=one, op=op, right=other) if not isinstance(op, ast.MatMult):
+            # What a module has besides is a number, or float32.
+            return [at for at in (one, other) if not _own_attribute(at)] or None
     return None
 
 
@@ -133,6 +152,8 @@ def _made_from(call: ast.Call, on_a_gpu: bool) -> list[ast.expr] | None:
     other = name in OTHER_FORMAT | _NEW or (on_a_gpu and name in _FLOAT32_ON_A_GPU)
     if other or is_widening(call):
         return []
+    if isinstance(call.func, ast.Name) and name in ("max", "min"):
+        return call.args
     if name not in _LIKE_IT or not isinstance(call.func, ast.Attribute):
         return None
     owner = call.func.value

@@ -3,7 +3,6 @@ one of zeros, by which momentum and weight decay move them.
 """
 
 import ast
-import os
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import Loop, loops_of_training, running
@@ -32,13 +31,13 @@ def left_out(program: Program) -> str:
         for node in (at for at in script.nodes if at in ran and _is_of_a_model(script, at)):
             for test in _tests(script, node):
                 if _may_change(program, script, test, later):
-                    return f"{os.path.basename(script.path)}:{test.lineno}"
+                    return script.at(test)
     try:
         backward = backward_call(program, "")
     except Refusal:
         return ""
     around = (at for at in backward.script.ancestors(backward.node) if isinstance(at, Loop))
-    return next((os.path.basename(late_term(program, backward, loop)) for loop in around), "")
+    return next((late_term(program, backward, loop) for loop in around), "")
 
 
 def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:

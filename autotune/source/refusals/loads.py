@@ -1,14 +1,15 @@
 """Where an optimizer is given a checkpoint's state, and which optimizer that can be."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
+from autotune.source.named import calls_by_name
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
-from autotune.source.reach import calls_in, reached
+from autotune.source.reach import argument, calls_in, is_bound, reached
 from autotune.source.script import Function, Script, is_method, last_name
 
 
@@ -37,7 +38,7 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
         call
         for call in calls
         if last_name(receiver_of(call)) in names
-        and not _is_of(call, receiver_of(call), own)
+        and not _is_of(program, call, own)
         and not _is_another(program, call, built)
     ]
 
@@ -57,25 +58,62 @@ def names_of(program: Program, built: Sequence[Call]) -> set[str]:
 
 
 def _with_own_loading(program: Program) -> set[str]:
-    """The names of the program's classes that take a checkpoint's state in a way of their own."""
-    return {
+    """The names of the program's classes that take a checkpoint's state in a way of their own, and
+    of the functions that return an object of one.
+    """
+    nodes = [node for script in program.scripts.values() for node in script.nodes]
+    kinds = {
         kind.name
-        for script in program.scripts.values()
-        for kind in script.nodes
+        for kind in nodes
         if isinstance(kind, ast.ClassDef)
         and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
     }
+    return kinds | {
+        function.name
+        for function in nodes
+        if isinstance(function, Function)
+        for at in ast.walk(function)
+        if isinstance(at, ast.Return) and _calls(at.value, kinds)
+    }
 
 
-def _is_of(load: Call, receiver: ast.expr, classes: set[str]) -> bool:
-    """Whether `receiver` is given an object of one of these `classes` in its file."""
+def _calls(value: ast.expr | None, names: set[str]) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) in names
+
+
+def _is_of(program: Program, load: Call, classes: set[str]) -> bool:
+    """Whether the receiver of `load` is given an object of one of these `classes` in its file, or
+    by those who call the function that it is a parameter of, or that keeps a parameter as it.
+    """
+    handed = (at for given in _givings(program, load) for at in _handed_over(program, given))
+    return _is_made(load.script, receiver_of(load), classes) or any(
+        _calls(value, classes) or _is_made(script, value, classes) for script, value in handed
+    )
+
+
+def _is_made(script: Script, place: ast.expr, classes: set[str]) -> bool:
+    """Whether `place` is given an object of one of these `classes` in `script`."""
     return any(
         isinstance(at, ast.Assign)
-        and isinstance(at.value, ast.Call)
-        and last_name(at.value.func) in classes
-        and ast.unparse(receiver) in map(ast.unparse, at.targets)
-        for at in ast.walk(load.script.tree)
+        and _calls(at.value, classes)
+        and ast.unparse(place) in map(ast.unparse, at.targets)
+        for at in script.nodes
     )
+
+
+def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.expr]]:
+    """What the calls of its function give for the parameter that is `given`, and where."""
+    function = given.script.function(given.place)
+    if function is None or not isinstance(given.value, ast.Name):
+        return
+    holder, bound = next(given.script.ancestors(function)), is_bound(given.script, function)
+    built = isinstance(holder, ast.ClassDef) and function.name == "__init__"
+    called = holder.name if built and isinstance(holder, ast.ClassDef) else function.name
+    for script in program.scripts.values():
+        for call in calls_by_name(script).get(called, ()):
+            told = argument(call, function, given.value.id, bound=bound)
+            if told is not None and told is not call:
+                yield script, told
 
 
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
@@ -129,7 +167,7 @@ def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
     if function is not None:
         taken = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
         if receiver.id in taken:
-            return [_Given(script=script, place=receiver, value=None)]
+            return [_Given(script=script, place=receiver, value=receiver)]
     for around in (function, script.tree):
         given = _given_in(script, around) if around is not None else []
         if found := [at for at in given if ast.unparse(at.place) == receiver.id]:

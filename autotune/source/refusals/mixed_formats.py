@@ -3,39 +3,60 @@ step need have taken so far: under autocast they are of two number formats, whic
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Set
+from itertools import pairwise
 
+from autotune.source.named import functions_by_name
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
-from autotune.source.refusals.kept_inside import forward_methods
+from autotune.source.reach import calls_in, is_bound
+from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, kept_in
 from autotune.source.script import Function, Script, last_name
 
 # Methods that put their last argument into their tensor, both of one format.
 _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter_", "scatter_"))
 # What gives another format, or that of another tensor.
-_CASTS = frozenset(("to", "type", "type_as", "float", "double", "half", "bfloat16", "item"))
-_DEEP = 3  # so many variables it is followed through what a tensor was made from
+_CASTS = OTHER_FORMAT | {"to", "type", "type_as", "bfloat16"}
+_FLOAT32 = frozenset(("Embedding", "EmbeddingBag"))  # what these layers give under autocast
+_DEEP = 3  # so many variables, or methods, a tensor is followed through to what it was made from
 
 
 def put_in_a_branch(program: Program) -> str:
     """Where that is: file and line, "" where it is not seen."""
     for script in program.scripts.values():
         for method in forward_methods(script):
+            numbers = _numbers(method)
             for node in ast.walk(method):
-                for into, value in _put(node):
+                for into, value in _put(node, numbers):
                     in_a_branch = _in_a_branch(script, node, method)
-                    if in_a_branch and _is_short(value) and not _is_of_a_layer(method, into):
-                        return f"{script.path}:{getattr(node, 'lineno', 1)}"
+                    short = in_a_branch and _is_short(script, method, value)
+                    if short and not _is_of_a_layer(script, method, into):
+                        return script.at(node)
     return ""
 
 
-def _put(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Into what `node` puts which value, at places that a tensor says."""
+def _numbers(method: Function) -> set[str]:
+    """The variables of `method` that are numbers: those by which loops count."""
+    found = set[str]()
+    for node in ast.walk(method):
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=source):
+                found |= {name for call in calls_in(source) if last_name(call.func) == "range"}
+            case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call(func=by)):
+                found |= {name} if last_name(by) == "enumerate" else set()
+            case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant()):
+                found.add(name)
+    return found
+
+
+def _put(node: ast.AST, numbers: Set[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Into what `node` puts which value, at places that a tensor says, and not these `numbers`."""
     match node:
         case ast.Assign(targets=[ast.Subscript(value=into, slice=key)], value=value):
             parts = key.elts if isinstance(key, ast.Tuple) else [key]
             if any(
-                isinstance(at, ast.Name | ast.Attribute | ast.Call | ast.Compare) for at in parts
+                isinstance(at, ast.Name | ast.Attribute | ast.Call | ast.Compare)
+                and ast.unparse(at) not in numbers
+                for at in parts
             ):
                 yield into, value
         case ast.Call(func=ast.Attribute(value=into, attr=name), args=[*_, value]) if (
@@ -45,40 +66,69 @@ def _put(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _in_a_branch(script: Script, node: ast.AST, method: Function) -> bool:
-    for above in script.ancestors(node):
+    """Whether `node` stands in a branch of `method`, other than that of all steps that train."""
+    for inner, above in pairwise((node, *script.ancestors(node))):
         if above is method:
             return False
         if isinstance(above, ast.If):
-            return True
+            in_each_step = ast.unparse(above.test) == "self.training" and inner in above.body
+            if not in_each_step:
+                return True
     return False
 
 
-def _is_short(value: ast.expr) -> bool:
-    """Whether `value` is what a layer gives, in the format that autocast leaves it in."""
+def _is_short(script: Script, method: Function, value: ast.expr) -> bool:
+    """Whether `value` is what a layer gives, in the format that autocast leaves it in, or a
+    variable that `method` gives nothing else.
+    """
+    if isinstance(value, ast.Name):
+        made = list(_made(method, [value.id]))
+        calls = [at for at in made if isinstance(at, ast.Call) and _is_short(script, method, at)]
+        return made == calls != []
     if isinstance(value, ast.Call) and last_name(value.func) in _CASTS:
         return False
-    return any(map(_is_a_layers, calls_in(value)))
+    return any(_is_a_layers(script, call) for call in calls_in(value))
 
 
-def _is_a_layers(call: ast.Call) -> bool:
-    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer, mostly."""
+def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
+    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer, mostly, whose outcome
+    autocast makes shorter, or a method that calls one.
+    """
     match call.func:
-        case ast.Attribute(value=ast.Name(id="self")):
-            return True
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            functions = functions_by_name(script).get(name, ())
+            if methods := [each for each in functions if is_bound(script, each)]:
+                inside = (at for each in methods for at in calls_in(each))
+                return deep > 0 and any(_is_a_layers(script, at, deep - 1) for at in inside)
+            return not _is_float32(script, name)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return True
     return False
 
 
-def _is_of_a_layer(method: Function, into: ast.expr, deep: int = _DEEP) -> bool:
+def _is_float32(script: Script, name: str) -> bool:
+    """Whether the layer `name` is one whose outcome autocast leaves in float32."""
+    layers = [
+        value
+        for each in functions_by_name(script).get("__init__", ())
+        for attribute, value in kept_in(each)
+        if attribute == name
+    ]
+    made = (isinstance(at, ast.Call) and last_name(at.func) in _FLOAT32 for at in layers)
+    return bool(layers) and all(made)
+
+
+def _is_of_a_layer(script: Script, method: Function, into: ast.expr, deep: int = _DEEP) -> bool:
     """Whether `into` comes from what a layer gives, too."""
-    if any(map(_is_a_layers, calls_in(into))):
+    if any(_is_a_layers(script, call) for call in calls_in(into)):
         return True
     names = {at.id for at in ast.walk(into) if isinstance(at, ast.Name)} - {"self", "torch"}
-    made = (
-        node.value
-        for node in ast.walk(method)
-        if isinstance(node, ast.Assign)
-        and any(last_name(target) in names for target in node.targets)
-    )
-    return bool(deep) and any(_is_of_a_layer(method, value, deep - 1) for value in made)
+    made = _made(method, names) if deep else ()
+    return any(_is_of_a_layer(script, method, value, deep - 1) for value in made)
+
+
+def _made(method: Function, names: Collection[str]) -> Iterator[ast.expr]:
+    """What `method` gives the variables `names`."""
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign) and any(last_name(at) in names for at in node.targets):
+            yield node.value

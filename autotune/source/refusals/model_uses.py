@@ -1,6 +1,7 @@
 """What a program does with its model besides training it: it exports it, or keeps what it gives."""
 
 import ast
+import re
 from collections.abc import Collection
 
 from autotune.source.loops.loss import names_in
@@ -10,7 +11,16 @@ from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged
 from autotune.source.script import Function, Script, covers, last_name
 
 _SAVING = "torch.save"
-_OF_WEIGHTS = ("state_dict", "parameters", "named_parameters")
+# What gives the model itself.
+_ITSELF = frozenset(
+    (
+        *("module", "_orig_mod", "cpu", "cuda", "to", "eval", "train", "requires_grad_"),
+        *("half", "float", "double", "bfloat16"),
+    )
+)
+_OPTIONS = re.compile(
+    r"(^|_)(args?|opts?|options|cfg|conf|config|flags|hparams|params)$", re.IGNORECASE
+)
 
 
 def handed_on(
@@ -41,17 +51,31 @@ def handed_on(
 
 
 def _holds(script: Script, given: ast.expr, model: str) -> bool:
-    """Whether `given` has what goes by the name of `model`, other than for its weights."""
+    """Whether `given` has what goes by the name of `model`, and no part of it, or its weights."""
     for node in ast.walk(given):
         if isinstance(node, ast.Name | ast.Attribute) and last_name(node) == model != "":
-            asked = ""
-            for at in script.ancestors(node):
-                if not isinstance(at, ast.Attribute):
-                    break
-                asked = at.attr
-            if asked not in _OF_WEIGHTS:
+            is_option = isinstance(node, ast.Attribute) and _OPTIONS.search(last_name(node.value))
+            if not is_option and _gives_itself(script, node):
                 return True
     return False
+
+
+def _gives_itself(script: Script, model: ast.expr) -> bool:
+    """Whether what stands round `model` comes to the model itself, as far as names tell: a function
+    that is given it may give it back, and may then be asked for its weights.
+    """
+    part: ast.AST = model
+    for above in script.ancestors(model):
+        match above:
+            case ast.Attribute(attr=name) if name not in _ITSELF:
+                return False
+            case ast.IfExp(test=test) if test is part:
+                return False
+            case ast.Attribute() | ast.Call() | ast.IfExp() | ast.Subscript():
+                part = above
+            case _:
+                return not isinstance(above, ast.FormattedValue)
+    return True
 
 
 def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
@@ -62,9 +86,11 @@ def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
 
 def merged(program: Program) -> str:
     """Where, outside the loop that trains, the program views what a model gives with its channels
-    merged into one dimension with others: file and line, "" where it is not seen to.
+    merged into one dimension with others: file and line, "" where it is not seen to, or what that
+    gives has no more than three dimensions.
     """
-    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    places = program.places.outputs
+    names = {each.callee.rpartition(".")[2] for each in places if each.images}
     for script in program.scripts.values():
         calls = [
             call
@@ -72,7 +98,7 @@ def merged(program: Program) -> str:
             if last_name(call.func) in names and not _is_trained(program, script, call)
         ]
         if found := merged_outcome(script, calls):
-            return f"{script.path}:{found.lineno}"
+            return script.at(found)
     return ""
 
 
@@ -91,5 +117,5 @@ def kept(program: Program) -> str:
     for script in program.scripts.values():
         calls = [call for call in script.calls if last_name(call.func) in names]
         if found := kept_outcome(script, calls, SAME_MEMORY):
-            return f"{script.path}:{found.lineno}"
+            return script.at(found)
     return ""

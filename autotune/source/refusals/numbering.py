@@ -10,6 +10,7 @@ from autotune.source.script import Function, last_name
 
 # By which tables count, or remember what came.
 _COUNTING = frozenset(("update", "subtract", "add", "append", "appendleft", "extend"))
+_DROPPING = frozenset(("pop", "popleft", "popitem", "remove", "discard", "clear"))
 _ITSELF = frozenset(("self", "cls"))
 # Functions that say something, or write it down, and make nothing of it.
 SAYING = frozenset(
@@ -24,7 +25,11 @@ def numbered(function: Function) -> Iterator[str]:
     """The tables to which `function` gives the next number for what they do not have yet, as they
     are written there: `self.ids` of `self.ids[word] = len(self.ids)`.
     """
-    counted = {ast.unparse(at.target) for at in ast.walk(function) if isinstance(at, ast.AugAssign)}
+    counted = {
+        ast.unparse(at.target)
+        for at in ast.walk(function)
+        if isinstance(at, ast.AugAssign) and _is_kept(function, at.target)
+    }
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Subscript(value=table)], value=number):
@@ -113,22 +118,35 @@ def _goes_by(function: Function, name: str) -> bool:
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.JoinedStr) or _says(node) or _sets(node, name):
+        if isinstance(node, ast.JoinedStr) or _says(node) or _is_apart(function, node):
+            continue
+        if _sets(node, name):
             continue
         counted = _counted(function, node) if isinstance(node, ast.stmt) else None
         if counted is not None and ast.unparse(counted) == name:
             continue
         if isinstance(node, ast.Attribute) and ast.unparse(node) == name:
             return True
-        asked = [node.test] if isinstance(node, ast.If) and _makes_nothing(node.body) else []
-        waiting += (each for each in ast.iter_child_nodes(node) if each not in asked)
+        asked = _asked_for_nothing(function, node)
+        waiting += (each for each in ast.iter_child_nodes(node) if each is not asked)
     return False
 
 
-def _makes_nothing(body: Sequence[ast.stmt]) -> bool:
+def _asked_for_nothing(function: Function, node: ast.AST) -> ast.expr | None:
+    """The test of `node` where what it decides makes nothing of a sample."""
+    match node:
+        case ast.If(test=test, body=body) if _makes_nothing(function, body):
+            return test
+        case ast.While(test=test, body=body) if all(_is_apart(function, each) for each in body):
+            return test
+    return None
+
+
+def _makes_nothing(function: Function, body: Sequence[ast.stmt]) -> bool:
     """Whether `body` says something, or keeps something, and makes nothing of a sample."""
     return all(
         isinstance(each, ast.Pass | ast.Raise | ast.Expr)
+        or _is_apart(function, each)
         or (
             isinstance(each, ast.Assign | ast.AugAssign)
             and not any(isinstance(at, ast.Name) for at in assigned(each))
@@ -139,6 +157,26 @@ def _makes_nothing(body: Sequence[ast.stmt]) -> bool:
 
 def _says(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in SAYING
+
+
+def _is_apart(function: Function, node: ast.AST) -> bool:
+    """Whether `node` drops a part of what is kept, or is a value only to do so, or to be said."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name) as target]) if not _is_kept(function, target):
+            serving = (at for at in ast.walk(function) if _says(at) or _drops(function, at))
+            found = {part for at in serving for part in ast.walk(at)}
+            names = (at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == name)
+            return all(at in found for at in names if isinstance(at.ctx, ast.Load))
+    return _drops(function, node)
+
+
+def _drops(function: Function, node: ast.AST) -> bool:
+    match node:
+        case ast.Delete(targets=targets):
+            return all(_is_kept(function, each) for each in targets)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=table, attr=name))):
+            return name in _DROPPING and _is_kept(function, table)
+    return False
 
 
 def _sets(node: ast.AST, name: str) -> bool:

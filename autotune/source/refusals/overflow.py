@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import reached
-from autotune.source.script import Function, Script, last_name
+from autotune.source.reach import argument, functions_named, is_bound, reached
+from autotune.source.script import Function, Script, last_name, straight
 
 # Calls between backward and step that look at no gradients: they note, print and count, or tell
 # what is finite, which scaled ones are where unscaled ones are.
@@ -46,12 +46,14 @@ def fatal_check(program: Program, backward: Call, step: Call) -> ast.expr | ast.
     after = [at for at in parts if begins < script.start(at) < ends]
     between = [at for at in after if script.start(at) < steps]
     computed = _computed(between)
+    renewed = list(_renewed(script, getattr(around, "body", script.tree.body), computed, steps))
     for at in after:
-        if at in between and (_is_strict(at) or _ends_inside(program, at)):
+        if at in between and (_is_strict(at) or _ends_inside(program, at, computed)):
             return at
         for test in _asked(script, at, loop, after):
             seen = may_see_gradients if at in between else _is_grad
-            if names_in(test) & computed or any(map(seen, ast.walk(test))):
+            anew = {name for given, name in renewed if given < script.start(at)}
+            if names_in(test) & (computed - anew) or any(map(seen, ast.walk(test))):
                 return at
     return None
 
@@ -75,8 +77,22 @@ def _computed(nodes: Sequence[ast.AST]) -> set[str]:
     return found
 
 
-def _ends_inside(program: Program, call: ast.AST) -> bool:
-    """Whether `call` comes to a function of the program's that ends it by what is not finite."""
+def _renewed(
+    script: Script, block: list[ast.stmt], computed: set[str], steps: int
+) -> Iterator[tuple[int, str]]:
+    """The variables of those `computed` to which `block` gives other values after the step, always,
+    and where in the text it has done so.
+    """
+    for at in straight(block):
+        if isinstance(at, ast.Assign) and script.start(at) > steps:
+            seen = names_in(at.value) & computed or any(map(_is_grad, ast.walk(at.value)))
+            yield from ((script.end(at), name) for name in stored_names(at) if not seen)
+
+
+def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
+    """Whether `call` comes to a function of the program's that ends it by what is not finite, other
+    than what it is given here, which comes from no gradients.
+    """
     if not (isinstance(call, ast.Call) and may_see_gradients(call)):
         return False
     for made in reached(program, [call]):
@@ -87,8 +103,28 @@ def _ends_inside(program: Program, call: ast.AST) -> bool:
             for at in nodes
             for test in _asked(script, at, None, nodes)
         )
-        if any(_is_grad(at) or _is_finite(at) for test in tests for at in ast.walk(test)):
+        asked = [at for test in tests for at in ast.walk(test)]
+        finite = (at for at in asked if _is_finite(at))
+        if any(map(_is_grad, asked)) or not all(
+            _is_given_here(program, call, made, at, computed) for at in finite
+        ):
             return True
+    return False
+
+
+def _is_given_here(
+    program: Program, call: ast.Call, made: ast.AST, asked: ast.AST, computed: set[str]
+) -> bool:
+    """Whether `asked`, in the function `made`, is of what `call` of that gives it, and this comes
+    from nothing that may look at gradients.
+    """
+    match asked:
+        case ast.Call(args=[ast.Name(id=name)]) if name not in stored_names(made):
+            for script, function in functions_named(program, last_name(call.func)):
+                told = argument(call, function, name, bound=is_bound(script, function))
+                if function is made and told is not None and told is not call:
+                    seen = any(map(may_see_gradients, ast.walk(told)))
+                    return not (seen or names_in(told) & computed)
     return False
 
 

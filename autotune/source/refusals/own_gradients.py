@@ -1,12 +1,16 @@
 """Where a program gives its weights gradients of its own making, or reads those they have."""
 
 import ast
-import os
+import contextlib
+from collections.abc import Collection, Iterator
 
-from autotune.source.loops.loss import stored_names
-from autotune.source.program import Program
+from autotune.source.loops.loss import GATHERING, stored_names
+from autotune.source.named import calls_by_name
+from autotune.source.places import Call, backward_call, step_call
+from autotune.source.program import Program, Refusal
 from autotune.source.reach import reached
-from autotune.source.script import Script
+from autotune.source.refusals.gathering import SAME_MEMORY
+from autotune.source.script import Function, Script, last_name
 
 _TURNED = frozenset(("T", "mT", "H", "mH"))
 _TURNING = frozenset(("t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"))
@@ -19,6 +23,10 @@ _BY_COLUMNS = frozenset(
         *("ormqr", "matrix_exp", "einsum", "tensordot", "cho_solve"),
     )
 )
+_SAME = SAME_MEMORY | {"T", "cpu", "data", "numpy", "t", "to"}
+_COMPUTED = ast.BinOp | ast.UnaryOp | ast.Compare
+# Where a variable becomes a part of something else, or has another name.
+_GIVEN_AWAY = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Return | ast.Yield | ast.Assign
 
 
 def turned_gradients(program: Program) -> str:
@@ -31,21 +39,134 @@ def turned_gradients(program: Program) -> str:
         for node in script.nodes if ".grad" in script.text else ():
             if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
                 given = reached(program, [node.value, *_values_of(script, node.value)])
-                if any(_turns(part) for each in given for part in ast.walk(each)):
-                    return f"{os.path.basename(script.path)}:{node.lineno}"
+                if any(_turns(part) for each in given for part in _lying_as_made(each)):
+                    return script.at(node)
     return ""
 
 
 def gradients_read(program: Program) -> str:
     """Where the program reads a weight's gradient, in whatever step: file and line, "" where it
-    does not. Whether there is one, and zeros in its place, is no matter.
+    does not. Whether there is one, and zeros in its place, is no matter; nor is what is computed of
+    it between backward and step, before anything writes into it.
+    """
+    before = _before_step(program)
+    for script, node in _reads(program):
+        if not (_is_used_up(script, node) and _runs_in(program, script, node, before)):
+            return script.at(node)
+    return ""
+
+
+def cleared_ones_read(program: Program, clearing: Call) -> str:
+    """Where the program may read a weight's gradient after `clearing` has cleared it, where that
+    comes behind backward: file and line, "" where it does not.
+    """
+    script, function = clearing.script, clearing.script.function(clearing.node)
+    ends = script.start(clearing.node)
+    begins = script.start(function) if function else ends
+    with contextlib.suppress(Refusal):
+        backward = backward_call(program, "")
+        if backward.script is script and script.function(backward.node) is function:
+            begins = script.end(backward.node)
+    if begins > ends:
+        return ""
+    kept = _within(script, function, begins, ends)
+    for reading, node in _reads(program):
+        reader = reading.function(node)
+        of_optimizer = reader is not None and reader.name == "step"
+        if not (of_optimizer or _runs_in(program, reading, node, kept)):
+            return reading.at(node)
+    return ""
+
+
+def _reads(program: Program) -> Iterator[tuple[Script, ast.Attribute]]:
+    """Where the program reads gradients of its weights, and does not only ask whether there are
+    some.
     """
     for script in program.scripts.values():
         for node in script.nodes if ".grad" in script.text else ():
             match node:
-                case ast.Attribute(attr="grad", ctx=ast.Load()) if not _asks(script, node):
-                    return f"{os.path.basename(script.path)}:{node.lineno}"
-    return ""
+                case ast.Attribute(attr="grad", ctx=ast.Load()):
+                    if not (_asks(script, node) or _is_of_its_own(script, node)):
+                        yield script, node
+
+
+def _before_step(program: Program) -> set[ast.AST]:
+    """What stands between backward and the step of the one optimizer that there is, in a program
+    that clears its gradients.
+    """
+    try:
+        backward, step = backward_call(program, ""), step_call(program, "")
+    except Refusal:
+        return set()
+    script, function = backward.script, backward.script.function(backward.node)
+    together = step.script is script and script.function(step.node) is function
+    clears = any("zero_grad" in calls_by_name(each) for each in program.scripts.values())
+    if program.places.more_optimizers or not (together and clears):
+        return set()
+    return _within(script, function, script.end(backward.node), script.start(step.node))
+
+
+def _within(script: Script, function: Function | None, begins: int, ends: int) -> set[ast.AST]:
+    """What of `function` begins between two offsets."""
+    parts = ast.walk(function or script.tree)
+    placed = (at for at in parts if isinstance(at, ast.expr | ast.stmt))
+    return {at for at in placed if begins < script.start(at) < ends}
+
+
+def _runs_in(
+    program: Program,
+    script: Script,
+    node: ast.AST,
+    inside: Collection[ast.AST],
+    known: frozenset[str] = frozenset(),
+) -> bool:
+    """Whether `node` is `inside`, or in a function that is called there alone."""
+    function = script.function(node)
+    if node in inside or function is None or function.name in known:
+        return node in inside
+    known |= {function.name}
+    scripts = program.scripts.values()
+    calls = [(at, call) for at in scripts for call in calls_by_name(at).get(function.name, ())]
+    return bool(calls) and all(_runs_in(program, at, each, inside, known) for at, each in calls)
+
+
+def _is_used_up(script: Script, gradient: ast.Attribute) -> bool:
+    """Whether something new is computed of `gradient` at once, and nobody has its memory then."""
+    part: ast.AST = gradient
+    for above in script.ancestors(gradient):
+        match above:
+            case ast.Attribute(attr=name) if name not in _SAME and not name.endswith("_"):
+                return True
+            case ast.Attribute() | ast.Subscript():
+                part = above
+            case ast.Call(func=function) if function is part:
+                part = above
+            case ast.Call(func=function):
+                is_new = last_name(function) not in _SAME
+                return is_new and script.qualified(function).startswith("torch.")
+            case _:
+                return isinstance(above, _COMPUTED | ast.Expr)
+    return False
+
+
+def _is_of_its_own(script: Script, gradient: ast.Attribute) -> bool:
+    """Whether whose gradient it is was made by the function that reads it, and becomes no weight:
+    `change.grad` of a change to a batch, by which an attack is made; or is no tensor at all.
+    """
+    function, owner = script.function(gradient), gradient.value
+    if last_name(owner) == "self":
+        return True
+    if function is None or not isinstance(owner, ast.Name):
+        return False
+    named = [at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == owner.id]
+    made = [next(script.ancestors(at)) for at in named if isinstance(at.ctx, ast.Store)]
+    used = [next(script.ancestors(at)) for at in named if isinstance(at.ctx, ast.Load)]
+    gathered = (isinstance(at, ast.Call) and last_name(at.func) in GATHERING for at in used)
+    if any(gathered) or any(isinstance(at, _GIVEN_AWAY) for at in used):
+        return False
+    asked = any("requires_grad" in ast.unparse(at) for at in (*made, *used))
+    news = (isinstance(at, ast.Assign) and isinstance(at.value, ast.Call) for at in made)
+    return asked and bool(made) and all(news)
 
 
 def _asks(script: Script, gradient: ast.Attribute) -> bool:
@@ -62,14 +183,17 @@ def _asks(script: Script, gradient: ast.Attribute) -> bool:
 def _is_gradient(target: ast.expr) -> bool:
     if isinstance(target, ast.Attribute) and target.attr == "data":
         target = target.value
-    return isinstance(target, ast.Attribute) and target.attr == "grad"
+    match target:
+        case ast.Attribute(attr="grad", value=owner):
+            return last_name(owner) != "self"  # an object's of the program's own
+    return False
 
 
 def _values_of(script: Script, value: ast.expr) -> list[ast.AST]:
     """What the function round `value` gives the variables in it, and what it takes them from, one
     after another.
     """
-    names = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+    names = {each.id for each in _lying_as_made(value) if isinstance(each, ast.Name)}
     found: list[ast.AST] = []
     for node in ast.walk(script.function(value) or script.tree):
         match node:
@@ -78,6 +202,14 @@ def _values_of(script: Script, value: ast.expr) -> list[ast.AST]:
             case ast.For(target=target, iter=given) | ast.comprehension(target=target, iter=given):
                 found += [given] if names & stored_names(target) else []
     return found
+
+
+def _lying_as_made(node: ast.AST) -> Iterator[ast.AST]:
+    """`node` and what is in it, without the factors of a matrix product, which is a new matrix."""
+    yield node
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)):
+        for inner in ast.iter_child_nodes(node):
+            yield from _lying_as_made(inner)
 
 
 def _turns(node: ast.AST) -> bool:

@@ -3,7 +3,6 @@ frees.
 """
 
 import ast
-import os
 
 from autotune.source.program import Program
 from autotune.source.refusals.thread_counts import only_told
@@ -11,11 +10,9 @@ from autotune.source.script import last_name
 
 # Of psutil and the standard library.
 _ASKS = frozenset(
-    (
-        *("memory_info", "memory_full_info", "memory_percent", "virtual_memory", "getrusage"),
-        "memory_usage",  # of memory_profiler
-    )
+    ("memory_info", "memory_full_info", "memory_percent", "virtual_memory", "getrusage")
 )
+_PROFILER = "memory_profiler.memory_usage"  # a table's `memory_usage()` is of the table alone
 # Files of the kernel's, and lines in them.
 _TELLS = ("/statm", "/smaps", "smaps_rollup", "/proc/self/status", "/proc/meminfo", "VmRSS")
 
@@ -29,11 +26,12 @@ def memory_asked(program: Program) -> str:
         for node in script.nodes:
             match node:
                 case ast.Call(func=function):
-                    asks = last_name(function) in _ASKS and node not in told
+                    asks = last_name(function) in _ASKS or script.qualified(function) == _PROFILER
+                    asks = asks and node not in told
                 case ast.Constant(value=str(text)):
                     asks = len(text) < 100 and any(each in text for each in _TELLS)
                 case _:
                     continue
             if asks:
-                return f"{os.path.basename(script.path)}:{node.lineno}"
+                return script.at(node)
     return ""

@@ -1,7 +1,7 @@
 """Where a program changes what an optimizer has and keeps, in whatever step."""
 
 import ast
-import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +16,8 @@ _OF_ONE = frozenset(("get", "setdefault"))
 _OF_ALL = frozenset(("values", "items"))
 _ADDING = frozenset(("append", "extend", "insert"))
 _JOINING = "add_param_group"
-_UNFUSED = ("complex", "cfloat", "cdouble", "sparse=True")  # weights, or their gradients
+_COMPLEX = re.compile(r"complex(?!it)|cfloat|cdouble|chalf")
+_LIKE = frozenset(("zeros_like", "ones_like", "full_like"))  # in the number format of what is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,19 @@ def joined(program: Program, built: Sequence[Call]) -> str:
     """Where weights join such an optimizer, in a program that has complex ones or gradients that
     are sparse: they may be the ones.
     """
-    if not any(words in script.text for script in program.scripts.values() for words in _UNFUSED):
+    if not any(_is_unfused(at) for script in program.scripts.values() for at in script.nodes):
         return ""
     return _first(program, built, _joins, words=_JOINING)
+
+
+def _is_unfused(node: ast.AST) -> bool:
+    """Whether `node` names complex numbers, or asks for gradients that are sparse."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return bool(_COMPLEX.search(name))
+        case ast.keyword(arg="sparse", value=ast.Constant(value=value)):
+            return bool(value)
+    return False
 
 
 def _first(
@@ -91,7 +102,7 @@ def _first(
         state = _State(script=script, names=names, entries=frozenset(named))
         for node in script.nodes:
             if does(state, node):
-                return f"{os.path.basename(script.path)}:{getattr(node, 'lineno', 1)}"
+                return script.at(node)
     return ""
 
 
@@ -114,6 +125,14 @@ def _counts_anew(state: _State, node: ast.AST) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(attr=method, value=entry)):
             return method != "pop" and state.is_entry(entry)
+        case ast.Assign(
+            value=ast.Call(
+                func=made,
+                args=[ast.Subscript(value=entry, slice=ast.Constant(value="step")), *_],
+                keywords=named,
+            )
+        ) if last_name(made) in _LIKE and state.is_entry(entry):
+            return any(each.arg == "dtype" for each in named)
     targets = assigned(node)
     return any(isinstance(at, ast.Subscript) and state.is_entry(at.value) for at in targets)
 

@@ -3,7 +3,6 @@ the step that writes it.
 """
 
 import ast
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ _DEEP = 4  # so many variables a file's name is followed through
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class Use:
     """A node that reads or writes the file that an expression names, or a table, by its `name`."""
 
     script: Script
@@ -49,25 +48,26 @@ class _Use:
 
     @property
     def place(self) -> str:
-        return f"{os.path.basename(self.script.path)}:{getattr(self.node, 'lineno', 1)}"
+        """Where, as people are told."""
+        return self.script.at(self.node)
 
 
 def rewritten(program: Program) -> tuple[str, str, str]:
     """A file, or a table of a database, that the loop over batches writes, and samples are made
     from or chosen by; where it is written, and where it is read. Empty where none is seen.
     """
-    making = {node for each in _making(program) for node in ast.walk(each)}
-    read = dict(_named(program, making, _reads))
+    made = {node for each in making(program) for node in ast.walk(each)}
+    read = dict(_named(program, made, _reads))
     if not read:
         return "", "", ""
     inner, _ = own_loops(program)
-    for name, use in _named(program, running(program, inner, strictly=True), _writes):
+    for name, use in _named(program, running(program, inner, strictly=True), writes):
         if name in read:
             return name, use.place, read[name].place
     return "", "", ""
 
 
-def _making(program: Program) -> set[Function]:
+def making(program: Program) -> set[Function]:
     """The methods by which samples are asked for or chosen, with those of the same class and the
     functions that they call by name.
     """
@@ -99,8 +99,8 @@ def _called(
 def _named(
     program: Program,
     ran: set[ast.AST],
-    uses: Callable[[Program, Script, ast.AST], Iterator[_Use]],
-) -> Iterator[tuple[str, _Use]]:
+    uses: Callable[[Program, Script, ast.AST], Iterator[Use]],
+) -> Iterator[tuple[str, Use]]:
     """The files and tables that `ran` uses, by name."""
     for script in program.scripts.values():
         for node in (at for at in script.nodes if at in ran):
@@ -109,33 +109,39 @@ def _named(
                 yield from ((name, use) for name in sorted(names))
 
 
-def _writes(program: Program, script: Script, node: ast.AST) -> Iterator[_Use]:
+def writes(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
+    """The files and tables that `node` writes."""
     match node:
         case ast.Call(func=function, args=args):
             name = last_name(function)
             if of := _opened(node, writing=True):
-                yield _Use(script, node, of)
+                yield Use(script, node, of)
             if name in _WRITING:
-                yield from (_Use(script, node, each) for each in args[:1])
-            if name in _WRITING_SECOND:
-                yield from (_Use(script, node, each) for each in args[1:2])
-            yield from (_Use(script, node, name=each) for each in _tables(node, _WRITTEN_TABLE))
+                yield from (Use(script, node, each) for each in args[:1])
+            of_text = name == "replace" and _root(function) not in script.imports
+            if name in _WRITING_SECOND and not of_text:
+                yield from (Use(script, node, each) for each in args[1:2])
+            yield from (Use(script, node, name=each) for each in _tables(node, _WRITTEN_TABLE))
         case ast.Assign(targets=[ast.Subscript(value=table)]):
             for _, mapped in _mapped(program, script, table):
-                yield _Use(script, node, mapped)
+                yield Use(script, node, mapped)
 
 
-def _reads(program: Program, script: Script, node: ast.AST) -> Iterator[_Use]:
+def _reads(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
     match node:
         case ast.Call(func=function, args=args):
             if of := _opened(node, writing=False):
-                yield _Use(script, node, of)
+                yield Use(script, node, of)
             if last_name(function) in _READING:
-                yield from (_Use(script, node, each) for each in args[:1])
-            yield from (_Use(script, node, name=each) for each in _tables(node, _READ_TABLE))
+                yield from (Use(script, node, each) for each in args[:1])
+            yield from (Use(script, node, name=each) for each in _tables(node, _READ_TABLE))
         case ast.Subscript(value=table):
             for other, mapped in _mapped(program, script, table):
-                yield _Use(other, node, mapped)
+                yield Use(other, node, mapped)
+
+
+def _root(function: ast.expr) -> str:
+    return ast.unparse(function).partition(".")[0]
 
 
 def _opened(call: ast.Call, *, writing: bool) -> ast.expr | None:
@@ -153,8 +159,8 @@ def _opened(call: ast.Call, *, writing: bool) -> ast.expr | None:
             return None
     modes = [*modes, *(each.value for each in call.keywords if each.arg == "mode")]
     mode = str(next((at.value for at in modes if isinstance(at, ast.Constant)), "r"))
-    writes = not set("wax+").isdisjoint(mode)
-    return of if _MODE.fullmatch(mode) and writing is writes else None
+    changes = not set("wax+").isdisjoint(mode)
+    return of if _MODE.fullmatch(mode) and writing is changes else None
 
 
 def _mapped(program: Program, script: Script, table: ast.expr) -> Iterator[tuple[Script, ast.expr]]:

@@ -3,7 +3,6 @@ draws them elsewhere draws others.
 """
 
 import ast
-import os
 from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running_within
@@ -24,6 +23,7 @@ _SEEDS = {
     "torch.set_rng_state": ("torch",),
 }
 _LIBRARIES = ("seed_everything", "set_seed")  # lightning's, accelerate's, transformers'
+_FORKING = {"fork_rng": ("torch",), "isolate_rng": _ALL}  # which they put back in the end
 LOADER = "loader"
 
 
@@ -36,15 +36,17 @@ def seeded_anew(program: Program) -> dict[str, str]:
         return {}
     ran = running_within(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
     moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
+    counted = (at.target for at in ran if isinstance(at, ast.AugAssign))
+    moving |= {at.attr for at in counted if isinstance(at, ast.Attribute)}
     generators = _of_loaders(program)
     found = dict[str, str]()
     for script in program.scripts.values():
         for call in script.calls:
             seeded = _seeded(script, call, generators) if call in ran else ()
-            if not seeded or _is_put_back(script, call):
+            if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
                 continue
             if not _moves(program, script, call, ran, moving):
-                place = f"{os.path.basename(script.path)}:{call.lineno}"
+                place = script.at(call)
                 found |= {each: place for each in seeded if each not in found}
     return found
 
@@ -77,7 +79,8 @@ def _seeded(script: Script, call: ast.Call, generators: Set[str]) -> tuple[str, 
     own = ast.unparse(call.func).partition(".")[0] not in script.imports
     if name.rpartition(".")[2] in _LIBRARIES and not own:
         return _ALL
-    return _SEEDS.get(name, ())
+    is_new = name.endswith(".seed") and all(map(_is_none, _given_to(call)))  # of the system's
+    return () if is_new else _SEEDS.get(name, ())
 
 
 def _is_put_back(script: Script, call: ast.Call) -> bool:
@@ -95,6 +98,14 @@ def _is_put_back(script: Script, call: ast.Call) -> bool:
     return any(last_name(each) in states for each in given)
 
 
+def _is_forked(script: Script, call: ast.Call, seeded: tuple[str, ...]) -> bool:
+    """Whether `call` stands in a `with` block that puts back what is `seeded`."""
+    items = [at for each in script.ancestors(call) for at in getattr(each, "items", ())]
+    calls = (at.context_expr for at in items if isinstance(at, ast.withitem))
+    names = {last_name(at.func) for at in calls if isinstance(at, ast.Call)}
+    return any(set(seeded) <= set(_FORKING.get(name, ())) for name in names)
+
+
 def _is_state(call: ast.Call, prefix: str) -> bool:
     name = last_name(call.func)
     return name.startswith(prefix) and name.endswith("state")
@@ -107,11 +118,12 @@ def _moves(
     ran: Collection[ast.AST],
     moving: Collection[str],
 ) -> bool:
-    """Whether what `call` is given is another in each epoch: a variable that the loop over them
-    sets, or an argument that its function is given such.
+    """Whether what `call` is given is another in each epoch: a variable or an attribute that the
+    loop over them sets, or an argument that its function is given such.
     """
-    names = {at.id for each in call.args for at in ast.walk(each) if isinstance(at, ast.Name)}
-    if names & set(moving):
+    leaves = [at for each in _given_to(call) for at in _leaves(each)]
+    names = {at.id for at in leaves if isinstance(at, ast.Name)}
+    if any(last_name(at) in moving for at in leaves):
         return True
     function = script.function(call)
     if function is None:
@@ -134,7 +146,7 @@ def _is_left_none(
     """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
     or a parameter of which the same holds.
     """
-    if not _is_none(function, name) or function in known:
+    if not _is_none(defaults_of(function).get(name)) or function in known:
         return False
     for by, each in _given(program, script, function, name, ran):
         above = by.function(each)
@@ -147,10 +159,12 @@ def _is_left_none(
     return True
 
 
-def _is_none(function: Function, name: str) -> bool:
-    """Whether the parameter `name` of `function` is None where nothing is given for it."""
-    value = defaults_of(function).get(name)
+def _is_none(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
+
+
+def _given_to(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _given(

@@ -3,7 +3,6 @@ start of an epoch, or, where they live on, from the start.
 """
 
 import ast
-import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -17,12 +16,17 @@ from autotune.source.loops.around_training import (
     running,
     running_meanwhile,
 )
+from autotune.source.loops.loss import stored_names
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
+from autotune.source.refusals.dataset_changes import is_held_out
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
 from autotune.source.script import Function, Script, last_name
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
+_MODULE = "Module"
+_LAYERS = frozenset(("modules", "named_modules", "children", "named_children"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +84,32 @@ def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
         if not any(each in script.text for each in (setting.name, *setting.setters, *_UNNAMED)):
             continue
         for node in script.nodes:
-            if node in ran and (
-                _sets(program, script, node, setting) or _hands_on(program, script, node, setting)
-            ):
-                line = getattr(node, "lineno", 1)
-                return f"{os.path.basename(script.path)}:{line}"
+            if node not in ran or _is_of_held_out(program, ran, script, node):
+                continue
+            if _sets(program, script, node, setting) or _hands_on(program, script, node, setting):
+                return script.at(node)
     return ""
+
+
+def _is_of_held_out(
+    program: Program, ran: Collection[ast.AST], script: Script, node: ast.AST
+) -> bool:
+    """Whether `node` sets something of its own object's in a method that what `ran` calls of none
+    but data on which models are only tried.
+    """
+    own = [at for at in assigned(node) if ast.unparse(at).startswith("self.")]
+    method = script.function(node) if own else None
+    if method is None or method.name.startswith("__"):
+        return False
+    calls = [
+        call.func
+        for each in program.scripts.values()
+        for call in calls_by_name(each).get(method.name, ())
+        if call in ran
+    ]
+    return bool(calls) and all(
+        isinstance(at, ast.Attribute) and is_held_out(at.value) for at in calls
+    )
 
 
 def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:
@@ -210,6 +234,18 @@ def _is_it(program: Program, script: Script, target: ast.expr, setting: Setting)
             return _is_it(program, script, whole_of(owner), setting)
         case ast.Attribute(attr=name, value=owner) if setting.scope == MODULE:
             return name == setting.name and is_module(owner, script.imports)
-        case ast.Attribute(attr=name) if setting.kinds and name == setting.name:
-            return is_attribute(program, list(script.ancestors(target)), target, setting.kinds)
+        case ast.Attribute(attr=name, value=owner) if setting.kinds and name == setting.name:
+            around = list(script.ancestors(target))
+            of_layer = _MODULE not in setting.kinds and _is_layer(around, owner)
+            return not of_layer and is_attribute(program, around, target, setting.kinds)
     return False
+
+
+def _is_layer(around: list[ast.AST], owner: ast.expr) -> bool:
+    """Whether `owner`, which stands in `around`, is one of the layers that a loop goes through."""
+    loops = [at for at in around if isinstance(at, ast.For)]
+    return isinstance(owner, ast.Name) and any(
+        owner.id in stored_names(at.target)
+        and any(last_name(call.func) in _LAYERS for call in calls_in(at.iter))
+        for at in loops
+    )

@@ -3,13 +3,16 @@ none.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 
 from autotune.source.program import Program
 from autotune.source.script import Function, last_name
 
 _NUMBER = "num_workers"  # as torch calls it
+_ROUND_DOWN = frozenset(("int", "floor"))
 _ROUND_UP = frozenset(("ceil", "divmod", "array_split"))
+_OF_A_BUFFER = re.compile(r"buf|prefetch|queue|cache|memory", re.IGNORECASE)
 
 
 def shared_out_rounded_down(program: Program) -> str:
@@ -21,7 +24,7 @@ def shared_out_rounded_down(program: Program) -> str:
         for function in filter(_asks, own):
             share = next(_shares(function), None)
             if share is not None and not _has_rest(function):
-                return f"{script.path}:{share.lineno}"
+                return script.at(share)
     return ""
 
 
@@ -37,12 +40,24 @@ def _shares(function: ast.AST) -> Iterator[ast.expr]:
         match node:
             case ast.BinOp(left=ast.UnaryOp()):  # `-(-n // workers)`
                 continue
+            case ast.BinOp(left=ast.BinOp(op=ast.Mult())):  # `(id + 1) * n // workers`: to the end
+                continue
+            case ast.BinOp(left=of) if _OF_A_BUFFER.search(ast.unparse(of)):  # no samples
+                continue
             case ast.BinOp(op=ast.FloorDiv(), right=by) if last_name(by) in numbers:
                 yield node
-            case ast.Call(func=ast.Name(id="int"), args=[ast.BinOp(op=ast.Div(), right=by)]) if (
-                last_name(by) in numbers
+            case ast.Call(func=called, args=[ast.BinOp(op=ast.Div(), right=by)]) if (
+                last_name(called) in _ROUND_DOWN and last_name(_number(by)) in numbers
             ):
                 yield node
+
+
+def _number(by: ast.expr) -> ast.expr:
+    """`workers` of `float(workers)`."""
+    match by:
+        case ast.Call(func=ast.Name(id="float" | "int"), args=[number]):
+            return number
+    return by
 
 
 def _has_rest(function: ast.AST) -> bool:
@@ -55,6 +70,10 @@ def _has_rest(function: ast.AST) -> bool:
             case ast.BinOp(left=number, op=ast.Sub(), right=ast.Constant(value=1)) if last_name(
                 number
             ) in numbers or _adds(number, numbers):
+                return True
+            case ast.BinOp(op=ast.Sub(), right=ast.BinOp(left=one, op=ast.Mult(), right=by)) if (
+                not numbers.isdisjoint((last_name(one), last_name(by)))  # `n - share * workers`
+            ):
                 return True
             case ast.Call(func=called) if last_name(called) in _ROUND_UP:
                 return True

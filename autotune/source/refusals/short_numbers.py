@@ -3,15 +3,18 @@ chances, and what moves on by small steps.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
+from autotune.source.named import values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.refusals.kept_inside import forward_methods, kept_in, may_be_short
-from autotune.source.script import Function, last_name
+from autotune.source.refusals.kept_inside import FORWARD, forward_methods, kept_in, may_be_short
+from autotune.source.script import Function, last_name, straight
 
 # Random numbers in [0, 1) in the format of what they are drawn for; bfloat16 has those of 256.
 _LIKE = frozenset(("rand_like", "uniform_"))
+# Makers of tensors in float32, whatever others are in: `torch.empty(3).uniform_()`.
+_FLOAT32 = frozenset(("FloatTensor", "Tensor", "empty", "zeros", "ones"))
 # What keeps numbers from 0 and 1.
 _BOUNDING = frozenset(("clamp", "clamp_", "clamp_min", "clip", "add", "maximum"))
 _OFTEN = 1 / 32  # what bfloat16 takes to be up to an eighth more
@@ -22,29 +25,48 @@ def rare_chance(program: Program) -> str:
     small chance, or takes their logarithm: file and line, "" where it does not.
     """
     for script in program.scripts.values():
-        for kind in script.nodes if any(each in script.text for each in _LIKE) else ():
-            if not (isinstance(kind, ast.ClassDef) and _computes(kind)):
-                continue
-            for method in (at for at in kind.body if isinstance(at, Function)):
-                for node in _asked_of_chance(method):
-                    return f"{script.path}:{node.lineno}"
+        for method in forward_methods(script) if any(at in script.text for at in _LIKE) else ():
+            kind = next(script.ancestors(method))
+            outermost = isinstance(kind, ast.ClassDef) and kind.name in _outermost(program)
+            given = {at.arg for at in method.args.args if outermost and method.name == FORWARD}
+            for node in _asked_of_chance(method, given):
+                return script.at(node)
     return ""
 
 
-def _computes(kind: ast.ClassDef) -> bool:
-    return any(isinstance(at, Function) and at.name == "forward" for at in kind.body)
+def _outermost(program: Program) -> set[str]:
+    """The classes by whose names the models are built that the training was seen to call: what
+    these are given is in float32.
+    """
+    names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
+    return {
+        last_name(_built(value))
+        for script in program.scripts.values()
+        for name in names
+        for value in values_by_name(script).get(name, ())
+    }
 
 
-def _asked_of_chance(method: Function) -> Iterator[ast.expr]:
+def _built(value: ast.expr) -> ast.expr:
+    """The `Net` of `Net().to(device)`."""
+    while isinstance(value, ast.Call):
+        inner = value.func.value if isinstance(value.func, ast.Attribute) else None
+        if not isinstance(inner, ast.Call):
+            return value.func
+        value = inner
+    return value
+
+
+def _asked_of_chance(method: Function, inputs: Set[str]) -> Iterator[ast.expr]:
     drawn = {
         last_name(target)
         for node in ast.walk(method)
-        if isinstance(node, ast.Assign) and _draws(node.value)
+        if isinstance(node, ast.Assign) and _draws(node.value, inputs)
         for target in node.targets
     }
 
     def is_drawn(value: ast.expr) -> bool:
-        return _draws(value) or (isinstance(value, ast.Name) and value.id in drawn)
+        return _draws(value, inputs) or (isinstance(value, ast.Name) and value.id in drawn)
 
     for node in ast.walk(method):
         match node:
@@ -71,7 +93,14 @@ def _terms(value: ast.expr) -> Iterator[ast.expr]:
                 yield from _terms(each)
 
 
-def _draws(value: ast.AST) -> bool:
+def _draws(value: ast.AST, inputs: Set[str]) -> bool:
+    """Whether it draws numbers in the format of something, other than of the model's `inputs`."""
+    match value:
+        case ast.Call(args=[ast.Name(id=name), *_]) if name in inputs:
+            return False
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=maker, keywords=given))):
+            if last_name(maker) in _FLOAT32 and not any(at.arg == "dtype" for at in given):
+                return False
     return isinstance(value, ast.Call) and last_name(value.func) in _LIKE
 
 
@@ -90,7 +119,7 @@ def running_values(program: Program, *, on_a_gpu: bool) -> str:
     for script in program.scripts.values():
         for method in forward_methods(script):
             kept = [(name, value) for name, value in kept_in(method)]
-            anew = {at.value for at in method.body if isinstance(at, ast.Assign)}
+            anew = {at.value for at in straight(method.body) if isinstance(at, ast.Assign)}
             began = {
                 name
                 for name, value in kept
@@ -98,7 +127,7 @@ def running_values(program: Program, *, on_a_gpu: bool) -> str:
             } - {name for name, value in kept if value in anew and not _mentions(value, name)}
             for name, value in kept:
                 if name in began and _moves_on(value, name):
-                    return f"{script.path}:{value.lineno}"
+                    return script.at(value)
     return ""
 
 

@@ -33,7 +33,7 @@ def asked_whether_zero(program: Program) -> str:
         return ""
     text.follow(known)
     places = (
-        f"{script.path}:{node.lineno}"
+        script.at(node)
         for script, node in text.nodes
         for asked in _asked(node)
         if text.mentions(script, asked, known)
@@ -49,9 +49,16 @@ def _asked(node: ast.AST) -> Iterator[ast.expr]:
                 if isinstance(other, ast.Constant) and other.value == 0:
                     yield one
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _ASKING:
-            yield from (owner, *given)
+            yield from () if any(map(_is_told, given)) else (owner, *given)
         case ast.BinOp(op=ast.Div(), right=divisor):
             yield divisor
+
+
+def _is_told(given: ast.expr) -> bool:
+    """Whether a tracker is given it (`wandb.log({...})`, `self.log("loss", loss)`): no number."""
+    return isinstance(given, ast.Dict | ast.JoinedStr) or (
+        isinstance(given, ast.Constant) and isinstance(given.value, str)
+    )
 
 
 class _Text:

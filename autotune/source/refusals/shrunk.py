@@ -4,14 +4,16 @@ where they lie, and keeps.
 
 import ast
 from collections.abc import Collection, Iterator
+from itertools import takewhile
 
 from autotune.source.loops.around_training import own_loops
 from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, straight
 
 # What changes a tensor, or an array, by a factor, in its own memory.
 _BY_A_FACTOR = frozenset(("mul_", "multiply_"))
+_BOUNDING = frozenset(("max", "maximum", "clamp", "clamp_min", "clip"))
 _SHRINKING = _BY_A_FACTOR | frozenset(
     ("div_", "divide_", "lerp_", "pow_", "square_", "exp2_", "_foreach_mul_")
 )
@@ -40,12 +42,24 @@ def _multiplied(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         case ast.AugAssign(target=target, op=ast.Div()):
             yield target, None
         case ast.Assign(targets=[target], value=value):
-            for at in ast.walk(value):
+            for at in _unbounded(value):
                 match at:
                     case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as by, right=right):
                         for one, other in ((left, right), (right, left)):
                             if ast.unparse(one) == ast.unparse(target):
                                 yield target, other if isinstance(by, ast.Mult) else None
+
+
+def _unbounded(value: ast.expr) -> Iterator[ast.AST]:
+    """The parts of `value`, but for what is kept above something (`max(0.5, t * 0.99)`)."""
+    yield value
+    for part in ast.iter_child_nodes(value):
+        if isinstance(part, ast.expr) and not _is_bounded(value):
+            yield from _unbounded(part)
+
+
+def _is_bounded(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) in _BOUNDING
 
 
 def _is_no_less(factor: ast.expr | None) -> bool:
@@ -73,7 +87,7 @@ def _is_kept(
     while isinstance(target, ast.Subscript):
         target = target.value
     if not isinstance(target, ast.Name):
-        return True
+        return function is None or not _is_set_before(function, target, node)
     if function is not None and target.id in shared_names(function):
         return True
     loops = [above for above in script.ancestors(node) if isinstance(above, ast.For | ast.While)]
@@ -83,5 +97,30 @@ def _is_kept(
         if anew or (rebound and not loops):
             return False
     within = [at for loop in loops[:1] for at in ast.walk(loop)]
+    if any(_is_begun_anew(at, target.id) for at in within):
+        return False
     stored = [at for at in within if isinstance(at, ast.Name) and at.id == target.id]
     return not rebound or sum(isinstance(at.ctx, ast.Store) for at in stored) == 1
+
+
+def _is_set_before(function: Function, target: ast.expr, node: ast.AST) -> bool:
+    """Whether each call of `function` gives the attribute `target` another value before `node`."""
+    code = ast.unparse(target)
+    given = takewhile(lambda at: at is not node, straight(function.body))
+    return any(
+        isinstance(at, ast.Assign)
+        and code in map(ast.unparse, at.targets)
+        and code not in ast.unparse(at.value)
+        for at in given
+    )
+
+
+def _is_begun_anew(node: ast.AST, name: str) -> bool:
+    """Whether `node` sets the variable to a number: of a loop's round a sum, or a mean."""
+    match node:
+        case ast.Assign(targets=targets, value=ast.Constant()):
+            return name in map(last_name, targets)
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            pairs = zip(map(last_name, names), values, strict=False)
+            return any(each == name and isinstance(at, ast.Constant) for each, at in pairs)
+    return False

@@ -1,21 +1,29 @@
-"""Where a program depends on the number of its threads: it computes with that, or forks processes
-that compute with one.
+"""Where a program depends on how many threads it has, or workers its loader: it computes with that,
+or forks processes that compute with one thread.
 """
 
 import ast
-import os
+import re
+from collections.abc import Set
 
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
+_WORKERS = "num_workers"
+_LOADER = re.compile(r"loader|(^|_)dl$", re.IGNORECASE)
+_OPTIONS = re.compile(r"cfg|conf|arg|opt|param|setting", re.IGNORECASE)
 _SAY_HOW = ("get_context", "set_start_method")
-_FORKS = ("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor")
+_ASKS_OF_ITSELF = frozenset(("psutil.Process",))
+_FORKS = frozenset(("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor"))
 # What may be given it without being trained by: it is printed, logged, or written to a file.
 _HARMLESS = frozenset(
     (
         *("print", "debug", "info", "warning", "log", "dump", "dumps", "safe_dump", "write"),
         *("set_num_threads", "set_num_interop_threads"),
+        *("add_scalar", "add_scalars", "add_text", "init", "log_metric", "log_metrics"),
+        *("set_description", "set_description_str", "set_postfix", "set_postfix_str"),
     )
 )
 
@@ -30,8 +38,35 @@ def counted_by_threads(program: Program) -> str:
             for call in script.calls:
                 called = script.qualified(call.func).rpartition(".")[2]
                 if called in _ASKS and call not in harmless:
-                    return f"{os.path.basename(script.path)}:{call.lineno}"
+                    return script.at(call)
     return ""
+
+
+def counted_by_workers(program: Program) -> str:
+    """Where a loader is asked how many workers it has, other than to tell it or to build another
+    with as many: file and line, "" where none is.
+    """
+    for script in program.scripts.values():
+        asked = [at for at in script.nodes if _asks_for_workers(at)]
+        harmless = only_told(script) if asked else set[ast.AST]()
+        harmless |= {call for at in script.calls for call in _handed_on(at)}
+        for node in asked:
+            if node not in harmless:
+                return script.at(node)
+    return ""
+
+
+def _asks_for_workers(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=owner, attr=name, ctx=ast.Load()) if name == _WORKERS:
+            holder = owner.value if isinstance(owner, ast.Attribute) else owner
+            is_option = _OPTIONS.search(last_name(holder))
+            return bool(_LOADER.search(last_name(owner))) and not is_option
+    return False
+
+
+def _handed_on(call: ast.Call) -> list[ast.expr]:
+    return [each.value for each in call.keywords if each.arg == _WORKERS]
 
 
 def forked_with_one(program: Program) -> str:
@@ -44,8 +79,10 @@ def forked_with_one(program: Program) -> str:
     calls = [(script, call) for script in scripts for call in script.calls]
     if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
         return ""
-    forks = (each for each in calls if last_name(each[1].func) in _FORKS)
-    return next((f"{os.path.basename(at.path)}:{call.lineno}" for at, call in forks), "")
+    classes = {at.name for each in scripts for at in each.nodes if isinstance(at, ast.ClassDef)}
+    forks = ((at, call) for at, call in calls if last_name(call.func) in _FORKS - classes)
+    places = (at.at(call) for at, call in forks if at.qualified(call.func) not in _ASKS_OF_ITSELF)
+    return next(places, "")
 
 
 def _sets_one(call: ast.Call) -> bool:
@@ -57,8 +94,9 @@ def _sets_one(call: ast.Call) -> bool:
 
 def _spawns(call: ast.Call) -> bool:
     """Whether it says that processes begin anew."""
-    given = [at.value for at in call.args if isinstance(at, ast.Constant)]
-    return last_name(call.func) in _SAY_HOW and given in (["spawn"], ["forkserver"])
+    given = [*call.args, *(each.value for each in call.keywords if each.arg == "method")]
+    names = [at.value for at in given if isinstance(at, ast.Constant)]
+    return last_name(call.func) in _SAY_HOW and names in (["spawn"], ["forkserver"])
 
 
 def only_told(script: Script) -> set[ast.AST]:
@@ -76,7 +114,18 @@ def only_told(script: Script) -> set[ast.AST]:
         match at:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
                 found.update(ast.walk(value) if name in is_told else [value])
+    for at in script.nodes:
+        match at:
+            case ast.Return(value=ast.expr() as value) if _is_told(script, at, found):
+                found.update(ast.walk(value))
     return found
+
+
+def _is_told(script: Script, returned: ast.Return, told: Set[ast.AST]) -> bool:
+    """Whether all calls of the function that gives this back are among what is `told`."""
+    function = script.function(returned)
+    calls = calls_by_name(script).get(function.name, ()) if function is not None else ()
+    return bool(calls) and all(call in told for call in calls)
 
 
 def _tells(call: ast.Call) -> bool:

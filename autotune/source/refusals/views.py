@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.loops.loss import stored_names
+from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.stages import later_stages
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -39,15 +39,18 @@ def viewed_later(program: Program) -> str:
     if not loops:
         return ""
     ran = running(program, loops)
+    flat = not any(each.images for each in program.places.outputs)
     for script in program.scripts.values():
         weights = _named_weights(script)
         for call in script.calls:
             if call in ran and not _is_left_out(script, call):
                 continue
+            if flat and _is_of_the_outcome(script, call):
+                continue
             if _is_of_weights(call, weights) or (
                 is_merged(call) and _is_of_model(script, call, ran)
             ):
-                return f"{script.path}:{call.lineno}"
+                return script.at(call)
     return next(_viewed_in_stages(program, loops), "")
 
 
@@ -66,7 +69,7 @@ def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[st
                 if not (
                     isinstance(call.func, ast.Attribute) and last_name(call.func.value) in given
                 ):
-                    yield f"{script.path}:{call.lineno}"
+                    yield script.at(call)
 
 
 def saved_in_order(program: Program) -> str:
@@ -74,13 +77,22 @@ def saved_in_order(program: Program) -> str:
     line, "" where none are, or only such as were put in order in the same call.
     """
     places = (
-        f"{script.path}:{call.lineno}"
+        script.at(call)
         for script in program.scripts.values()
         for call in script.calls
-        if script.qualified(call.func) in _SAFETENSORS
-        and not any(last_name(each.func) == "contiguous" for each in calls_in(call))
+        if script.qualified(call.func) in _SAFETENSORS and not _is_put_in_order(script, call)
     )
     return next(places, "")
+
+
+def _is_put_in_order(script: Script, call: ast.Call) -> bool:
+    """Whether what `call` saves is put in order in it, or where its name is given."""
+    values: list[ast.AST] = [call]
+    match call.args:
+        case [ast.Name(id=name), *_]:
+            around = script.function(call)
+            values += [at for at in script.binds(name) if script.function(at) is around]
+    return any(last_name(each.func) == "contiguous" for at in values for each in calls_in(at))
 
 
 def read_as_it_lies(program: Program) -> str:
@@ -90,11 +102,15 @@ def read_as_it_lies(program: Program) -> str:
     loops, _ = own_loops(program)
     ran = running(program, loops)
     places = (
-        f"{script.path}:{call.lineno}"
+        script.at(call)
         for script in program.scripts.values()
         for call in script.calls
         if _is_read(script, call)
-        or (last_name(call.func) == "as_strided" and (call not in ran or _makes_up(script, call)))
+        or (
+            last_name(call.func) == "as_strided"
+            and script.qualified(call.func).partition(".")[0] != "numpy"
+            and (call not in ran or _makes_up(script, call))
+        )
     )
     return next(places, "")
 
@@ -130,9 +146,10 @@ def _is_read(script: Script, call: ast.Call) -> bool:
     return last_name(call.func) in _STORAGES and not counted
 
 
-def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
+def _is_of_weights(call: ast.Call, weights: set[ast.AST]) -> bool:
     if last_name(call.func) in _FLATTENING:
-        return True
+        others = [each for at in call.args[:1] if isinstance(at, ast.List) for each in at.elts]
+        return not (others and all(isinstance(each, ast.Name) for each in others))
     if not is_merged(call) or not isinstance(call.func, ast.Attribute):
         return False
     at = call.func.value
@@ -145,21 +162,28 @@ def _is_of_weights(call: ast.Call, names: set[str]) -> bool:
             case ast.Attribute(attr=name):
                 return name == "weight"
             case _:
-                return isinstance(at, ast.Name) and at.id in names
+                return at in weights
 
 
-def _named_weights(script: Script) -> set[str]:
-    """The names that loops over weights give them, and functions that are mapped over them."""
-    found = set[str]()
+def _named_weights(script: Script) -> set[ast.AST]:
+    """Where a weight goes by the name that a loop over weights gives it, or a function that is
+    mapped over them.
+    """
+    found = set[ast.AST]()
     for node in script.nodes:
+        inside: ast.AST = node
         match node:
             case ast.Call(func=ast.Name(id="map"), args=[ast.Lambda(args=given), over]):
-                if any(last_name(call.func) in _WEIGHTS for call in calls_in(over)):
-                    found |= {each.arg for each in given.args}
-        if not isinstance(node, ast.For | ast.comprehension):
-            continue
-        if any(last_name(call.func) in _WEIGHTS for call in calls_in(node.iter)):
-            found |= {at.id for at in ast.walk(node.target) if isinstance(at, ast.Name)}
+                names = {each.arg for each in given.args}
+            case ast.For(target=target, iter=over):
+                names = names_in(target)
+            case ast.comprehension(target=target, iter=over):
+                inside, names = next(script.ancestors(node)), names_in(target)
+            case _:
+                continue
+        if any(last_name(call.func) in _WEIGHTS for call in calls_in(over)):
+            uses = (at for at in ast.walk(inside) if isinstance(at, ast.Name))
+            found.update(at for at in uses if at.id in names)
     return found
 
 
@@ -171,6 +195,21 @@ def _is_of_model(script: Script, call: ast.Call, ran: set[ast.AST]) -> bool:
     return any(at.name == "forward" and at in ran for at in methods) and (
         own is not None and own.name != "__init__"
     )
+
+
+def _is_of_the_outcome(script: Script, call: ast.Call) -> bool:
+    """Whether `call` is of what a model gives as a whole (`self(x)`), or of what that becomes."""
+    function = script.function(call)
+    if function is None or not isinstance(call.func, ast.Attribute):
+        return False
+    names = names_in(call.func.value)
+    given = [
+        at.value
+        for at in ast.walk(function)
+        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
+    ]
+    made = (each for at in (call.func.value, *given) for each in calls_in(at))
+    return any(last_name(each.func) in ("self", "forward") for each in made)
 
 
 def _is_left_out(script: Script, node: ast.expr) -> bool:

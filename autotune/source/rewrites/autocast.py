@@ -18,9 +18,10 @@ from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
 from autotune.source.refusals.mixed_formats import put_in_a_branch
 from autotune.source.refusals.short_numbers import rare_chance, running_values
+from autotune.source.refusals.tolerances import small_error
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
-from autotune.source.script import last_name
+from autotune.source.script import Script, last_name
 
 _DEFAULTS = {"enabled": "True", "cache_enabled": "None"}
 _AUTOCAST = Signature(
@@ -46,6 +47,12 @@ def autocast(program: Program, edit: Autocast) -> Program:
             f"what a layer gives is put into another tensor at {at}, in a branch that a run need "
             "not come to: under autocast they may be of two formats, which torch refuses",
             f"{at}: .to(...) with the other's dtype behind what the layer gives; {hand_step}",
+        )
+    if at := small_error(program):
+        raise Forbidden(
+            f"the training ends at {at} once its error is small: computed in {edit.dtype} it may "
+            "come to that later, or never",
+            f"a number of steps instead of the condition at {at}; {hand_step}",
         )
     _check_bfloat16(program, edit, hand_step)
     _existing(_span(program, hand_step, scaled=edit.scaled), edit, hand_step)  # in its own lines
@@ -112,11 +119,11 @@ def _keeps_outputs(program: Program) -> bool:
 
 def _span(program: Program, hand_step: str, *, scaled: bool) -> Span:
     backward = backward_call(program, hand_step)
-    alone = runs_one_backward(backward)
-    if scaled:  # another would give gradients that are not
-        alone = len(backwards_in_loop(backward)) == 1
-    if not alone or len(program.places.backwards) > 1:
+    if not runs_one_backward(backward) or len(program.places.backwards) > 1:
         raise backward.refusal("a step may run more than one backward pass", hand_step)
+    if scaled and len(backwards_in_loop(backward)) > 1:
+        reason = "a step may come to another backward pass instead, which would need the scaler too"
+        raise backward.refusal(reason, hand_step)
     return forward_span(program, backward, hand_step)
 
 
@@ -151,9 +158,10 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
             if not _is_torchs(found[-1]):
                 reason = f"forward runs under {script.code(context)}, which is not torch's own"
                 raise found[-1].refusal(reason, hand_step)
-        elif _is_always_autocast(script.binds(last_name(context))):
-            reason = f"forward runs under {script.code(context)}, which may be an autocast"
-            raise refusal(script, context.lineno, reason, hand_step)
+        elif _may_be_autocast(script, script.binds(last_name(context))):
+            own = script.code(context)
+            reason = f"forward runs under {own}, which may be an autocast"
+            raise refusal(script, context.lineno, reason, f"instead of {own}: {hand_step}")
     elsewhere = edit.device_type != "cuda"
     found = [
         call
@@ -198,8 +206,7 @@ def _enabled(call: Call, span: Span, _: Autocast, hand_step: str) -> list[Change
     """Always, or in training alone."""
     if span.condition:
         return set_argument(call, "enabled", span.condition, _signature(call), hand_step)
-    given = given_value(call, "enabled", _signature(call))
-    if given is None or (isinstance(given, ast.Constant) and given.value is True):
+    if _is_on(call):
         return []
     return drop_argument(call, "enabled", _signature(call), hand_step)
 
@@ -223,18 +230,25 @@ def _is_torchs(call: Call) -> bool:
     return call.script.qualified(call.node.func).startswith("torch.")
 
 
+def _is_on(call: Call) -> bool:
+    given = given_value(call, "enabled", _signature(call))
+    return given is None or (isinstance(given, ast.Constant) and given.value is True)
+
+
 def _is_off(call: Call) -> bool:
     given = given_value(call, "enabled", _signature(call))
     return isinstance(given, ast.Constant) and given.value is False
 
 
-def _is_always_autocast(values: list[ast.expr]) -> bool:
-    """Whether a variable of these `values` holds an autocast, and never `nullcontext()` instead.
+def _may_be_autocast(script: Script, values: list[ast.expr]) -> bool:
+    """Whether a variable of these `values` held an autocast in the run that was seen, which may
+    have been switched off: one more round it would do nothing.
 
-    Where it can hold either, the run that was seen had the latter: one more autocast round it is
-    in effect, and leaves the program's own the last word where that is chosen.
+    Where it can hold `nullcontext()` instead, that run had this, unless the autocast is told
+    whether it is on: one more is in effect round it, and leaves the program's own the last word
+    where that is chosen.
     """
     made = [at for value in values for at in ast.walk(value) if isinstance(at, ast.Call)]
-    return any(map(_is_autocast, made)) and "nullcontext" not in {
-        last_name(call.func) for call in made
-    }
+    found = [Call(script=script, node=at, what="autocast") for at in made if _is_autocast(at)]
+    chosen = "nullcontext" in {last_name(at.func) for at in made}
+    return any(not chosen or not _is_on(each) for each in found)

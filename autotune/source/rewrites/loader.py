@@ -18,6 +18,7 @@ from autotune.source.loops.other_loaders import builds_several
 from autotune.source.program import Change, Forbidden, Program
 from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
 from autotune.source.refusals.run_anew import run_anew
+from autotune.source.refusals.thread_counts import counted_by_workers
 
 # A function that builds the loaders of training, validation and test; more are another matter.
 MOST_OTHERS = 3
@@ -67,6 +68,9 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
     """
     if not edit.had_workers and (changed := changed_meanwhile(program, at)):
         reason = f"workers would not see what the loop changes of the dataset at {changed}"
+        raise at.call.refusal(reason, hand_step, Forbidden)
+    if asked := counted_by_workers(program):
+        reason = f"the program computes with the number of its loader's workers at {asked}"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if run_anew(program, at):
         reason = (

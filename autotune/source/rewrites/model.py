@@ -8,6 +8,7 @@ from autotune.source.calls.called import called_models
 from autotune.source.calls.keywords import operand
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
+from autotune.source.loops.kinds import classes_of, value_of
 from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
@@ -57,21 +58,39 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
     except Refusal:
         return False
     model = model_of(call, {each.callee for each in program.places.outputs})
-    classes = {
-        at.name
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.ClassDef)
-    }
-    built = {
-        last_name(inner.func)
-        for at in ast.walk(call.script.tree)
-        if isinstance(at, ast.Assign)
-        and model is not None
-        and ast.unparse(model) in map(ast.unparse, at.targets)
-        for inner in calls_in(at.value)
-    } & classes
+    if model is None:
+        return False
+    built = set[str]().union(*_built(program, call, model))
     return bool(built) and edit.of not in built
+
+
+def _built(program: Program, call: Call, model: ast.expr) -> list[set[str]]:
+    """The program's classes that each value calls which `model` is given in the file of `call`, but
+    for those that are made of itself.
+    """
+    script, name = call.script, ast.unparse(model)
+    classes = {each.name for each in classes_of(program)}
+    values = [
+        value_of(script.statement(at), at)
+        for at in script.nodes
+        if isinstance(at, ast.Name | ast.Attribute)
+        and isinstance(at.ctx, ast.Store)
+        and ast.unparse(at) == name
+    ]
+    return [
+        {last_name(inner.func) for inner in calls_in(value)} & classes
+        if isinstance(value, ast.Call)
+        else set()
+        for value in values
+        if value is None or name not in {ast.unparse(at) for at in ast.walk(value)}
+    ]
+
+
+def _is_parameter(call: Call, name: str) -> bool:
+    """Whether the function that `call` stands in is given `name`."""
+    function = call.script.function(call.node)
+    taken = ast.walk(function.args) if function else ()
+    return name in {at.arg for at in taken if isinstance(at, ast.arg)}
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
@@ -121,6 +140,11 @@ def _why_another(
     if _may_be_a_part(model, called):
         part = f"the optimizer is given the parameters of {name}, which may be a part"
         return f"{part} of what the loop calls"
+    built = [] if _is_parameter(call, name) else _built(program, call, model)
+    others = set[str]().union(*built)
+    if others and all(built) and edit.of in {at.name for at in classes_of(program)} - others:
+        made = " or ".join(sorted(others))
+        return f"the loop calls an object of {edit.of}, and {name} is one of {made}"
     if edit.shared:
         return f"the loop calls the {edit.of} itself, which is only a part of {name}"
     return ""
@@ -147,7 +171,7 @@ def _code_by_hand(program: Program, edit: ModelStatement, index: int) -> str:
     except Refusal:
         names = []
     if not names:
-        return f"{edit.code.replace('{model}', '…')}, where … is your model"
+        return f"{edit.code.replace('{model}', '…')}, where … is your {edit.of or 'model'}"
     return "\n".join(edit.code.replace("{model}", name) for name in names)
 
 
@@ -228,9 +252,7 @@ def _check_room(call: Call, hand_step: str) -> None:
 def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     """Refuse to give a function's parameter another value: its caller would keep the old model."""
     function = call.script.function(call.node)
-    if function is None or name not in {
-        at.arg for at in ast.walk(function) if isinstance(at, ast.arg)
-    }:
+    if function is None or not _is_parameter(call, name):
         return
     stored = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == name]
     if any(isinstance(at.ctx, ast.Store) for at in stored):

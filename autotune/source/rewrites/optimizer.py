@@ -124,7 +124,7 @@ def _one_optimizer_argument(program: Program, edit: OptimizerArgument, index: in
     hand_step = f"{_BY_HAND.format(edit.name, edit.code)}{_likewise(program, index)}"
     call = optimizer_call(program, hand_step, index)
     if not _is_of_one_class(call):
-        reason = f"which class {call.script.code(call.node.func)} is, is only known when it runs"
+        reason = f"which class {call.script.code(call.node.func)} is, its call does not tell"
         raise call.refusal(reason, f"{hand_step}, if its class takes that")
     if (named := _own_class(program, call)) and not _hands_on(named, edit.name):
         reason = f"{named.name}, a class of the program's own, is not built with {edit.name}"
@@ -161,6 +161,8 @@ def _is_of_one_class(call: Call) -> bool:
 
 def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
     """The program's class that `call` builds; None where it is another's."""
+    if call.script.qualified(call.node.func).startswith("torch."):
+        return None
     name = last_name(call.node.func)
     classes = (
         at

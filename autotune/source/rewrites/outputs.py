@@ -12,8 +12,13 @@ def NAME(given):
     \"\"\"`given` with float32 for the bfloat16 that autocast gives.\"\"\"
     if isinstance(given, torch.Tensor):
         return given.float() if given.dtype == torch.bfloat16 else given
-    if type(given) is dict:
-        return {name: NAME(part) for name, part in given.items()}
+    if type(given) is dict or hasattr(given, "move_to_end"):  # or OrderedDict
+        widened = given.copy()
+        for name, part in given.items():
+            widened[name] = NAME(part)
+        return widened
+    if isinstance(given, tuple) and hasattr(given, "_fields"):  # NamedTuple
+        return type(given)(*map(NAME, given))
     if type(given) in (list, tuple):
         return type(given)(NAME(part) for part in given)
     return given

@@ -23,6 +23,15 @@ from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, meaning, parse, qualified
 
+_REPEATABLE = ("deterministic", "use_deterministic_algorithms")
+# What throws the same switch under another name.
+_OTHER_NAMES = {
+    'torch.set_float32_matmul_precision("high")': (
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        'torch.backends.cuda.matmul.fp32_precision = "tf32"',
+    )
+}
+
 
 def process_statement(program: Program, edit: ProcessStatement) -> Program:
     """`program` with `edit.code` run once, after the imports of its main script.
@@ -44,19 +53,8 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     if why := _why_not(program, edit):
         raise Forbidden(why)
     wanted = parse(edit.code).body[0]
-    training = training_functions(program)
-    changes = [
-        change
-        for script in _naming(program, wanted)
-        for statement in script.nodes
-        if isinstance(statement, ast.stmt)
-        and _same_switch(script, statement, wanted)
-        and not _keeps_deterministic(script, statement)
-        and (script.function(statement) is None or script.function(statement) in training)
-        and _is_early(program, script, statement)
-        for change in _thrown(script, statement, wanted, edit.code)
-    ]
-    program = program.changed(changes)
+    for code in (edit.code, *_OTHER_NAMES.get(edit.code, ())):
+        program = program.changed(_all_thrown(program, code))
     script = program.scripts[program.main]
     if any(
         script.meaning(statement) == meaning(wanted, {}) and _is_early(program, script, statement)
@@ -64,6 +62,22 @@ def process_statement(program: Program, edit: ProcessStatement) -> Program:
     ):
         return program
     return program.changed(_inserted(program, script, edit))
+
+
+def _all_thrown(program: Program, code: str) -> list[Change]:
+    """What makes all statements before the training that throw the switch of `code` throw it so."""
+    wanted = parse(code).body[0]
+    training = training_functions(program)
+    return [
+        change
+        for script in _naming(program, wanted)
+        for statement in script.nodes
+        if isinstance(statement, ast.stmt)
+        and _same_switch(script, statement, wanted)
+        and (script.function(statement) is None or script.function(statement) in training)
+        and _is_early(program, script, statement)
+        for change in _thrown(script, statement, _unless_repeatable(script, statement, code))
+    ]
 
 
 def _why_not(program: Program, edit: ProcessStatement) -> str:
@@ -112,15 +126,33 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
     return switch != "" and switch == _switch(wanted, {})
 
 
-def _keeps_deterministic(script: Script, statement: ast.stmt) -> bool:
-    """Whether `statement` keeps cuDNN from choosing by time, beside one that asks for repeatable
-    results (for a seed, say).
+def _unless_repeatable(script: Script, statement: ast.stmt, code: str) -> str:
+    """`code`, or beside a statement that asks for repeatable results (for a seed, say) what lets
+    cuDNN choose by time only where that one does not; "" where it always asks.
     """
     if _switch(statement, script.imports) != "torch.backends.cudnn.benchmark":
-        return False
+        return code
     beside = [at for at in script.block(statement) if at is not statement]
-    names = {_switch(at, script.imports).rpartition(".")[2] for at in beside}
-    return bool(names & {"deterministic", "use_deterministic_algorithms"})
+    asked = [at for each in beside for at in _repeatable(script, each)]
+    asked = [at for at in asked if not (isinstance(at, ast.Constant) and not at.value)]
+    match asked:
+        case []:
+            return code
+        case [ast.Name() | ast.Attribute() as one]:
+            return f"torch.backends.cudnn.benchmark = not {script.code(one)}"
+    return ""
+
+
+def _repeatable(script: Script, statement: ast.stmt) -> list[ast.expr]:
+    """What `statement` gives for whether results are to be repeatable."""
+    if _switch(statement, script.imports).rpartition(".")[2] not in _REPEATABLE:
+        return []
+    match statement:
+        case ast.Assign(value=value):
+            return [value]
+        case ast.Expr(value=ast.Call(args=[value, *_])):
+            return [value]
+    return [ast.Constant(value=True)]
 
 
 def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
@@ -132,19 +164,22 @@ def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
     return ""
 
 
-def _thrown(script: Script, statement: ast.stmt, wanted: ast.stmt, code: str) -> list[Change]:
-    """What makes `statement`, which throws the same switch as `wanted`, throw it the same way."""
-    if script.meaning(statement) == meaning(wanted, {}):
-        return []
+def _thrown(script: Script, statement: ast.stmt, code: str) -> list[Change]:
+    """What makes `statement`, which throws the same switch as `code`, throw it the same way;
+    nothing where there is no `code`.
+    """
     own = Script("", code)
-    match statement, wanted:
-        case ast.Expr(value=ast.Call() as old), ast.Expr(value=ast.Call() as new):
+    said = {read(each) for each in own.tree.body for read in (script.meaning, own.meaning)}
+    match statement, own.tree.body:
+        case ast.Expr(value=ast.Call() as old), [ast.Expr(value=ast.Call() as new)]:
             start, end, text = script.end(old.func), script.end(old), code[own.end(new.func) :]
-        case ast.Assign(value=old_value), ast.Assign(value=new_value):
+        case ast.Assign(value=old_value), [ast.Assign(value=new_value)]:
             start, end = script.start(old_value), script.end(old_value)
             text = own.code(new_value)
         case _:
             return []
+    if script.meaning(statement) in said:
+        return []
     return [Change(path=script.path, start=start, end=end, text=text)]
 
 

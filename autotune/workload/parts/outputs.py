@@ -1,5 +1,6 @@
 """What models give: where, whether it is kept, and in which number format it goes on."""
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -9,6 +10,8 @@ from torch.utils import _pytree as pytree
 from autotune.source.edits import OutputPlace
 from autotune.workload.loading import batches
 from autotune.workload.places import calling_expression
+
+_OF_IMAGES = len("NCHW")
 
 
 def in_float32(outcome: Any) -> Any:
@@ -40,15 +43,23 @@ def output_place(outcome: Any) -> OutputPlace | None:
     if caller is None:
         return None
     place, callee = caller
-    return OutputPlace(path=place.path, line=place.line, callee=callee, tensors=_has_wide(outcome))
+    return OutputPlace(
+        path=place.path,
+        line=place.line,
+        callee=callee,
+        tensors=_has_wide(outcome),
+        images=any(each.ndim >= _OF_IMAGES for each in batches.tensors(outcome)),
+    )
 
 
 def _has_wide(outcome: Any) -> bool:
     """Whether float32 tensors are in it, where a patch looks for them."""
     if isinstance(outcome, torch.Tensor):
         return outcome.dtype == torch.float32
-    parts = outcome.values() if type(outcome) is dict else outcome
-    return type(outcome) in (dict, list, tuple) and any(map(_has_wide, parts))
+    if type(outcome) is dict or isinstance(outcome, OrderedDict):
+        return any(map(_has_wide, outcome.values()))
+    named = isinstance(outcome, tuple) and hasattr(outcome, "_fields")
+    return (named or type(outcome) in (list, tuple)) and any(map(_has_wide, outcome))
 
 
 class Outputs:

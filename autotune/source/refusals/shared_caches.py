@@ -1,0 +1,142 @@
+"""A cache on disk that is filled as samples are read, a file of it by several samples: two workers
+may write one at once, or one read what the other has half written.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from autotune.source.loops.loss import names_in
+from autotune.source.program import Program
+from autotune.source.reach import argument, calls_in, is_bound
+from autotune.source.refusals.rewritten_files import making, writes
+from autotune.source.script import Function, Script, last_name
+
+_THERE = frozenset(("exists", "is_file", "isfile", "lexists"))
+_MISSING = frozenset(("FileNotFoundError", "OSError", "IOError"))
+# What puts a file there as a whole, or lets in one at a time.
+_CAREFUL = frozenset(
+    (
+        *("replace", "rename", "renames", "link", "move", "flock", "lockf", "FileLock", "Lock"),
+        *("NamedTemporaryFile", "mkstemp", "atomic_write"),
+    )
+)
+# What finds one of a few for many: the shard of a sample.
+_GROUPING = frozenset(("divmod", "bisect", "bisect_left", "bisect_right", "searchsorted"))
+
+
+def filled_by_several(program: Program) -> str:
+    """Where making a sample of `program` writes a file that is not there yet, and that others are
+    read from as well: file and line, "" where that is not seen.
+    """
+    made = {
+        function: script
+        for script in program.scripts.values()
+        for function in making(program)
+        if function in script.nodes
+    }
+    calls = [call for function in made for call in calls_in(function)]
+    asks = any(last_name(call.func) in _THERE for call in calls) or any(map(_catches_missing, made))
+    if not asks or any(map(_is_careful, calls)):
+        return ""
+    numbers = _numbers(made)
+    for function, script in made.items():
+        for node in ast.walk(function):
+            for use in writes(program, script, node):
+                if use.of is not None and numbers.names_several(use.of):
+                    return use.place
+    return ""
+
+
+def _is_careful(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=owner, attr="replace") if last_name(owner) != "os":
+            return len(call.args) == 1  # a path's, and not a text's
+    return last_name(call.func) in _CAREFUL
+
+
+def _catches_missing(function: Function) -> bool:
+    handlers = (at for at in ast.walk(function) if isinstance(at, ast.ExceptHandler))
+    return any(at.type is not None and names_in(at.type) & _MISSING for at in handlers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Variables and parameters by what they are computed from: the `own` ones from a sample's
+    index, and the `shared` ones from what is the same for several samples, as a shard's number is.
+    """
+
+    own: set[str] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
+
+    def names_several(self, value: ast.expr) -> bool:
+        """Whether `value` goes by one number that is the same for several samples, and not by the
+        index besides: a shard's file, and no file of a folder for a thousand, nor a row's and a
+        column's.
+        """
+        parts = list(self._parts(value))
+        names = {part.id for part in parts if isinstance(part, ast.Name)}
+        grouped = sum(not isinstance(part, ast.Name) for part in parts)
+        return not names & self.own and len(names & self.shared) + grouped == 1
+
+    def learn(self, name: str, value: ast.expr) -> bool:
+        """Note what `value` gives the variable `name`; whether that was not known."""
+        several = self.names_several(value)
+        known = {part.id for part in self._parts(value) if isinstance(part, ast.Name)}
+        if name in self.own or not (several or known & (self.own | self.shared)):
+            return False
+        into = self.shared if several else self.own
+        is_new = name not in into
+        into.add(name)
+        return is_new
+
+    def _parts(self, value: ast.AST) -> Iterator[ast.AST]:
+        """The variables in `value`, and instead of those in them what puts many numbers together
+        (`index // 64`).
+        """
+        if isinstance(value, ast.Name) or self._puts_together(value):
+            yield value
+            return
+        for part in ast.iter_child_nodes(value):
+            yield from self._parts(part)
+
+    def _puts_together(self, value: ast.AST) -> bool:
+        match value:
+            case ast.BinOp(left=of, op=ast.FloorDiv() | ast.Mod()):
+                return bool(names_in(of) & (self.own | self.shared))  # no text: `"%d.npy" % index`
+            case ast.Call(func=function, args=given) if last_name(function) in _GROUPING:
+                return any(names_in(each) & (self.own | self.shared) for each in given)
+        return False
+
+
+def _numbers(made: dict[Function, Script]) -> _Numbers:
+    """What the functions `made` compute from the index that a sample is asked for by."""
+    found = _Numbers()
+    for function in made:
+        if function.name == "__getitem__":
+            found.own.update(each.arg for each in function.args.args[1:])
+    given = [each for function in made for each in _given(function, made)]
+    while any(found.learn(name, value) for name, value in given):
+        pass
+    return found
+
+
+def _given(function: Function, made: dict[Function, Script]) -> Iterator[tuple[str, ast.expr]]:
+    """Names that are given values in `function`, and the parameters of what it calls."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((name, value) for target in targets for name in names_in(target))
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                yield name, value
+            case ast.Call():
+                for other, script in made.items():
+                    if other.name == last_name(node.func):
+                        yield from _handed(node, other, bound=is_bound(script, other))
+
+
+def _handed(call: ast.Call, function: Function, *, bound: bool) -> Iterator[tuple[str, ast.expr]]:
+    for parameter in function.args.args:
+        value = argument(call, function, parameter.arg, bound=bound)
+        if value is not None and value is not call:
+            yield parameter.arg, value

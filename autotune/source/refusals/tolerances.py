@@ -1,0 +1,74 @@
+"""A training that ends once its error is small: a short number format may never come to that."""
+
+import ast
+import re
+from collections.abc import Set
+
+from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.endings import ending_tests
+from autotune.source.program import Program
+from autotune.source.script import Script, last_name
+
+_ERROR = re.compile(
+    r"loss|mse|resid|objective|(^|_)(err(or)?s?|mae|cost|diff|grad|norm)(_|$)", re.IGNORECASE
+)
+# bfloat16 gives 8 bits of a number: rounded so, outputs of around 1 leave a squared error of some
+# millionths by themselves. An error that need be no smaller than this is reached in it too.
+_COARSE = 1e-2
+
+
+def small_error(program: Program) -> str:
+    """File and line of a condition by which the training of `program` ends once its error, or what
+    that differs by from step to step, is below a number that stays; "" where there is none.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running_within(program, [*inner, *outer])
+    moved = {
+        last_name(node)
+        for script in program.scripts.values()
+        for node in script.nodes
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if node in ran
+    }
+    for script in program.scripts.values():
+        for loop in (at for at in script.nodes if at in inner or at in outer):
+            for test, ends in ending_tests(script, loop):
+                for compared in ast.walk(test):
+                    if isinstance(compared, ast.Compare) and _is_of_an_error(
+                        script, compared, moved, ends=ends
+                    ):
+                        return script.at(compared)
+    return ""
+
+
+def _is_of_an_error(script: Script, compared: ast.Compare, moved: Set[str], *, ends: bool) -> bool:
+    """Whether `compared` holds (or, of a `while`, does no more) once an error is below a bound."""
+    left, right = compared.left, compared.comparators[0]
+    below = isinstance(compared.ops[0], ast.Lt | ast.LtE)
+    above = isinstance(compared.ops[0], ast.Gt | ast.GtE)
+    if not (below or above):
+        return False
+    error, bound = (left, right) if below is ends else (right, left)
+    named = _names(error)
+    goes_on = not moved.isdisjoint(named) or any(isinstance(at, ast.Call) for at in ast.walk(error))
+    if not any(map(_ERROR.search, named)) or "len" in named or not goes_on:
+        return False
+    computed = any(isinstance(at, ast.Call | ast.Subscript) for at in ast.walk(bound))
+    if computed or not moved.isdisjoint(_names(bound)):  # of the best so far, or of a moment ago
+        return False
+    size = _size(script, bound)
+    return size is None or 0 < size < _COARSE
+
+
+def _names(value: ast.expr) -> list[str]:
+    return [last_name(at) for at in ast.walk(value) if isinstance(at, ast.Name | ast.Attribute)]
+
+
+def _size(script: Script, bound: ast.expr) -> float | None:
+    """The number that `bound` is, as it is written or as its one name is given; None of others."""
+    match bound:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.Name(id=name) if len(given := script.binds(name)) == 1:
+            return _size(script, given[0]) if not isinstance(given[0], ast.Name) else None
+    return None
