@@ -525,6 +525,9 @@ def test_a_program_that_computes_with_its_workers_keeps_them(line: str) -> None:
         "mine = number % torch.utils.data.get_worker_info().num_workers",
         "args.num_workers += 1",
         "live_on = cfg.loader.num_workers > 0",
+        "other = DataLoader(more, persistent_workers=loader.num_workers > 0)",
+        "facts = {'num_workers': loader.num_workers}",
+        "assert loader.num_workers == 0",
         "loader.num_workers = 3",
     ],
 )

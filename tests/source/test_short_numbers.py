@@ -62,6 +62,13 @@ def test_what_the_model_is_given_is_in_float32() -> None:
         assert rare_chance(parsed(whole, Places(outputs=(call,)), "/p/train.py")) == found
 
 
+def test_what_a_layer_gives_under_the_name_of_the_input_is_not() -> None:
+    text = CHANCE.replace("CODE", "h = self.layer(h); hit = torch.rand_like(h) < 1e-4")
+    call = OutputPlace(path="/p/train.py", line=12, callee="model", tensors=True)
+    whole = {"/p/train.py": f"{text}\nmodel = Faults()\nmodel(x)\n"}
+    assert rare_chance(parsed(whole, Places(outputs=(call,)), "/p/train.py")) == "train.py:3"
+
+
 def test_what_begins_a_weight_is_in_float32() -> None:
     text = CHANCE.replace("CODE", "pass").replace("forward(self, h)", "__init__(self, h)")
     text = text.replace("pass", "self.rate = torch.log(torch.rand_like(h))")

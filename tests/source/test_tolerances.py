@@ -85,6 +85,12 @@ def test_other_ends_are_none(step: str) -> None:
     assert not found(program(step))
 
 
+@pytest.mark.parametrize(("default", "told"), [("1e-6", True), ("3.28", False)])
+def test_an_option_is_as_small_as_it_is_by_default(default: str, told: bool) -> None:
+    option = f"\nparser.add_argument('--target-loss', type=float, default={default})\n"
+    assert bool(found(program("if loss < args.target_loss: break") + option)) is told
+
+
 def test_of_a_while_the_other_way_round_is_none() -> None:
     assert not found(program().replace("for epoch in range(500):", "while loss < 1e-3:"))
 
@@ -94,4 +100,4 @@ def test_autocast_is_refused_there() -> None:
     edit = Autocast(device_type="cpu", dtype="bfloat16", scaled=False)
     (outcome,) = rewritten(text, edit).outcomes
     assert outcome.forbidden
-    assert "ends at train.py:17 once its error is small" in outcome.reason
+    assert "ends at train.py:17 once what it computes" in outcome.reason

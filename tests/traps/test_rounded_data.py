@@ -113,4 +113,4 @@ def test_a_late_batch_is_computed_in_both_formats(rounding: Vet, until: str, ref
     kept = "net = Waves()\nnet.register_buffer('turns', torch.ones(1, 8))"
     found = rounding(text.replace("net = Waves()", kept), VALUES)
     assert found.values == (("fp32",) if refused else VALUES), found.reason
-    assert not refused or "of batches that come later, the model then gives" in found.reason
+    assert not refused or "of a batch that comes much later, the model then gives" in found.reason

@@ -95,7 +95,7 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
 
 def _late_said(value: Value, late: Again | None) -> str:
     reason = gives_another(late.formats.get(_SHORT[value]) if late else None)
-    return reason and f"in {value}, and of batches that come later, {reason}"
+    return reason and f"in {value}, of a batch that comes much later, {reason}"
 
 
 def _look(run: ProcessRun) -> Rounded:

@@ -7,40 +7,47 @@ from autotune.source.loops.condition import code_in
 from autotune.source.loops.how_far import Counted
 from autotune.source.loops.settled import is_option
 from autotune.source.named import values_by_name
-from autotune.source.reach import defaults_of
+from autotune.source.program import Program
+from autotune.source.reach import calls_in, defaults_of
 from autotune.source.script import Script, last_name
 
 # What gives a number of numbers, and of no tensors where these are counters.
 _OF_NUMBERS = frozenset(
     (
-        "abs",
-        "cos",
-        "exp",
-        "float",
-        "int",
-        "len",
-        "max",
-        "min",
-        "pow",
-        "round",
-        "sin",
-        "sqrt",
-        "tanh",
+        *("abs", "float", "int", "len", "max", "min", "round"),
+        *("cos", "exp", "pow", "sin", "sqrt", "tanh"),
     )
 )
 
 
-def coefficients(script: Script, given: Collection[str], counted: Counted) -> set[str]:
+def coefficients(
+    program: Program, script: Script, given: Collection[str], counted: Counted
+) -> set[str]:
     """The code of those `given` that are only ever plain numbers, by all that the file sets them
-    to, and that no condition asks for.
+    to, and that no condition of the program asks for, by their last names.
     """
-    tests = (at.test for at in script.nodes if isinstance(at, ast.If | ast.IfExp | ast.While))
-    asked = set[str]().union(*map(code_in, tests))
-    return {
-        code
-        for code in set(given) - asked
-        if _are_numbers(script, code.rpartition(".")[2], counted, frozenset())
+    names = {code: code.rpartition(".")[2] for code in given}
+    numbers = {
+        code for code, name in names.items() if _are_numbers(script, name, counted, frozenset())
     }
+    asked = _asked_for(program) if numbers else set[str]()
+    return {code for code in numbers if names[code] not in asked}
+
+
+def _asked_for(program: Program) -> set[str]:
+    """The last names of what decides on something."""
+    found = set[str]()
+    for script in program.scripts.values():
+        for node in script.nodes:
+            match node:
+                case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                    tests = [test]
+                case ast.comprehension(ifs=tests) | ast.BoolOp(values=tests):
+                    pass
+                case _:
+                    continue
+            found |= {code.rpartition(".")[2] for test in tests for code in code_in(test)}
+    return found
 
 
 def _are_numbers(script: Script, name: str, counted: Counted, known: frozenset[str]) -> bool:
@@ -55,8 +62,10 @@ def _is_number(script: Script, value: ast.expr, counted: Counted, known: frozens
     match value:
         case ast.Constant():
             return not isinstance(value.value, str)
-        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv()):
-            parts = [left]  # no tensor divides a counter
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv(), right=right) if all(
+            last_name(call.func) in _OF_NUMBERS for call in calls_in(right)
+        ):
+            parts = [left]
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
         case ast.UnaryOp(operand=operand):

@@ -18,7 +18,17 @@ _ASKING = frozenset({
 })
 # fmt: on
 _BOOLEAN = frozenset({"bool", "endswith", "hasattr", "isinstance", "is_grad_enabled", "startswith"})
+_OPTIONS = frozenset(
+    ("args", "opt", "opts", "options", "cfg", "config", "conf", "flags", "hparams", "hps", "params")
+)
 _LOOSE = ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr
+
+
+def are_options(value: ast.expr) -> bool:
+    """Whether `value` is named as the options are that a program was given, or as a part of them
+    (`args`, `self.cfg.train`).
+    """
+    return not _OPTIONS.isdisjoint(ast.unparse(value).lower().split("."))
 
 
 def training_condition(

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Sequence, Set
 
-from autotune.source.loops.condition import code_in, given_code
+from autotune.source.loops.condition import are_options, code_in, given_code
 from autotune.source.loops.loss import receiver_of, stored_names
 from autotune.source.places import Call
 from autotune.source.program import Program
@@ -133,8 +133,8 @@ def _may_change(
 def _asks_for_words(call: ast.Call) -> bool:
     """Whether it is `name.lower()`, or `options.get("aux")`: and not what a queue gives."""
     match call.func:
-        case ast.Attribute(attr="get"):
-            return bool(call.args)
+        case ast.Attribute(attr="get", value=options):
+            return bool(call.args) and are_options(options)
         case ast.Attribute(attr=method):
             return method in _OF_WORDS
     return False

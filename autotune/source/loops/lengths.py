@@ -17,7 +17,6 @@ from autotune.source.script import Function, Script, last_name
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
 _EVALUATING = ("val", "test", "eval", "pretrain", "x_", "y_")
-_MAKING = re.compile(r"load|iter|batch|dl", re.IGNORECASE)
 _TEXTS = ("format", "repr", "str")
 # Words in the names of loaders; "train" alone may be one, "train_rows" is none.
 _LOADING = re.compile(
@@ -42,7 +41,7 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
             ):
                 continue
             whole = length.args[0]
-            if _is_of_data(whole, dataset, known) or _is_given_data(script, whole):
+            if _is_of_data(whole, dataset, known) or _is_a_part(script, whole, known):
                 continue
             if _may_be_the_loader(whole, known):
                 return script.at(length)
@@ -65,11 +64,11 @@ def _is_of_data(value: ast.expr, dataset: str, known: set[str]) -> bool:
     return ast.unparse(whole) == dataset and (whole is not value or dataset not in known)
 
 
-def _is_given_data(script: Script, value: ast.expr) -> bool:
-    """Whether `value` is a variable that its function gives other things than loaders (`train =
-    df[:2500]`).
+def _is_a_part(script: Script, value: ast.expr, known: set[str]) -> bool:
+    """Whether `value` is a variable, and no `known` loader, that its function only ever gives parts
+    of something (`train = table[:2500]`), as nobody takes of a loader.
     """
-    if not isinstance(value, ast.Name):
+    if not isinstance(value, ast.Name) or value.id in known:
         return False
     given = list[ast.expr]()
     for node in ast.walk(script.function(value) or script.tree):
@@ -79,7 +78,8 @@ def _is_given_data(script: Script, value: ast.expr) -> bool:
                 given += [each for name, each in pairs if name == value.id]
             case ast.Assign(value=each) if value.id in stored_names(node):
                 given.append(each)
-    return bool(given) and not any(_MAKING.search(ast.unparse(each)) for each in given)
+    parts = (isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice) for at in given)
+    return bool(given) and all(parts)
 
 
 def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:

@@ -11,7 +11,7 @@ from autotune.source.script import last_name
 
 # What is called of a model, or with it, as its training begins.
 _BEGINNING = frozenset(("train", "fit", "parameters"))
-_ANEW = re.compile(r"reset|init", re.IGNORECASE)
+_ANEW = re.compile(r"init|reset(?!_?(state|hidden|memory))", re.IGNORECASE)
 _MODEL = re.compile(r"model|net(work)?$|module|learner|agent|trainer", re.IGNORECASE)
 
 

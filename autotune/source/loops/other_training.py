@@ -1,14 +1,11 @@
 """Training loops of a program beside the one that was seen."""
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.script import Function, covers, is_guard, is_method, last_name, tree_of
-
-_LOOPS = ast.For | ast.AsyncFor | ast.While
+from autotune.source.loops.beside import LOOPS, NamesBeside, leaves, read_in, used_in
+from autotune.source.script import Function, covers, is_guard, is_method, tree_of
 
 
 def not_reached(
@@ -54,7 +51,7 @@ def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequenc
         if each.path == path and holders and covers(holders[-1], each.line)
     ]
     return any(
-        _leaves(block) and (block[-1].end_lineno or 0) < min(lines)
+        leaves(block) and (block[-1].end_lineno or 0) < min(lines)
         for at in ast.walk(tree)
         if isinstance(at, ast.If)
         for block in (at.body, at.orelse)
@@ -76,11 +73,11 @@ def _in_use(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[
         for node in tree.body:
             if isinstance(node, ast.ClassDef | Function) and not _holds(node, path, backwards):
                 waiting.setdefault(node.name, []).append(node)
-                named.update(name for each in node.decorator_list for name in _named(each))
+                named.update(name for each in node.decorator_list for name in used_in(each))
             else:
-                named.update(_named(node))
+                named.update(used_in(node))
     while found := named & waiting.keys():
-        named.update(name for at in found for node in waiting.pop(at) for name in _named(node))
+        named.update(name for at in found for node in waiting.pop(at) for name in used_in(node))
     return named
 
 
@@ -95,16 +92,7 @@ def _unnamed_methods(trees: Mapping[str, ast.Module]) -> set[str]:
         for at in kind.body
         if isinstance(at, Function) and not at.decorator_list
     }
-    return methods - texts.union(*map(_named, trees.values()))
-
-
-def _named(tree: ast.AST) -> Iterator[str]:
-    """The names that are used; a definition is no use."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
+    return methods - texts.union(*map(used_in, trees.values()))
 
 
 def _used(tree: ast.Module, named: Set[str], path: str, backwards: Sequence[Place]) -> ast.Module:
@@ -135,147 +123,16 @@ def _named_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) 
     ]
     training = {node.name for path, node in functions if _holds(node, path, backwards)}
     for _ in functions:  # at the most: and those that name them
-        more = {node.name for _, node in functions if not training.isdisjoint(_read(node))}
+        more = {node.name for _, node in functions if not training.isdisjoint(read_in(node))}
         if more <= training:
             break
         training |= more
-    names = _Names(list(trees.values()))
+    names = NamesBeside(list(trees.values()))
     instead: dict[str, bool] = {}
     for tree in trees.values():
         for name, beside in names.within(tree):
             instead[name] = instead.get(name, True) and not training.isdisjoint(beside)
     return {name for name, always in instead.items() if always} - training
-
-
-class _Names:
-    """The names that a program reads, each with those that are read in other branches of the
-    conditions around it, after a branch that leaves, or elsewhere in a table of which one is looked
-    up: of none that may come out otherwise when they are asked again.
-    """
-
-    def __init__(self, trees: Sequence[ast.AST]) -> None:
-        read = Counter(name for tree in trees for name in _read(tree))
-        nodes = [at for tree in trees for at in ast.walk(tree)]
-        in_loops = {name for loop in nodes if isinstance(loop, _LOOPS) for name in _read(loop)}
-        self._often = in_loops | {name for name, count in read.items() if count > 1}
-        self._set_later = {
-            at.attr
-            for function in nodes
-            if isinstance(function, Function) and function.name != "__init__"
-            for at in ast.walk(function)
-            if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
-        }
-        self._tables = {name for tree in trees for name in self._looked_up(tree)}
-        self._tables -= {name for name in self._tables if read[name] > 1}
-
-    def within(
-        self,
-        node: ast.AST,
-        beside: frozenset[str] = frozenset(),
-        changed: frozenset[str] = frozenset(),
-        after: frozenset[str] = frozenset(),
-    ) -> Iterator[tuple[str, frozenset[str]]]:
-        """What is read in `node`, and `after` it in its block; around it `changed` is set, in a
-        loop, or given anew, to a function that is named often.
-        """
-        match node:
-            case ast.If() | ast.IfExp():
-                yield from self._in_branches(node, beside, changed, after)
-                return
-            case ast.Assign(targets=[target], value=ast.Dict(values=several)) if (
-                last_name(target) in self._tables
-            ):
-                for each in several:
-                    others = (_read(at) for at in several if at is not each)
-                    yield from self.within(each, beside.union(*others), changed)
-                return
-        if _is_read(node):
-            yield last_name(node), beside
-        changed = self._changed(node, changed)
-        for _, value in ast.iter_fields(node):
-            parts = value if isinstance(value, list) else [value]
-            yield from self._in_turn(
-                [at for at in parts if isinstance(at, ast.AST)], beside, changed
-            )
-
-    def _changed(self, node: ast.AST, changed: frozenset[str]) -> frozenset[str]:
-        """What is set, or given anew, around what `node` holds."""
-        if isinstance(node, _LOOPS):
-            return changed.union(self._set_later, _stored(node))
-        if isinstance(node, Function):
-            often = node.name in self._often
-            return frozenset(self._set_later.union(_given(node)) if often else ())
-        return changed
-
-    def _in_branches(
-        self,
-        node: ast.If | ast.IfExp,
-        beside: frozenset[str],
-        changed: frozenset[str],
-        after: frozenset[str],
-    ) -> Iterator[tuple[str, frozenset[str]]]:
-        yield from self.within(node.test, beside, changed)
-        turns = not changed.isdisjoint(_named(node.test))
-        blocks = [at if isinstance(at, list) else [at] for at in (node.body, node.orelse)]
-        for block, other in (blocks, blocks[::-1]):
-            rest = after if _leaves(block) else frozenset[str]()
-            there = frozenset[str]() if turns else beside.union(rest, *map(_read, other))
-            yield from self._in_turn(block, there, changed, after)
-
-    def _in_turn(
-        self,
-        block: Sequence[ast.AST],
-        beside: frozenset[str],
-        changed: frozenset[str],
-        after: frozenset[str] = frozenset(),
-    ) -> Iterator[tuple[str, frozenset[str]]]:
-        """What is read in parts that follow each other, and `after` them."""
-        for index, node in enumerate(block):
-            if not isinstance(node, ast.If):
-                yield from self.within(node, beside, changed)
-                continue
-            rest = after.union(*map(_read, block[index + 1 :]))
-            yield from self.within(node, beside, changed, rest)
-            if changed.isdisjoint(_named(node.test)):
-                left = (at for each in (node.body, node.orelse) if _leaves(each) for at in each)
-                beside = beside.union(*map(_read, left))
-
-    def _looked_up(self, node: ast.AST, changed: frozenset[str] = frozenset()) -> Iterator[str]:
-        """The names of what is asked, in `node`, for the one thing that it has under a key."""
-        match node:
-            case (
-                ast.Subscript(value=table, slice=key, ctx=ast.Load())
-                | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_])
-            ) if changed.isdisjoint(_named(key)):
-                yield last_name(table)
-        changed = self._changed(node, changed)
-        for child in ast.iter_child_nodes(node):
-            yield from self._looked_up(child, changed)
-
-
-def _leaves(block: Sequence[ast.AST]) -> bool:
-    return bool(block) and isinstance(block[-1], ast.Return | ast.Raise)
-
-
-def _stored(loop: ast.AST) -> Iterator[str]:
-    """The names of variables and attributes that are set in a loop."""
-    for at in ast.walk(loop):
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
-            yield last_name(at)
-
-
-def _given(function: Function) -> Iterator[str]:
-    for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
-        if each.arg not in ("self", "cls"):
-            yield each.arg
-
-
-def _is_read(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
-    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
-
-
-def _read(node: ast.AST) -> list[str]:
-    return [last_name(each) for each in ast.walk(node) if _is_read(each)]
 
 
 def _training_loops(tree: ast.Module, left_out: Set[str]) -> Iterator[tuple[ast.stmt, ast.Call]]:
@@ -289,7 +146,7 @@ def _training_loops(tree: ast.Module, left_out: Set[str]) -> Iterator[tuple[ast.
 
 def _outermost_loops(node: ast.AST, left_out: Set[str]) -> Iterator[ast.stmt]:
     for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, _LOOPS):
+        if isinstance(inner, LOOPS):
             yield inner
         elif not (isinstance(inner, Function) and inner.name in left_out):
             yield from _outermost_loops(inner, left_out)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from autotune.source.calls.writes import assigned
+from autotune.source.loops.condition import are_options
 from autotune.source.loops.late_terms import changes_later
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
@@ -14,9 +15,6 @@ from autotune.source.script import Function, Script, last_name
 # Names of how far a training has come.
 _PROGRESS = re.compile(
     r"(^|_)(epoch|step|iter|iteration|itr|update|round|phase|stage)(_?(i|id|idx|index|no|count))?$"
-)
-_OPTIONS = frozenset(
-    ("args", "opt", "opts", "options", "cfg", "config", "conf", "flags", "hparams", "hps", "params")
 )
 # What gives an option as it is, or as a number.
 _AS_IT_IS = frozenset(("float", "get", "getattr", "int", "len", "max", "min"))
@@ -29,15 +27,17 @@ def settled(program: Program, ran: Collection[ast.AST]) -> frozenset[str]:
     functions, and that nothing gives another value in what `ran` in its training. What no file
     sets may be a framework's, that counts.
     """
-    values, moved, known = list[_Given](), set[str](), set[str]()
+    values, moved, known = list(_handed_on(program)), set[str](), set[str]()
     for script in program.scripts.values():
-        values += _handed_on(program, script)
         for node in script.nodes:
             names = {last_name(at) for at in assigned(node)}
             known |= names
             match node:
                 case ast.Assign(value=value) if not isinstance(value, ast.Constant):
-                    values += [(name, value) for name in names if _runs(script, node, ran)]
+                    read = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.expr)}
+                    given = names if _runs(script, node, ran) else set[str]()
+                    moved |= given & read  # `step = step + 1`
+                    values += [(name, value) for name in given - read]
                 case _ if _runs(script, node, ran):
                     moved |= names
     known = (known | {name for name, _ in values}) - {""}
@@ -53,7 +53,7 @@ def is_progress(side: ast.expr) -> bool:
 
 def is_option(side: ast.expr) -> bool:
     """Whether `side` is one of the options that the program was given (`args.step`)."""
-    return not _OPTIONS.isdisjoint(ast.unparse(side).lower().split(".")[:-1])
+    return isinstance(side, ast.Attribute) and are_options(side.value)
 
 
 def _runs(script: Script, node: ast.AST, ran: Collection[ast.AST]) -> bool:
@@ -77,11 +77,15 @@ def _moves(value: ast.expr, moved: Collection[str], known: Collection[str]) -> b
     )
 
 
-def _handed_on(program: Program, script: Script) -> Iterator[_Given]:
-    """The parameters of the program's functions, and what the calls in `script` give for them."""
-    for call in script.calls:
-        for other in program.scripts.values():
-            for function in functions_by_name(other).get(last_name(call.func), ()):
+def _handed_on(program: Program) -> Iterator[_Given]:
+    """The parameters of the program's functions, and what its calls give for them."""
+    functions: dict[str, list[tuple[Script, Function]]] = {}
+    for script in program.scripts.values():
+        for name, some in functions_by_name(script).items():
+            functions.setdefault(name, []).extend((script, each) for each in some)
+    for script in program.scripts.values():
+        for call in script.calls:
+            for other, function in functions.get(last_name(call.func), ()):
                 yield from _given_by(call, other, function)
 
 

@@ -78,7 +78,7 @@ class _Work:
     """
 
     def __init__(self, program: Program, script: Script, loaders: frozenset[str]) -> None:
-        self._script = script
+        self._program, self._script = program, script
         self._loaders, self._called = loaders, _TURN_ON | loaders
         self._losses = _losses_in(program, script)
 
@@ -95,7 +95,7 @@ class _Work:
     def _is_of_a_loss(self, block: list[ast.stmt], counted: Counted) -> bool:
         """Whether `block` gives a value to a part of a loss that is no number of its own."""
         parts = given_code(block) & self._losses
-        return bool(parts - coefficients(self._script, parts, counted))
+        return bool(parts - coefficients(self._program, self._script, parts, counted))
 
     def is_built_by(self, value: ast.expr, counted: Counted) -> bool:
         """Whether `value` is a loader that is built of what such a number chooses, besides the

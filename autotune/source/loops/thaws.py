@@ -5,6 +5,7 @@ computes more than what came before, or less.
 import ast
 from collections.abc import Set
 
+from autotune.source.calls.writes import assigned
 from autotune.source.loops.around_training import loops_of_training, running, running_within
 from autotune.source.loops.loss import names_in
 from autotune.source.named import calls_by_name
@@ -81,13 +82,15 @@ def _is_apart(script: Script, made: ast.Call) -> bool:
             return False
     for at in ast.walk(script.function(made) or script.tree):
         match at:
-            case ast.Assign(targets=targets, value=value) if name in names_in(value):
-                if any(isinstance(each, ast.Attribute | ast.Subscript) for each in targets):
+            case ast.Assign(value=value) if name in names_in(value):
+                if not all(isinstance(each, ast.Name) for each in assigned(at)):
                     return False
-            case ast.Return(value=ast.Name(id=given)) if given == name:
-                return False
-            case ast.Call(func=by, args=args) if last_name(by) in _PUTTING:
-                if any(name in names_in(each) for each in args):
+            case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+                parts = value.elts if isinstance(value, ast.Tuple) else [value]
+                if any(isinstance(each, ast.Name) and each.id == name for each in parts):
+                    return False
+            case ast.Call(func=by, args=args, keywords=named) if last_name(by) in _PUTTING:
+                if any(name in names_in(each) for each in (*args, *named)):
                     return False
     return True
 
@@ -127,7 +130,9 @@ def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST
     if not _are_weights(script, of):
         return False
     always = all(isinstance(value, ast.Constant) for value in given)
-    return not _frozen_before(script, of, wider=always and _is_unconditional(program, script, node))
+    return not _frozen_before(
+        script, of, wider=always and _is_unconditional(program, script, node, set())
+    )
 
 
 def _are_weights(script: Script, of: ast.expr) -> bool:
@@ -199,18 +204,19 @@ def _frozen(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _is_unconditional(
-    program: Program, script: Script, node: ast.AST, known: frozenset[str] = frozenset()
-) -> bool:
-    """Whether no condition decides on `node`, nor on the calls of the functions round it."""
+def _is_unconditional(program: Program, script: Script, node: ast.AST, known: set[str]) -> bool:
+    """Whether no condition decides on `node`, nor on the calls of the functions round it, but for
+    those that are `known`.
+    """
     conditions = (at for at in script.statements_to(node) if isinstance(at, ast.If))
     if not all(map(is_guard, conditions)):
         return False
     function = script.function(node)
     if function is None or function.name in known:
         return True
+    known.add(function.name)
     return all(
-        _is_unconditional(program, other, call, known | {function.name})
+        _is_unconditional(program, other, call, known)
         for other in program.scripts.values()
         for call in calls_by_name(other).get(function.name, ())
     )

@@ -120,14 +120,12 @@ def _cast(node: ast.AST, formats: frozenset[str]) -> ast.expr | None:
 
 
 def _is_short(script: Script, value: ast.expr) -> bool:
-    """Whether `value` was cast to a shorter format right there, or where its name was set last."""
+    """Whether `value` was cast to a shorter format right there, or where its name was set."""
     if not isinstance(value, ast.Name):
         return _cast(value, _SHORT) is not None
-    given = [
-        at
+    return any(
+        _cast(at.value, _SHORT) is not None
         for at in ast.walk(script.function(value) or script.tree)
         if isinstance(at, ast.Assign) and script.end(at) < script.start(value)
         if any(isinstance(each, ast.Name) and each.id == value.id for each in at.targets)
-    ]
-    last = max(given, key=script.end, default=None)
-    return last is not None and _cast(last.value, _SHORT) is not None
+    )

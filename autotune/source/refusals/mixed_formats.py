@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, is_bound
+from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, kept_in
 from autotune.source.script import Function, Script, last_name
 
@@ -97,13 +97,18 @@ def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
     match call.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             functions = functions_by_name(script).get(name, ())
-            if methods := [each for each in functions if is_bound(script, each)]:
+            kind = _class_round(script, call)
+            if methods := [each for each in functions if _class_round(script, each) is kind]:
                 inside = (at for each in methods for at in calls_in(each))
                 return deep > 0 and any(_is_a_layers(script, at, deep - 1) for at in inside)
             return not _is_float32(script, name)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return True
     return False
+
+
+def _class_round(script: Script, node: ast.AST) -> ast.AST | None:
+    return next((at for at in script.ancestors(node) if isinstance(at, ast.ClassDef)), None)
 
 
 def _is_float32(script: Script, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import re
 from collections.abc import Collection, Iterator
 
 from autotune.source.loops.loss import GATHERING, stored_names
@@ -12,6 +13,7 @@ from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
 from autotune.source.script import Function, Script, last_name
 
+_OPTIMIZER = re.compile(r"Optim|SGD|Adam", re.IGNORECASE)
 _TURNED = frozenset(("T", "mT", "H", "mH"))
 _TURNING = frozenset(("t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis"))
 # Whose results lie column by column, as LAPACK writes them, or as their indices were summed.
@@ -51,7 +53,7 @@ def gradients_read(program: Program) -> str:
     """
     before = _before_step(program)
     for script, node in _reads(program):
-        if not (_is_used_up(script, node) and _runs_in(program, script, node, before)):
+        if not (_is_used_up(script, node) and _runs_in(program, script, node, before, set())):
             return script.at(node)
     return ""
 
@@ -72,10 +74,17 @@ def cleared_ones_read(program: Program, clearing: Call) -> str:
     kept = _within(script, function, begins, ends)
     for reading, node in _reads(program):
         reader = reading.function(node)
-        of_optimizer = reader is not None and reader.name == "step"
-        if not (of_optimizer or _runs_in(program, reading, node, kept)):
+        of_optimizer = reader is not None and _is_an_optimizers(reading, reader)
+        if not (of_optimizer or _runs_in(program, reading, node, kept, set())):
             return reading.at(node)
     return ""
+
+
+def _is_an_optimizers(script: Script, function: Function) -> bool:
+    """Whether it is how an optimizer of the program's own steps."""
+    kind = next(script.ancestors(function), None)
+    bases = kind.bases if isinstance(kind, ast.ClassDef) else []
+    return function.name == "step" and any(_OPTIMIZER.search(last_name(at)) for at in bases)
 
 
 def _reads(program: Program) -> Iterator[tuple[Script, ast.Attribute]]:
@@ -118,13 +127,17 @@ def _runs_in(
     script: Script,
     node: ast.AST,
     inside: Collection[ast.AST],
-    known: frozenset[str] = frozenset(),
+    known: set[str],
 ) -> bool:
-    """Whether `node` is `inside`, or in a function that is called there alone."""
+    """Whether `node` is `inside`, or in a function that is called there alone, as those are whose
+    names are `known`.
+    """
     function = script.function(node)
-    if node in inside or function is None or function.name in known:
+    if node in inside or function is None:
         return node in inside
-    known |= {function.name}
+    if function.name in known:
+        return True
+    known.add(function.name)
     scripts = program.scripts.values()
     calls = [(at, call) for at in scripts for call in calls_by_name(at).get(function.name, ())]
     return bool(calls) and all(_runs_in(program, at, each, inside, known) for at, each in calls)
@@ -164,7 +177,12 @@ def _is_of_its_own(script: Script, gradient: ast.Attribute) -> bool:
     gathered = (isinstance(at, ast.Call) and last_name(at.func) in GATHERING for at in used)
     if any(gathered) or any(isinstance(at, _GIVEN_AWAY) for at in used):
         return False
-    asked = any("requires_grad" in ast.unparse(at) for at in (*made, *used))
+    asked = any("requires_grad" in ast.unparse(at) for at in made) or any(
+        isinstance(at, ast.Attribute)
+        and (at.attr == "requires_grad_" or isinstance(at.ctx, ast.Store))
+        and at.attr.startswith("requires_grad")
+        for at in used
+    )
     news = (isinstance(at, ast.Assign) and isinstance(at.value, ast.Call) for at in made)
     return asked and bool(made) and all(news)
 

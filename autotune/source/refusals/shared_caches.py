@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autotune.source.loops.loss import names_in
+from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.refusals.rewritten_files import making, writes
@@ -29,11 +30,13 @@ def filled_by_several(program: Program) -> str:
     """Where making a sample of `program` writes a file that is not there yet, and that others are
     read from as well: file and line, "" where that is not seen.
     """
+    makers = making(program)
     made = {
         function: script
         for script in program.scripts.values()
-        for function in making(program)
-        if function in script.nodes
+        for functions in functions_by_name(script).values()
+        for function in functions
+        if function in makers
     }
     calls = [call for function in made for call in calls_in(function)]
     asks = any(last_name(call.func) in _THERE for call in calls) or any(map(_catches_missing, made))
@@ -50,8 +53,8 @@ def filled_by_several(program: Program) -> str:
 
 def _is_careful(call: ast.Call) -> bool:
     match call.func:
-        case ast.Attribute(value=owner, attr="replace") if last_name(owner) != "os":
-            return len(call.args) == 1  # a path's, and not a text's
+        case ast.Attribute(value=owner, attr="replace" | "rename") if last_name(owner) != "os":
+            return len(call.args) == 1 and not call.keywords  # a path's, no text's, no table's
     return last_name(call.func) in _CAREFUL
 
 
@@ -116,7 +119,7 @@ def _numbers(made: dict[Function, Script]) -> _Numbers:
         if function.name == "__getitem__":
             found.own.update(each.arg for each in function.args.args[1:])
     given = [each for function in made for each in _given(function, made)]
-    while any(found.learn(name, value) for name, value in given):
+    while sum(found.learn(name, value) for name, value in given):
         pass
     return found
 

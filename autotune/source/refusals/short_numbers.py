@@ -5,6 +5,7 @@ chances, and what moves on by small steps.
 import ast
 from collections.abc import Iterator, Set
 
+from autotune.source.loops.loss import stored_names
 from autotune.source.named import values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -29,7 +30,7 @@ def rare_chance(program: Program) -> str:
             kind = next(script.ancestors(method))
             outermost = isinstance(kind, ast.ClassDef) and kind.name in _outermost(program)
             given = {at.arg for at in method.args.args if outermost and method.name == FORWARD}
-            for node in _asked_of_chance(method, given):
+            for node in _asked_of_chance(method, given - stored_names(method)):
                 return script.at(node)
     return ""
 

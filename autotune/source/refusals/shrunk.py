@@ -4,7 +4,6 @@ where they lie, and keeps.
 
 import ast
 from collections.abc import Collection, Iterator
-from itertools import takewhile
 
 from autotune.source.loops.around_training import own_loops
 from autotune.source.loops.indirect import shared_names
@@ -13,7 +12,8 @@ from autotune.source.script import Function, Script, last_name, straight
 
 # What changes a tensor, or an array, by a factor, in its own memory.
 _BY_A_FACTOR = frozenset(("mul_", "multiply_"))
-_BOUNDING = frozenset(("max", "maximum", "clamp", "clamp_min", "clip"))
+_BOUNDING = frozenset(("maximum", "clamp", "clamp_", "clamp_min", "clip"))
+_MODULES = frozenset(("torch", "np", "numpy"))
 _SHRINKING = _BY_A_FACTOR | frozenset(
     ("div_", "divide_", "lerp_", "pow_", "square_", "exp2_", "_foreach_mul_")
 )
@@ -50,16 +50,30 @@ def _multiplied(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
                                 yield target, other if isinstance(by, ast.Mult) else None
 
 
-def _unbounded(value: ast.expr) -> Iterator[ast.AST]:
+def _unbounded(value: ast.AST) -> Iterator[ast.AST]:
     """The parts of `value`, but for what is kept above something (`max(0.5, t * 0.99)`)."""
     yield value
-    for part in ast.iter_child_nodes(value):
-        if isinstance(part, ast.expr) and not _is_bounded(value):
-            yield from _unbounded(part)
+    for part in () if _is_bounded(value) else ast.iter_child_nodes(value):
+        yield from _unbounded(part)
 
 
-def _is_bounded(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) in _BOUNDING
+def _is_bounded(value: ast.AST) -> bool:
+    """Whether `value` is kept above a number that is more than zero, or by its name may be."""
+    match value:
+        case ast.Call(func=ast.Name(id="max"), args=[_, _, *_] as given):
+            bounds = given
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given, keywords=named) if (
+            name in _BOUNDING
+        ):
+            of_module = last_name(owner) in _MODULES
+            bounds = [*given[of_module:][:1], *(at.value for at in named if at.arg == "min")]
+        case _:
+            return False
+    return any(
+        isinstance(at, ast.Name | ast.Attribute)
+        or (isinstance(at, ast.Constant) and isinstance(at.value, float) and at.value > 0)
+        for at in bounds
+    )
 
 
 def _is_no_less(factor: ast.expr | None) -> bool:
@@ -87,7 +101,7 @@ def _is_kept(
     while isinstance(target, ast.Subscript):
         target = target.value
     if not isinstance(target, ast.Name):
-        return function is None or not _is_set_before(function, target, node)
+        return function is None or not _is_set_before(script, function, target, node)
     if function is not None and target.id in shared_names(function):
         return True
     loops = [above for above in script.ancestors(node) if isinstance(above, ast.For | ast.While)]
@@ -96,17 +110,20 @@ def _is_kept(
         anew = any(target.id in map(last_name, at.targets) for at in made)
         if anew or (rebound and not loops):
             return False
-    within = [at for loop in loops[:1] for at in ast.walk(loop)]
-    if any(_is_begun_anew(at, target.id) for at in within):
+    if any(_is_begun_anew(at, target.id) for loop in loops[:1] for at in straight(loop.body)):
         return False
+    within = [at for loop in loops[:1] for at in ast.walk(loop)]
     stored = [at for at in within if isinstance(at, ast.Name) and at.id == target.id]
     return not rebound or sum(isinstance(at.ctx, ast.Store) for at in stored) == 1
 
 
-def _is_set_before(function: Function, target: ast.expr, node: ast.AST) -> bool:
-    """Whether each call of `function` gives the attribute `target` another value before `node`."""
-    code = ast.unparse(target)
-    given = takewhile(lambda at: at is not node, straight(function.body))
+def _is_set_before(script: Script, function: Function, target: ast.expr, node: ast.AST) -> bool:
+    """Whether each call of `function` gives the attribute `target` another value before `node`,
+    which it comes to once.
+    """
+    code, statement = ast.unparse(target), script.statement(node)
+    block = list(straight(function.body))
+    given = block[: block.index(statement)] if statement in block else []
     return any(
         isinstance(at, ast.Assign)
         and code in map(ast.unparse, at.targets)

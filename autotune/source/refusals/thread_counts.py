@@ -4,8 +4,9 @@ or forks processes that compute with one thread.
 
 import ast
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
+from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
@@ -22,7 +23,7 @@ _HARMLESS = frozenset(
     (
         *("print", "debug", "info", "warning", "log", "dump", "dumps", "safe_dump", "write"),
         *("set_num_threads", "set_num_interop_threads"),
-        *("add_scalar", "add_scalars", "add_text", "init", "log_metric", "log_metrics"),
+        *("add_scalar", "add_scalars", "add_text", "log_metric", "log_metrics"),
         *("set_description", "set_description_str", "set_postfix", "set_postfix_str"),
     )
 )
@@ -49,7 +50,7 @@ def counted_by_workers(program: Program) -> str:
     for script in program.scripts.values():
         asked = [at for at in script.nodes if _asks_for_workers(at)]
         harmless = only_told(script) if asked else set[ast.AST]()
-        harmless |= {call for at in script.calls for call in _handed_on(at)}
+        harmless |= {part for at in script.nodes for part in _passed(at)}
         for node in asked:
             if node not in harmless:
                 return script.at(node)
@@ -65,8 +66,17 @@ def _asks_for_workers(node: ast.AST) -> bool:
     return False
 
 
-def _handed_on(call: ast.Call) -> list[ast.expr]:
-    return [each.value for each in call.keywords if each.arg == _WORKERS]
+def _passed(node: ast.AST) -> Iterator[ast.AST]:
+    """What another loader is built with as many by, is made sure of, or is noted."""
+    match node:
+        case ast.keyword(arg=name, value=value) if name in (_WORKERS, *NEEDS_WORKERS):
+            yield from ast.walk(value)
+        case ast.Assert(test=test):
+            yield from ast.walk(test)
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == _WORKERS:
+                    yield from ast.walk(value)
 
 
 def forked_with_one(program: Program) -> str:
@@ -80,7 +90,8 @@ def forked_with_one(program: Program) -> str:
     if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
         return ""
     classes = {at.name for each in scripts for at in each.nodes if isinstance(at, ast.ClassDef)}
-    forks = ((at, call) for at, call in calls if last_name(call.func) in _FORKS - classes)
+    own = [call for _, call in calls if isinstance(call.func, ast.Name) and call.func.id in classes]
+    forks = ((at, call) for at, call in calls if last_name(call.func) in _FORKS and call not in own)
     places = (at.at(call) for at, call in forks if at.qualified(call.func) not in _ASKS_OF_ITSELF)
     return next(places, "")
 

@@ -6,6 +6,7 @@ from collections.abc import Set
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.endings import ending_tests
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
@@ -35,13 +36,15 @@ def small_error(program: Program) -> str:
             for test, ends in ending_tests(script, loop):
                 for compared in ast.walk(test):
                     if isinstance(compared, ast.Compare) and _is_of_an_error(
-                        script, compared, moved, ends=ends
+                        program, script, compared, moved, ends=ends
                     ):
                         return script.at(compared)
     return ""
 
 
-def _is_of_an_error(script: Script, compared: ast.Compare, moved: Set[str], *, ends: bool) -> bool:
+def _is_of_an_error(
+    program: Program, script: Script, compared: ast.Compare, moved: Set[str], *, ends: bool
+) -> bool:
     """Whether `compared` holds (or, of a `while`, does no more) once an error is below a bound."""
     left, right = compared.left, compared.comparators[0]
     below = isinstance(compared.ops[0], ast.Lt | ast.LtE)
@@ -56,7 +59,7 @@ def _is_of_an_error(script: Script, compared: ast.Compare, moved: Set[str], *, e
     computed = any(isinstance(at, ast.Call | ast.Subscript) for at in ast.walk(bound))
     if computed or not moved.isdisjoint(_names(bound)):  # of the best so far, or of a moment ago
         return False
-    size = _size(script, bound)
+    size = _size(program, script, bound)
     return size is None or 0 < size < _COARSE
 
 
@@ -64,11 +67,31 @@ def _names(value: ast.expr) -> list[str]:
     return [last_name(at) for at in ast.walk(value) if isinstance(at, ast.Name | ast.Attribute)]
 
 
-def _size(script: Script, bound: ast.expr) -> float | None:
-    """The number that `bound` is, as it is written or as its one name is given; None of others."""
+def _size(program: Program, script: Script, bound: ast.expr) -> float | None:
+    """The number that `bound` is, as it is written, as its one name is given, or as an option is
+    where it is not; None of others.
+    """
     match bound:
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.Name(id=name) if len(given := script.binds(name)) == 1:
-            return _size(script, given[0]) if not isinstance(given[0], ast.Name) else None
+            return _size(program, script, given[0]) if not isinstance(given[0], ast.Name) else None
+        case ast.Attribute(attr=name):
+            defaults = [
+                each.value
+                for other in program.scripts.values()
+                for call in calls_by_name(other).get("add_argument", ())
+                if any(_option(at) == name for at in call.args)
+                for each in call.keywords
+                if each.arg == "default"
+            ]
+            return _size(program, script, defaults[0]) if len(defaults) == 1 else None
     return None
+
+
+def _option(text: ast.expr) -> str:
+    """The attribute that `--early-end` becomes."""
+    match text:
+        case ast.Constant(value=str(name)):
+            return name.lstrip("-").replace("-", "_")
+    return ""

@@ -39,7 +39,8 @@ def viewed_later(program: Program) -> str:
     if not loops:
         return ""
     ran = running(program, loops)
-    flat = not any(each.images for each in program.places.outputs)
+    outputs = program.places.outputs
+    flat = bool(outputs) and not any(each.images for each in outputs)
     for script in program.scripts.values():
         weights = _named_weights(script)
         for call in script.calls:
@@ -209,7 +210,7 @@ def _is_of_the_outcome(script: Script, call: ast.Call) -> bool:
         if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
     ]
     made = (each for at in (call.func.value, *given) for each in calls_in(at))
-    return any(last_name(each.func) in ("self", "forward") for each in made)
+    return any(ast.unparse(each.func) in ("self", "self.forward") for each in made)
 
 
 def _is_left_out(script: Script, node: ast.expr) -> bool:

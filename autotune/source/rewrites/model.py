@@ -12,10 +12,11 @@ from autotune.source.loops.kinds import classes_of, value_of
 from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
-from autotune.source.reach import calls_in
 from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import Script, last_name, meaning, parse
 
+# What gives the model that it is given, with something round it.
+_WRAPPING = frozenset(("DataParallel", "DistributedDataParallel", "DDP", "compile"))
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 
 
@@ -78,12 +79,23 @@ def _built(program: Program, call: Call, model: ast.expr) -> list[set[str]]:
         and ast.unparse(at) == name
     ]
     return [
-        {last_name(inner.func) for inner in calls_in(value)} & classes
-        if isinstance(value, ast.Call)
-        else set()
+        _class_built(value, classes)
         for value in values
         if value is None or name not in {ast.unparse(at) for at in ast.walk(value)}
     ]
+
+
+def _class_built(value: ast.expr | None, classes: Collection[str]) -> set[str]:
+    """The one of `classes` that `value` is an object of: `Net(...).to(device)`, also wrapped."""
+    while isinstance(value, ast.Call):
+        name = last_name(value.func)
+        if name in classes:
+            return {name}
+        if name in _WRAPPING:
+            value = value.args[0] if value.args else None
+        else:
+            value = value.func.value if isinstance(value.func, ast.Attribute) else None
+    return set()
 
 
 def _is_parameter(call: Call, name: str) -> bool:
