@@ -1,13 +1,16 @@
 """Of which of the program's classes an object is, told by what its name is given."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import PurePath
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
+
+# What gives the model that it is given, with something round it.
+_WRAPPING = frozenset(("DataParallel", "DistributedDataParallel", "DDP", "compile"))
 
 
 def kin(classes: list[ast.ClassDef], kind: ast.ClassDef) -> set[ast.ClassDef]:
@@ -37,6 +40,38 @@ def classes_of(program: Program) -> list[ast.ClassDef]:
     """The classes that the program defines."""
     trees = (script.tree for script in program.scripts.values())
     return [at for tree in trees for at in ast.walk(tree) if isinstance(at, ast.ClassDef)]
+
+
+def classes_built(program: Program, script: Script, name: str) -> list[set[str]]:
+    """The class of the program that each value builds which `name` is given in `script`, but for those
+    that are made of itself; an empty set for what does not tell.
+    """
+    classes = {each.name for each in classes_of(program)}
+    values = [
+        value_of(script.statement(at), at)
+        for at in script.nodes
+        if isinstance(at, ast.Name | ast.Attribute)
+        and isinstance(at.ctx, ast.Store)
+        and ast.unparse(at) == name
+    ]
+    return [
+        _class_built(value, classes)
+        for value in values
+        if value is None or name not in {ast.unparse(at) for at in ast.walk(value)}
+    ]
+
+
+def _class_built(value: ast.expr | None, classes: Collection[str]) -> set[str]:
+    """The one of `classes` that `value` is an object of: `Net(...).to(device)`, also wrapped."""
+    while isinstance(value, ast.Call):
+        name = last_name(value.func)
+        if name in classes:
+            return {name}
+        if name in _WRAPPING:
+            value = value.args[0] if value.args else None
+        else:
+            value = value.func.value if isinstance(value.func, ast.Attribute) else None
+    return set()
 
 
 class Kinds:

@@ -11,7 +11,7 @@ from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, straight
 
 _HOOKS = frozenset(
     f"register_{name}_hook" for name in ("forward", "forward_pre", "full_backward", "backward")
@@ -123,9 +123,13 @@ def _is_short(script: Script, value: ast.expr) -> bool:
     """Whether `value` was cast to a shorter format right there, or where its name was set."""
     if not isinstance(value, ast.Name):
         return _cast(value, _SHORT) is not None
-    return any(
-        _cast(at.value, _SHORT) is not None
-        for at in ast.walk(script.function(value) or script.tree)
+    around = script.function(value) or script.tree
+    given = [
+        at
+        for at in ast.walk(around)
         if isinstance(at, ast.Assign) and script.end(at) < script.start(value)
         if any(isinstance(each, ast.Name) and each.id == value.id for each in at.targets)
-    )
+    ]
+    always = set(straight(around.body))
+    last = max((script.start(at) for at in given if at in always), default=0)
+    return any(_cast(at.value, _SHORT) is not None for at in given if script.start(at) >= last)

@@ -4,8 +4,8 @@ import ast
 
 from autotune.source.program import Program
 
-# Of float32. What is smaller than its smallest number is none in it with denormal ones either.
-_SMALLEST, _SMALLEST_NORMAL = 2.0**-149, 2.0**-126
+# Of float32. What rounds to no number of it is zero in it with denormal ones, too.
+_SMALLEST, _SMALLEST_NORMAL = 2.0**-150, 2.0**-126
 
 
 def denormal_constant(program: Program) -> str:

@@ -8,15 +8,13 @@ from autotune.source.calls.called import called_models
 from autotune.source.calls.keywords import operand
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
-from autotune.source.loops.kinds import classes_of, value_of
+from autotune.source.loops.kinds import classes_built, classes_of
 from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import Script, last_name, meaning, parse
 
-# What gives the model that it is given, with something round it.
-_WRAPPING = frozenset(("DataParallel", "DistributedDataParallel", "DDP", "compile"))
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 
 
@@ -61,41 +59,8 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
     model = model_of(call, {each.callee for each in program.places.outputs})
     if model is None:
         return False
-    built = set[str]().union(*_built(program, call, model))
+    built = set[str]().union(*classes_built(program, call.script, ast.unparse(model)))
     return bool(built) and edit.of not in built
-
-
-def _built(program: Program, call: Call, model: ast.expr) -> list[set[str]]:
-    """The program's classes that each value calls which `model` is given in the file of `call`, but
-    for those that are made of itself.
-    """
-    script, name = call.script, ast.unparse(model)
-    classes = {each.name for each in classes_of(program)}
-    values = [
-        value_of(script.statement(at), at)
-        for at in script.nodes
-        if isinstance(at, ast.Name | ast.Attribute)
-        and isinstance(at.ctx, ast.Store)
-        and ast.unparse(at) == name
-    ]
-    return [
-        _class_built(value, classes)
-        for value in values
-        if value is None or name not in {ast.unparse(at) for at in ast.walk(value)}
-    ]
-
-
-def _class_built(value: ast.expr | None, classes: Collection[str]) -> set[str]:
-    """The one of `classes` that `value` is an object of: `Net(...).to(device)`, also wrapped."""
-    while isinstance(value, ast.Call):
-        name = last_name(value.func)
-        if name in classes:
-            return {name}
-        if name in _WRAPPING:
-            value = value.args[0] if value.args else None
-        else:
-            value = value.func.value if isinstance(value.func, ast.Attribute) else None
-    return set()
 
 
 def _is_parameter(call: Call, name: str) -> bool:
@@ -152,7 +117,9 @@ def _why_another(
     if _may_be_a_part(model, called):
         part = f"the optimizer is given the parameters of {name}, which may be a part"
         return f"{part} of what the loop calls"
-    built = [] if _is_parameter(call, name) else _built(program, call, model)
+    built = (
+        [] if _is_parameter(call, name) else classes_built(program, call.script, ast.unparse(model))
+    )
     others = set[str]().union(*built)
     if others and all(built) and edit.of in {at.name for at in classes_of(program)} - others:
         made = " or ".join(sorted(others))
