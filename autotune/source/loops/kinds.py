@@ -43,8 +43,8 @@ def classes_of(program: Program) -> list[ast.ClassDef]:
 
 
 def classes_built(program: Program, script: Script, name: str) -> list[set[str]]:
-    """The class of the program that each value builds which `name` is given in `script`, but for those
-    that are made of itself; an empty set for what does not tell.
+    """The class of the program that each value which `name` is given in `script` is an object of,
+    but for those made of itself; an empty set for what does not tell.
     """
     classes = {each.name for each in classes_of(program)}
     values = [
