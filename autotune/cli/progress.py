@@ -110,7 +110,7 @@ class Progress(Listener):
             return
         self._say(
             f"Searching {', '.join(space.choices)}: {wording.counted(space.size, 'configuration')};"
-            f" {wording.counted(left_out, 'knob')} left out, the report says why."
+            f" {wording.counted(left_out, 'knob')} left out; the result says why."
         )
         if not self._quiet:
             self._console.gap()

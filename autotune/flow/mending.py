@@ -112,6 +112,7 @@ def _how_to_train(target: Target) -> str:
     if len(missing) == 1 and target.kind == SCRIPT:
         return f"A recipe has build_model() and build_dataset(): no {missing.pop()}() is here."
     return (
-        "No optimizer's step was timed, nor a backward pass: let the program train for some "
-        "seconds, with more epochs or more data."
+        "No optimizer's step was timed, nor a backward pass. Where the program has a loop with "
+        "loss.backward() and optimizer.step(), let it train for some seconds, with more epochs or "
+        "more data."
     )

@@ -82,8 +82,9 @@ def timed(verdict: Verdict, profile: Profile) -> str:
     turns, each = wording.counted(len(taken), "turn"), max(1, round(steps))
     by = "one pair" if sets == 1 else f"each of {sets} pairs"
     said = (
-        f"in {turns} each, some {wording.counted(each, 'step')} soon after the start by {by} of "
-        "processes; what later steps do otherwise is in no figure"
+        f"in {turns} each by {by} of processes, some {wording.counted(each, 'step')} of the "
+        "program as it is, soon after its start, and as long of the tuned one; what later steps do "
+        "otherwise is in no figure"
     )
     return "; ".join(filter(None, (said, _why_rough(verdict, profile), _alone(verdict, profile))))
 

@@ -187,12 +187,14 @@ def finding(profile: Profile, headline: str) -> str:
     return f"What follows may not hold on a quiet machine. {headline}"
 
 
-def outside(profile: Profile) -> str:
+def outside(profile: Profile, verdict: Verdict | None = None) -> str:
     """What of the run is in none of the figures: what takes notable time, its tracker, and waiting
-    for storage; else "".
+    for storage; else "". Validations are where a `verdict` says what a gain comes to with them.
     """
+    told = bool(verdict and with_validations(verdict))
     doubts = filter(None, map(profile.doubt, OUTSIDE))
-    return " ".join(filter(None, (_outside_the_loop(profile), *(each.evidence for each in doubts))))
+    parts = (_outside_the_loop(profile, told), *(each.evidence for each in doubts))
+    return " ".join(filter(None, parts))
 
 
 def withheld(verdict: Verdict) -> str:
@@ -224,9 +226,9 @@ def with_validations(verdict: Verdict) -> str:
     )
 
 
-def _outside_the_loop(profile: Profile) -> str:
+def _outside_the_loop(profile: Profile, validations_told: bool) -> str:
     parts = []
-    if profile.validation_share > _NOTABLE_SHARE:
+    if profile.validation_share > _NOTABLE_SHARE and not validations_told:
         parts.append(f"validation took {percent(profile.validation_share)} of the observed run")
     passed = 0 if profile.seen.taking_turns else profile.seen.passed_loops
     if passed or _starts_slowly(profile):

@@ -95,6 +95,22 @@ def test_views_that_no_step_comes_to_forbid_another_order(
     assert ("tensors of the model are viewed at train.py:" in outcome.reason) == refused
 
 
+@pytest.mark.parametrize(
+    ("step", "refused"),
+    [
+        ("for p in net.parameters(): p.grad = flat[:9].view_as(p)", True),
+        ("for p, g in zip(weights, mean): p.grad = g.reshape(p.shape)", True),
+        ("for p in net.parameters(): p.grad = None", False),
+        ("for p in net.parameters(): p.grad = p.grad * 0.5", False),
+        ("for p in net.parameters(): p.grad.mul_(0.5)", False),
+    ],
+)
+def test_gradients_in_the_usual_order_forbid_another_order(step: str, refused: bool) -> None:
+    outcome = rewritten(program(step=step), LAST)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert ("would mix them up" in outcome.reason) == refused
+
+
 STAGES = """\
 import torch
 from torch.utils.data import DataLoader

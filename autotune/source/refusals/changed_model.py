@@ -11,6 +11,7 @@ from autotune.source.program import Forbidden, Program
 from autotune.source.refusals.compiled import why_not_compiled
 from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.model_uses import handed_on, kept, merged
+from autotune.source.refusals.own_gradients import gradients_given
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
 
 
@@ -63,6 +64,13 @@ def check_uses(
     if edit.reordered and (at := merged(program)):
         reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
+    if edit.reordered and (at := gradients_given(program)):
+        reason = (
+            f"weights are given gradients at {at} that lie in the usual order: an optimizer that "
+            "goes through both as they lie in memory, as a fused one does, would mix them up"
+        )
+        by_hand = f"{hand_step}\nat {at}: .contiguous(memory_format=torch.channels_last) of those"
+        raise call.refusal(reason, by_hand, Forbidden)
     if edit.replayed and (at := kept(program)):
         reason = f"what the model gives is kept at {at}, and its next call overwrites that"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")

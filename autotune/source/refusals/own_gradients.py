@@ -46,6 +46,30 @@ def turned_gradients(program: Program) -> str:
     return ""
 
 
+def gradients_given(program: Program) -> str:
+    """Where the program gives a weight a gradient that is not computed of its own, number by
+    number: file and line, "" where it does not. It lies in the usual order, whatever the weight's
+    is, and what goes through both as they lie in memory would mix up their numbers.
+    """
+    for script in program.scripts.values():
+        for node in script.nodes if ".grad" in script.text else ():
+            match node:
+                case ast.Assign(targets=targets, value=value) if any(map(_is_gradient, targets)):
+                    if not (_is_none(value) or _is_of_gradient(value)):
+                        return script.at(node)
+    return ""
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _is_of_gradient(value: ast.expr) -> bool:
+    """Whether `value` is `p.grad * scale`."""
+    sides = (value.left, value.right) if isinstance(value, ast.BinOp) else ()
+    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in sides)
+
+
 def gradients_read(program: Program) -> str:
     """Where the program reads a weight's gradient, in whatever step: file and line, "" where it
     does not. Whether there is one, and zeros in its place, is no matter; nor is what is computed of
