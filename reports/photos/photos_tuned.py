@@ -24,8 +24,13 @@ def in_float32(given):
     """`given` with float32 for the bfloat16 that autocast gives."""
     if isinstance(given, torch.Tensor):
         return given.float() if given.dtype == torch.bfloat16 else given
-    if type(given) is dict:
-        return {name: in_float32(part) for name, part in given.items()}
+    if type(given) is dict or hasattr(given, "move_to_end"):  # or OrderedDict
+        widened = given.copy()
+        for name, part in given.items():
+            widened[name] = in_float32(part)
+        return widened
+    if isinstance(given, tuple) and hasattr(given, "_fields"):  # NamedTuple
+        return type(given)(*map(in_float32, given))
     if type(given) in (list, tuple):
         return type(given)(in_float32(part) for part in given)
     return given
@@ -138,8 +143,7 @@ def main():
                         persistent_workers=True)
     model = ResNet(len(PICTURES)).to(device)
     model.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9,
-                                foreach=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9)
 
     for epoch in range(args.epochs):
         started = time.perf_counter()
