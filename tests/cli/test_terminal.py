@@ -1,5 +1,6 @@
 """A search in a real terminal, which a pseudo-terminal is."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -48,15 +49,16 @@ class Session:
         self.process = process
         self.terminal = terminal
         self.shown = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may split a letter
 
     def read_until(self, words: str) -> None:
         while words not in self.shown:
-            self.shown += os.read(self.terminal, 65536).decode()
+            self.shown += self._decode(os.read(self.terminal, 65536))
 
     def read_to_the_end(self) -> int:
         try:
             while more := os.read(self.terminal, 65536):
-                self.shown += more.decode()
+                self.shown += self._decode(more)
         except OSError:  # a terminal that nobody writes to any more
             pass
         return self.process.wait(timeout=60)
