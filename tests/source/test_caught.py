@@ -14,6 +14,9 @@ class BadRecord(Exception):
         super().__init__(f"record {index}: {why}")
         self.index = index
 
+class Loader(library.Loader):
+    pass
+
 class Torn(OSError):
     def __init__(self, path, size):
         super().__init__(path)

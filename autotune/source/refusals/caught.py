@@ -196,7 +196,8 @@ def _is_made_of_a_text(classes: dict[str, ast.ClassDef], name: str) -> bool:
         return False
     if makers:
         return all(map(_takes_a_text, makers))
-    return all(_is_made_of_a_text(classes, last_name(base)) for base in kind.bases)
+    others = {each: at for each, at in classes.items() if each != name}  # `Error(library.Error)`
+    return all(_is_made_of_a_text(others, last_name(base)) for base in kind.bases)
 
 
 def _takes_a_text(maker: Function) -> bool:
