@@ -105,6 +105,7 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     if is_shared(context.options.storage):
         _reach(str(context.options.storage))
     profiled, baseline = _diagnosed(context)
+    context = context.judging(profiled.windows)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
     if not diverges(baseline):
         space = vet(context, profiled, space)

@@ -1,7 +1,7 @@
 """What every stage of the flow needs: the target, what the user asked for, and where runs start."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ from autotune.knobs.knob import Semantics, Value
 from autotune.listener import Listener
 from autotune.machine import Machine
 from autotune.measurement.processes.device_lock import DeviceLock
+from autotune.measurement.ratios import PAIR_SCATTER
+from autotune.measurement.readings.faults import scatter_of
 from autotune.measurement.workbench import Workbench
 from autotune.sizes import parse_size
 from autotune.trials.keeping import PROFILE, parse_sampler
 from autotune.workload.program.target import Target
+from autotune.workload.window import AS_IS, Window
 
 # How the budget is shared: the profile at most so much, and so much kept back for judging what was
 # found. Each share has a floor and a ceiling in seconds.
@@ -32,6 +35,9 @@ MEMORY_SHARE, MEMORY_SECONDS = 0.06, (5.0, 60.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
+# Where processes of the program differ so much by the memory that they take anew (`faults`), one
+# pair of them tells nothing: more is kept, for a second. Chosen: in two minutes it is 18 s more.
+SCATTERED, SCATTERED_SHARE = 1.5 * PAIR_SCATTER, 0.6
 MOST_SEED = 2**32 - 1  # NumPy takes none beyond
 # What one percent of expected gain may take: all of a budget is worth 20 %.
 PATIENCE_SHARE = 0.05
@@ -96,7 +102,7 @@ class Options:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """One target on its way through the flow. `began` is a `time.monotonic()`; time in which the
-    device was waited for is not the budget's.
+    device was waited for is not the budget's. `verdict_share` of it is kept for judging.
     """
 
     target: Target
@@ -106,6 +112,7 @@ class Context:
     bench: Workbench
     began: float
     device: DeviceLock
+    verdict_share: float = VERDICT_SHARE
 
     def seconds(self, share: float, limits: tuple[float, float]) -> float:
         """A share of the budget, within limits."""
@@ -119,12 +126,17 @@ class Context:
     @property
     def trials_deadline(self) -> float:
         """When what is left of the budget is needed for judging."""
-        return self.deadline - VERDICT_SHARE * self.options.budget_seconds
+        return self.deadline - self.verdict_share * self.options.budget_seconds
 
     @property
     def deadline(self) -> float:
         """When the budget is used up."""
         return self.began + self.options.budget_seconds + self.device.waited_seconds
+
+    def judging(self, windows: Sequence[Window]) -> "Context":
+        """This, with as much kept for judging as a program of such `windows` needs."""
+        scatter = scatter_of([each for each in windows if each.mode == AS_IS])
+        return replace(self, verdict_share=SCATTERED_SHARE) if scatter > SCATTERED else self
 
     def with_left(self, seconds: float) -> "Context":
         """This, with at least so much left of its budget."""

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from autotune.flow.context import VERDICT_SHARE, Context
+from autotune.flow.context import Context
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
 from autotune.profiling.profile import Profile
@@ -61,7 +61,7 @@ def _is_open(first: Ranked, second: Ranked) -> bool:
 
 def _judging_seconds(context: Context) -> float:
     """What is kept back for the verdict: the rematch takes a third of its share at most."""
-    return VERDICT_SHARE * context.options.budget_seconds * 2 / 3
+    return context.verdict_share * context.options.budget_seconds * 2 / 3
 
 
 def _turn_seconds(profiled: Profile) -> float:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from autotune.diagnosis.finding import times
-from autotune.flow.context import TRIAL_SECONDS, VERDICT_SHARE, Context
+from autotune.flow.context import TRIAL_SECONDS, Context
 from autotune.flow.trying import FEWEST_TRIALS, Found
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs.wording import settings, size
@@ -31,7 +31,7 @@ def why_untried(context: Context, profiled: Profile, space: Space, found: Found)
     if time.monotonic() < context.deadline:
         return f"No setting was tried. {found.ending.reason}"
     trial_seconds = profiled.startup_seconds + context.run_seconds + TRIAL_SECONDS[0]
-    needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - VERDICT_SHARE)
+    needed = (context.spent_seconds + FEWEST_TRIALS * trial_seconds) / (1 - context.verdict_share)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
     return (
         f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
