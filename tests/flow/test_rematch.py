@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import Options, rematch
+from autotune.flow.context import VERDICT_SHARE
 from autotune.flow.rematch import settle
 from autotune.listener import Listener
 from autotune.measurement.interleaved.turns import Turns
@@ -49,6 +50,7 @@ def settled(
         device=Device(),
         bench=None,
         warm_seconds=1.0,
+        verdict_share=VERDICT_SHARE,
     )
     return settle(context, builders.profile(), candidates)
 
