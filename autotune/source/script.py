@@ -83,6 +83,7 @@ class Script:
         # What is asked for again and again.
         self.nodes = tuple(ast.walk(self.tree))
         self.calls = tuple(node for node in self.nodes if isinstance(node, ast.Call))
+        self._assigns = tuple(node for node in self.nodes if isinstance(node, ast.Assign))
         found = _NEWLINE.search(text)
         self.newline = found[0] if found else "\n"
         self.imports = imported_names(self.nodes)  # name -> its full name
@@ -194,15 +195,14 @@ class Script:
         """The values given to `name` by plain assignments, in order."""
         return [
             node.value
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Assign)
-            and any(isinstance(at, ast.Name) and at.id == name for at in node.targets)
+            for node in self._assigns
+            if any(isinstance(at, ast.Name) and at.id == name for at in node.targets)
         ]
 
     def own_names(self) -> set[str]:
         """The names that the file defines itself: variables, parameters, functions, classes."""
         names: set[str] = set()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                     names.add(name)
@@ -214,7 +214,7 @@ class Script:
 
     def free_name(self, *wishes: str) -> str:
         """The first of `wishes` that the file does not use, else the last one with a number."""
-        used = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        used = {node.id for node in self.nodes if isinstance(node, ast.Name)}
         used |= self.own_names() | set(self.imports)
         numbered = (f"{wishes[-1]}_{number}" for number in range(2, len(used) + 3))
         return next(name for name in (*wishes, *numbered) if name not in used)
