@@ -97,6 +97,18 @@ class TestNumWorkers:
             "training hardly waits for data: loading faster can gain at most 1.0 %"
         )
 
+    @pytest.mark.parametrize(("delivers", "is_offered"), [(1.15, True), (9.0, False)])
+    def test_workers_that_hardly_keep_up_count_once_computing_is_faster(
+        self, delivers: float, is_offered: bool
+    ) -> None:
+        close = on_a_gpu(
+            ceilings=ceilings(compute=1.01, data=delivers),
+            phases={"data": 0.01, "forward": 0.4, "backward": 0.5},
+            data_processor_share=2.0,
+        )
+        domain = by_name("num_workers").domain(with_loader(close, num_workers=2))
+        assert isinstance(domain, Choices) is is_offered
+
     def test_goes_by_the_waits_where_no_ceiling_was_measured(self) -> None:
         phases = {"data": 0.01, "forward": 0.5, "backward": 0.49}
         assert "at most 1.0 %" in reason("num_workers", on_a_cpu(ceilings=(), phases=phases))
@@ -119,6 +131,16 @@ class TestBatchSize:
         assert offered("batch_size", roomy) == (32, 64, 128, 256)
         assert offered("batch_size", on_a_gpu(memory=memory(0.4, 40 * GIB))) == (32, 64)
         assert "too much memory" in reason("batch_size", short_of_memory(on_a_gpu()))
+
+    def test_an_epoch_has_fewer_steps_than_batches_where_gradients_are_added_up(self) -> None:
+        room = on_a_gpu(memory=memory(0.1, 40 * GIB))
+        added = with_loader(room, length=64, dataset_length=2048)
+        assert offered("batch_size", added) == (32, 64, 128, 256)
+        added = with_seen(added, samples_per_step=256.0, backwards_per_step=8.0, micro_batches=8)
+        assert "an epoch has 8 steps" in reason("batch_size", added)
+
+    def test_what_grows_in_memory_may_not_be_known(self) -> None:
+        assert "which is not known" in reason("batch_size", on_a_cpu(memory=memory(0.4)))
 
     def test_only_what_a_batch_takes_grows_with_it(self) -> None:
         half = replace(memory(0.5, 40 * GIB), activation_bytes=5 * GIB)
@@ -222,6 +244,24 @@ class TestPersistentWorkers:
         assert reason("persistent_workers", long) == (
             "an epoch takes 100 s or more: starting the workers anew costs at most 0.3 % of it"
         )
+
+    def test_an_epoch_is_as_short_as_its_steps_are_few(self) -> None:
+        given = on_a_cpu(step_seconds=0.16, ceilings=())
+        added = with_loader(given, length=200, dataset_length=6400)
+        added = with_seen(added, samples_per_step=256.0, backwards_per_step=8.0, micro_batches=8)
+        assert offered("persistent_workers", added) == (False, True)
+
+    def test_goes_by_what_it_took_to_start_them(self) -> None:
+        """Each epoch of 20 steps begins with one of 3 s: of 25 s in all, the ceiling says."""
+        window = builders.window(step_seconds=(0.5, *(3.0, *[0.5] * 19) * 3), phases={"data": 12.0})
+        slow = with_loader(
+            on_a_cpu(step_seconds=1.3, windows=(window,), ceilings=()),
+            num_workers=4,
+            length=20,
+            dataset_length=640,
+            epochs=3,
+        )
+        assert offered("persistent_workers", slow) == (False, True)
 
     def test_is_left_out_where_it_is_set(self) -> None:
         own = with_loader(on_a_cpu(), num_workers=2, persistent_workers=True)
@@ -357,6 +397,11 @@ class TestModel:
         assert reason("channels_last", bound) == (
             "loading holds training back: computing faster can gain at most 1.0 %"
         )
+
+    @pytest.mark.parametrize("workers", [4, 8])
+    def test_computing_counts_beside_more_workers_than_cores(self, workers: int) -> None:
+        decoding = on_a_cpu(data_processor_share=2.0, ceilings=ceilings(compute=1.1, data=1.5))
+        assert offered("channels_last", with_loader(decoding, num_workers=workers))
 
     def test_computing_counts_once_loading_can_be_made_faster(self) -> None:
         """Workers come first, and training is what holds them back then."""
@@ -741,6 +786,11 @@ class TestOptimizer:
         assert reason("optimizer", little) == (
             "the optimizer takes 0.4 % of a step: there is too little to gain"
         )
+
+    def test_shares_are_those_of_the_profile(self) -> None:
+        phases = {"data": 0.67, "forward": 0.003, "backward": 0.005, "optimizer": 0.2}
+        given = on_a_cpu(phases=phases, ceilings=())
+        assert "backward are 0.8 % of a step" in reason("channels_last", given)
 
     def test_is_left_out_where_there_is_one_implementation(self) -> None:
         own = with_optimizer(self.busy, name="LBFGS", takes_fused=False, takes_foreach=False)
