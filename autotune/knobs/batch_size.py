@@ -147,7 +147,8 @@ def _by_epoch(profile: Profile) -> tuple[float, str]:
         return math.inf, ""
     steps = min(batches, steps_of_an_epoch(profile.seen))
     return steps / _FEWEST_STEPS, (
-        f"an epoch has {steps:.0f} steps: with larger batches it would have fewer than {_FEWEST_STEPS}"
+        f"an epoch has {steps:.0f} steps: with larger batches it would have fewer than "
+        f"{_FEWEST_STEPS}"
     )
 
 
