@@ -122,7 +122,7 @@ class TestNumWorkers:
         assert offered("num_workers", iterable()) == (0, 1, 2)
 
     def test_needs_a_loader(self) -> None:
-        assert "no DataLoader" in reason("num_workers", without_a_loader())
+        assert "no DataLoader of torch's" in reason("num_workers", without_a_loader())
 
 
 class TestBatchSize:
@@ -216,7 +216,7 @@ class TestPrefetchFactor:
         assert "computes rather than waits" in reason("prefetch_factor", decoding)
 
     def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
-        assert "no workers yet" in reason("prefetch_factor", waiting())
+        assert "no workers, and so no queue" in reason("prefetch_factor", waiting())
 
     def test_is_left_out_where_the_queue_is_long(self) -> None:
         assert "long already" in reason(
@@ -349,7 +349,14 @@ class TestPrecision:
     def test_a_program_with_a_scaler_of_its_own_keeps_its_format(self) -> None:
         """Autocast inside or on `forward` is not seen from outside the call."""
         own = with_seen(on_a_gpu(), scaler=True)
-        assert "GradScaler" in skip("precision", own).reason and skip("precision", own).impossible
+        skipped = skip("precision", own)
+        assert "GradScaler of its own: parts of it may run" in skipped.reason
+        assert skipped.impossible
+
+    def test_weights_that_are_updated_by_hand_have_no_scaler(self) -> None:
+        volta = with_machine(on_a_gpu(), capability=(7, 0))
+        by_hand = with_seen(volta, optimizers=0, matmul_precision="highest")
+        assert "updates weights by hand" in reason("precision", by_hand)
 
     @pytest.mark.parametrize("given", [on_a_gpu(), on_a_cpu(probes={"bf16_speedup": 3.0})])
     def test_precision_is_not_tried_for_float64(self, given: Profile) -> None:
@@ -365,9 +372,10 @@ class TestPrecision:
 class TestModel:
     def test_channels_last_is_for_convolutions(self) -> None:
         assert offered("channels_last", on_a_cpu()) == (False, True)
-        assert "no 2-D convolutions" in reason(
-            "channels_last", with_model(on_a_cpu(), convolutions=0)
-        )
+        by_function = with_model(on_a_cpu(), convolutions=0)  # F.conv2d(x, self.weight * scale)
+        assert "no nn.Conv2d whose weights" in reason("channels_last", by_function)
+        deep = with_model(on_a_cpu(), five_dimensional=True)
+        assert "(channels_last_3d is theirs)" in reason("channels_last", deep)
         assert "already" in reason("channels_last", settled())
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)
@@ -441,7 +449,7 @@ class TestModel:
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
             (with_machine(on_a_gpu(), compiler=""), "needs a C compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
-            (with_model(on_a_cpu(), of_torch=True), "of torch's own, which compiling in place"),
+            (with_model(on_a_cpu(), of_torch=True), "passes over but for modules of other"),
             (with_model(on_a_cpu(), of_torch=True, scripted=True), "TorchScript runs the"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
             (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
@@ -727,7 +735,14 @@ class TestMicroBatches:
         assert skipped.impossible
 
     def test_are_refused_for_batch_norm(self) -> None:
-        assert "batch norm" in reason("micro_batches", with_model(self.same, batch_norms=1))
+        normed = with_model(self.same, batch_norms=1)
+        assert "unless that is kept in evaluation" in reason("micro_batches", normed)
+
+    def test_are_refused_where_weights_are_updated_by_hand(self) -> None:
+        by_hand = with_seen(self.same, optimizers=0, optimizer=None)
+        assert "updates its weights by hand" in reason("micro_batches", by_hand)
+        several = with_seen(self.same, backwards_per_step=2.0)
+        assert reason("micro_batches", several) == "a step has several backward passes already"
 
     def test_are_refused_for_a_closure(self) -> None:
         assert "closure" in reason("micro_batches", with_optimizer(self.same, closure=True))

@@ -457,6 +457,7 @@ def test_another_learning_rate_in_the_same_step_leaves_open_whether_it_is_the_sa
     parity = judged(taken).parity
     assert parity.same_training is same
     assert ("rom step 21 on the learning rate is another" in parity.reason) == (same is None)
+    assert ("it goes by the losses (ReduceLROnPlateau), or" in parity.reason) == (same is None)
     taken.rates[BASELINE] = [math.nan] * 100  # on its device
     assert judged(taken).parity.same_training
 
