@@ -68,6 +68,7 @@ def test_a_program_that_validates_most_of_the_time_hears_so_first(share, times, 
             "Validates 79 % of the time; without that it can gain up to 4.76×."
         )
         assert "12 validations" in found.evidence
+        assert "What the model generates between steps counts as one." in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -470,6 +471,35 @@ def test_tiny_steps_are_small_operations():
     assert found.max_gain is None
 
 
+@pytest.mark.parametrize(("per_step", "small"), [(60, False), (300, True)])
+def test_a_short_step_of_few_long_operations_is_none_of_small_ones(per_step, small):
+    """An LSTM, which oneDNN runs as one operation, uses each weight many times."""
+    counted = Operations(per_step=per_step, place=None, function="", share=0.0)
+    given = {"phases": HEALTHY, "step_seconds": 0.004, "seen": tiny(19_000), "operations": counted}
+    assert (Bottleneck.OVERHEAD in by_name(**given)) is small
+
+
+@pytest.mark.parametrize(("device", "whose"), [("cpu", "machine"), ("cuda", "device")])
+def test_memory_that_is_full_is_the_machines_where_it_computes(device, whose):
+    full = replace(builders.profile().memory, peak_bytes=int(7.6 * builders.GIB), is_limit=False)
+    found = by_name(memory=full, machine=builders.machine(device=device), gpu=None)
+    assert f"of the {whose}'s memory" in found[Bottleneck.MEMORY].headline
+
+
+def test_batches_without_a_loader_are_not_said_to_lie_in_pageable_memory():
+    phases = {"copy": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
+    found = first(phases=phases, ceilings=ceilings(), seen=builders.seen(loader=None))
+    assert "MB is copied, and the program waits" in found.evidence
+
+
+@pytest.mark.parametrize("has_loader", [True, False])
+def test_a_loss_that_is_a_function_is_among_what_no_phase_accounts_for(has_loader):
+    phases = {"data": 0.02, "forward": 0.4, "backward": 0.2, "other": 0.38}
+    seen = builders.seen() if has_loader else builders.seen(loader=None)
+    evidence = by_name(phases=phases, ceilings=ceilings(), seen=seen)[Bottleneck.HOST].evidence
+    assert "osses that are functions, gradient clipping, averages of weights" in evidence
+
+
 def test_short_steps_that_get_through_much_work_are_not_overhead():
     seen = tiny(2_000_000)
     assert Bottleneck.OVERHEAD not in by_name(phases=HEALTHY, step_seconds=0.004, seen=seen)
@@ -637,6 +667,8 @@ def test_small_operations_stand_for_computing() -> None:
     one = profile(phases=phases, ceilings=ceilings(), step_seconds=0.001, seen=tiny(2_410))
     found = [each.bottleneck.value for each in diagnose(replace(one, probes={}))]
     assert found == ["overhead", "data", "compute"]
+    headline = diagnose(replace(one, probes={}))[0].headline
+    assert "; it also waits for data 30 % of each step" in headline
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_small_batches_that_are_added_up_are_named_where_larger_ones_fit(
     seen = replace(
         seen,
         micro_batches=parts,
+        samples_per_step=64.0 * parts,
         loader=replace(seen.loader, batch_size=64),
         models=tuple(replace(model, batch_norms=0) for model in seen.models),
     )

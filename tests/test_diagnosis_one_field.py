@@ -37,7 +37,7 @@ def small_parts() -> Profile:
     assert seen.loader is not None
     models = tuple(replace(model, batch_norms=0) for model in seen.models)
     loader = replace(seen.loader, batch_size=64)
-    seen = replace(seen, micro_batches=8, loader=loader, models=models)
+    seen = replace(seen, micro_batches=8, samples_per_step=512.0, loader=loader, models=models)
     return on_device({OTHER: 0.4}, memory=memory, seen=seen)
 
 
@@ -72,6 +72,7 @@ FLIPS: dict[str, tuple[str, Profile, str, Any]] = {
     "parts, busy": ("small batches a step", small_parts(), "gpu.busy_share", 0.9),
     "parts, norm": ("small batches a step", small_parts(), "seen.models", NORMED),
     "parts, optimizers": ("small batches a step", small_parts(), "seen.optimizers", 2),
+    "parts, of one batch": ("small batches a step", small_parts(), "seen.samples_per_step", 64.0),
     "parts, shapes": ("small batches a step", small_parts(), "seen.shapes", 3),
     # Of 12 GiB at 64 samples all but 1 then grow with them: 23 at 128 are more than 92 % of 24.
     "parts, workspace": ("small batches a step", ROOMY, "memory.workspace_bytes", 3 * GIB),

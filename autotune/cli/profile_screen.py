@@ -11,6 +11,7 @@ from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
     FIRST_READ,
     NO_VALIDATION,
+    NOT_ALL_FINITE,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     ROOFLINE,
@@ -28,7 +29,10 @@ _FREE = {
     "data": "with training for free",
 }
 # Doubts that stand in another line than theirs.
-_SAID_ELSEWHERE = (PROCESSORS_TAKEN, NOT_FINITE, TRACKER_OFF, NO_VALIDATION, FIRST_READ)
+_SAID_ELSEWHERE = (
+    *(PROCESSORS_TAKEN, NOT_FINITE, NOT_ALL_FINITE),
+    *(TRACKER_OFF, NO_VALIDATION, FIRST_READ),
+)
 _FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free"}
 
 

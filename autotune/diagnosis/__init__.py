@@ -106,7 +106,8 @@ def _with_computing(profile: Profile, found: list[Finding]) -> list[Finding]:
     first = next((place for place in range(at) if _holds_less(profile, found[place])), None)
     if first is None:
         return found
-    also = found[first].headline.replace(" of each step", "", 1)
+    said = " of each step" if " of each step" in found[at].headline else ""
+    also = found[first].headline.replace(said, "", 1)
     headline = f"{found[at].headline.rstrip('.')}; it also {also[0].lower()}{also[1:]}"
     computing = replace(found[at], headline=headline)
     return [*found[:first], computing, *found[first:at], *found[at + 1 :]]
@@ -161,11 +162,12 @@ def _copy(profile: Profile) -> Finding | None:
     if compute and compute.max_gain is not None:
         gain = max(1.0, min(gain, compute.max_gain))
     memory = "pinned" if seen.loader and seen.loader.pin_memory else "pageable"
+    source = f" from {memory} memory" if seen.loader else ""  # a program may pin its batches itself
     return Finding(
         bottleneck=Bottleneck.COPY,
         severity=grade if gain >= NO_GAIN else "info",
         evidence=copy_evidence(profile)
-        or f"Each batch of {seen.batch_bytes / 1e6:.1f} MB is copied from {memory} memory, "
+        or f"Each batch of {seen.batch_bytes / 1e6:.1f} MB is copied{source}, "
         f"{'non-blocking' if seen.non_blocking else 'and the program waits for it'}.",
         max_gain=gain,
         headline=f"Copies batches to the device {percent(share)} of each step; "
@@ -243,7 +245,8 @@ def _memory(profile: Profile) -> Finding | None:
     sizes = f"{most / GIB:.1f} of {memory.capacity_bytes / GIB:.1f} GiB"
     told = said_of_largest(memory)
     at = "on the largest batch of its data" if most != memory.peak_bytes else "at its peak"
-    what = "the memory limit" if memory.is_limit else "the device's memory"
+    whose = "machine" if profile.machine.device == CPU else "device"
+    what = "the memory limit" if memory.is_limit else f"the {whose}'s memory"
     return Finding(
         bottleneck=Bottleneck.MEMORY,
         severity=grade,

@@ -137,7 +137,8 @@ def launches_of_device(profile: Profile) -> Finding | None:
 
 def small_parts_of_device(profile: Profile) -> Finding | None:
     """A step adds up gradients of several batches that leave the device idle, and larger ones would
-    fit: the same training, unless layers look across the batch.
+    fit: the same training, unless layers look across the batch. Several backward passes on one
+    batch are no such parts.
     """
     gpu, seen = profile.gpu, profile.seen
     parts, loader = seen.micro_batches, seen.loader
@@ -147,6 +148,8 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
     size = loader.batch_size if loader else None
     line, growing = line_of(profile.memory, size or 0), line_beyond(profile)
     if not size or line is None or growing is None:
+        return None
+    if round(seen.samples_per_step / size) < parts:
         return None
     fitting = growing.largest(SCARCE_MEMORY * profile.memory.capacity_bytes) / size
     equal = (more for more in range(2, parts + 1) if parts % more == 0 and more <= fitting)
@@ -163,7 +166,7 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
         "would probably fit.",
         max_gain=None,
         headline=f"Trains {parts} small batches a step: {left} of {larger * size} would be the "
-        "same training with the device busier.",
+        "same training with the device busier, where the loss is a mean over its samples.",
     )
 
 

@@ -22,6 +22,10 @@ from autotune.workload.window import AS_IS, SYNCS
 
 MOSTLY = 0.5  # of the time that no phase accounts for
 MUCH = 0.25  # of a phase, for one function to be named
+_AMONG_IT = (
+    "losses that are functions, gradient clipping, averages of weights, parts of the model that "
+    "are called by themselves"
+)
 
 
 def own_python(profile: Profile) -> Finding | None:
@@ -47,14 +51,14 @@ def own_python(profile: Profile) -> Finding | None:
     elif profile.seen.loader is None:
         what = f"Prepares batches or runs other code of its own {percent(share)} of each step"
         evidence = (
-            "The program draws no batches from a DataLoader; this is the time, parts of the model "
-            "that are called by themselves among it, outside "
+            f"The program draws no batches from a DataLoader; this is the time, {_AMONG_IT} among "
+            "it, outside "
         )
     else:
         what = f"Runs other code of its own {percent(share)} of each step"
         evidence = (
-            "Parts of the model that are called by themselves, logging, metrics, schedulers, what "
-            "its forward pass runs beside torch's operations: the time outside loading, copies, "
+            f"{_AMONG_IT.capitalize()}, logging, metrics, schedulers, what its forward pass runs "
+            "beside torch's operations: the time outside loading, copies, "
         )
     return Finding(
         bottleneck=Bottleneck.HOST,

@@ -8,7 +8,8 @@ from autotune.profiling.profile import Profile
 # Steps shorter than this that still compute most of the time are small operations: starting one
 # costs 5 to 20 us from Python, and a step of the smallest model starts a hundred. Unless they get
 # through this many operations a second on each core, which only large ones do (a matrix product
-# of 700 x 700: 1e11; a classifier of 2,400 weights with batches of 32: 3e8).
+# of 700 x 700: 1e11; a classifier of 2,400 weights with batches of 32: 3e8), or those that were
+# counted take longer in the mean (recurrent layers and convolutions use a weight many times).
 TINY_STEP_SECONDS = 0.005
 WORKING_RATE = 5e9
 MOSTLY = 0.5
@@ -31,7 +32,8 @@ def _is_tiny(profile: Profile) -> bool:
     # Every weight multiplies and adds at least once a sample, forward and twice backward.
     least_rate = 6 * parameters(profile) * profile.seen.samples_per_step / profile.step_seconds
     works = least_rate > WORKING_RATE * profile.machine.cores
-    return profile.step_seconds < TINY_STEP_SECONDS and not works
+    long = profile.operations is not None and _seconds_of_one(profile) >= SHORT_OPERATION_SECONDS
+    return profile.step_seconds < TINY_STEP_SECONDS and not works and not long
 
 
 def _has_small(profile: Profile) -> bool:

@@ -17,6 +17,7 @@ from autotune.flow.context import (
 )
 from autotune.flow.device import that_trains
 from autotune.flow.doubts import doubts_of_program
+from autotune.flow.measuring import MOST_NOT_FINITE
 from autotune.flow.mending import why_nothing
 from autotune.listener import Listener
 from autotune.machine import CPU
@@ -32,7 +33,13 @@ from autotune.measurement.untimed.watching import look
 from autotune.profiling.build import build_profile, with_gpu, with_lines
 from autotune.profiling.gpu import Looks
 from autotune.profiling.probes import bf16_speedup, denormal_times
-from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Doubt, Profile
+from autotune.profiling.profile import (
+    NOT_ALL_FINITE,
+    NOT_FINITE,
+    PROCESSORS_TAKEN,
+    Doubt,
+    Profile,
+)
 from autotune.workload.window import AS_IS, NO_ANOMALY, ONE_BLAS_THREAD, ONE_THREAD, Window
 
 FIRST_SAID_SECONDS = 10.0
@@ -200,17 +207,29 @@ def _doubts(
         for doubt in doubts_of(taken, cores=cores):
             if doubt.name == PROCESSORS_TAKEN:
                 found.setdefault(doubt.name, doubt)
-    wrong = sum(not math.isfinite(loss) for loss in losses)
-    if wrong:
-        found[NOT_FINITE] = Doubt(
-            name=NOT_FINITE,
-            evidence=f"The loss was infinite or not a number in {wrong} of {len(losses)} steps.",
-            advice="Mend the training first: its speed says nothing as long as it diverges."
-            if wrong < len(losses)
-            else "Where it is not so in every run, look for weights that are never given a value "
-            "(torch.Tensor(n), torch.empty): they hold what the memory held.",
-        )
+    if not all(map(math.isfinite, losses)):
+        doubt = _not_finite(losses)
+        found[doubt.name] = doubt
     return tuple(found.values())
+
+
+def _not_finite(losses: Sequence[float]) -> Doubt:
+    """That some are no numbers. A training diverges where they stay so, or most are: weights that
+    are no numbers give no others, but a mean over nothing (all labels ignored) harms none.
+    """
+    wrong = sum(not math.isfinite(loss) for loss in losses)
+    name = NOT_FINITE
+    if wrong == len(losses):
+        advice = (
+            "Where it is not so in every run, look for weights that are never given a value "
+            "(torch.Tensor(n), torch.empty): they hold what the memory held."
+        )
+    elif math.isfinite(losses[-1]) and wrong <= MOST_NOT_FINITE * len(losses):
+        name, advice = NOT_ALL_FINITE, "Look whether those steps are to count."
+    else:
+        advice = "Mend the training first: its speed says nothing as long as it diverges."
+    evidence = f"The loss was infinite or not a number in {wrong} of {len(losses)} steps."
+    return Doubt(name=name, evidence=evidence, advice=advice)
 
 
 def _as_measurement(

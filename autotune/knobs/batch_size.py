@@ -23,6 +23,7 @@ What it changes
 import math
 
 from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.validation import steps_of_an_epoch
 from autotune.knobs.evidence import (
     compute_seconds,
     little_from_computing,
@@ -131,18 +132,23 @@ def _by_memory(profile: Profile) -> tuple[float, str]:
     if line is None and profile.seen.shapes > 1 and on_cuda(profile):
         return 0.0, "batches differ in size, and what the largest takes is not known"
     # Where it is not known what grows, all of it may.
-    line = line or MemoryLine(fixed_bytes=0.0, bytes_per_sample=memory.most_bytes / size)
+    reason = f"a batch of {_TIMES[0] * size} would need too much memory"
+    if line is None:
+        line = MemoryLine(fixed_bytes=0.0, bytes_per_sample=memory.most_bytes / size)
+        reason += ", unless only part of what is in use grows with it, which is not known"
     filled = SCARCE_MEMORY if on_cuda(profile) or memory.is_limit else _SHARE_OF_MAIN_MEMORY
     times = line.largest(filled * memory.capacity_bytes) / size
-    return times, f"a batch of {_TIMES[0] * size} would need too much memory"
+    return times, reason
 
 
 def _by_epoch(profile: Profile) -> tuple[float, str]:
-    steps = profile.seen.loader.length if profile.seen.loader else None
-    if steps is None:
+    batches = profile.seen.loader.length if profile.seen.loader else None
+    if batches is None:
         return math.inf, ""
+    steps = min(batches, steps_of_an_epoch(profile.seen))
     return steps / _FEWEST_STEPS, (
-        f"an epoch has {steps} steps: with larger batches it would have fewer than {_FEWEST_STEPS}"
+        f"an epoch has {steps:.0f} steps: with larger batches it would have fewer than "
+        f"{_FEWEST_STEPS}"
     )
 
 

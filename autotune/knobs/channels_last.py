@@ -47,14 +47,18 @@ class ChannelsLast(Knob):
 
     def domain(self, profile: Profile) -> Choices | Skip:
         if not any(model.convolutions for model in profile.seen.models):
-            return Skip(reason="the model has no 2-D convolutions", impossible=True)
+            reason = "the model has no nn.Conv2d whose weights could be stored so"
+            return Skip(reason=reason, impossible=True)
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if all(model.channels_last is None for model in profile.seen.models):
             reason = "the weights of its convolutions are the same in both orders"
             return Skip(reason=reason, impossible=True)
         if any(model.five_dimensional for model in profile.seen.models):
-            reason = "a model has tensors of five dimensions, for which torch has no such order"
+            reason = (
+                "a model has tensors of five dimensions, which torch does not convert to this "
+                "order (channels_last_3d is theirs)"
+            )
             return Skip(reason=reason, impossible=True)
         if any(model.weights_elsewhere for model in profile.seen.models):
             reason = (

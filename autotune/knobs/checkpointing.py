@@ -71,7 +71,10 @@ class Checkpointing(Knob):
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if any(model.moving_blocks for model in profile.seen.models):
-            reason = "its blocks keep what each forward pass moves on (batch norm, spectral norm)"
+            reason = (
+                "its blocks keep statistics that a second forward pass would move once more "
+                "(batch norm, spectral norm)"
+            )
             return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):
             return Skip(reason=f"{reason}, and recomputing activations only costs time")

@@ -23,6 +23,10 @@ MOST_CALLS = 0.1
 
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 
+# How much more than training takes a loader must deliver to keep up once computing takes half as
+# long, as shorter formats make it.
+_KEEPS_UP = 1.0
+
 # From this share of its time on, a loading process counts as keeping a core busy: what is left is
 # the clock's and the system's own.
 _DECODING_SHARE = 0.8
@@ -58,8 +62,12 @@ def on_cuda(profile: Profile) -> bool:
 
 def little_from_loading(profile: Profile) -> str:
     """Why faster loading is not worth a trial, by the ceiling with a batch at hand, or by the share
-    of the waits.
+    of the waits. Workers that keep up by little would not with a model that computes faster.
     """
+    data = _ceiling_gain(profile, "data")
+    close = data is not None and data < _KEEPS_UP and _own_workers(profile) > 0
+    if close and not little_from_computing(profile):
+        return ""
     gain = _ceiling_gain(profile, "host", "compute")
     if gain is None and "data" in profile.phases:
         gain = _amdahl(profile.phases["data"])
@@ -74,14 +82,15 @@ def little_from_computing(profile: Profile) -> str:
     """
     data = _ceiling_gain(profile, "data")
     if data is not None:
-        gain = (1 + data) * most_workers(profile) / max(1, _own_workers(profile)) - 1
+        more = max(1.0, most_workers(profile) / max(1, _own_workers(profile)))
+        gain = (1 + data) * more - 1
         if gain < SMALLEST_GAIN:
             return f"loading holds training back: computing faster can gain at most {percent(gain)}"
     phases = profile.phases
     if "forward" not in phases or "backward" not in phases:
         return ""
-    share = without_waits(profile, phases["forward"] + phases["backward"])
-    if _amdahl(share) >= SMALLEST_GAIN:
+    share = phases["forward"] + phases["backward"]
+    if _amdahl(without_waits(profile, share)) >= SMALLEST_GAIN:
         return ""
     return f"forward and backward are {percent(share)} of a step: there is too little to gain"
 
@@ -123,7 +132,7 @@ def plenty_of_memory(profile: Profile) -> str:
     share = memory.most_bytes / memory.capacity_bytes
     if share >= SCARCE_MEMORY:
         return ""
-    return f"memory is {percent(share)} full at its peak: there is none to save"
+    return f"memory is {percent(share)} full at its peak: none has to be saved"
 
 
 def compute_seconds(profile: Profile) -> float:
@@ -141,7 +150,7 @@ def without_waits(profile: Profile, share: float) -> float:
 
 
 def most_workers(profile: Profile) -> int:
-    """The most loader workers that could still help; what there is where none can be added.
+    """The most loader workers that could still help, however many there are.
 
     Decoding that keeps a core busy can use the cores there are; waiting can be done many times at
     once.

@@ -134,12 +134,17 @@ def _batches_kept_whole(seen: Seen) -> str:
 
 def _steps_kept_whole(seen: Seen) -> str:
     """Why a step could not be split."""
+    if not seen.optimizers:
+        return (
+            "the program updates its weights by hand: which backward pass ends a step cannot be "
+            "told"
+        )
     if seen.optimizers != 1:
         return f"the program has {seen.optimizers} optimizers: which loss is whose cannot be told"
     if seen.optimizer is not None and seen.optimizer.closure:
         return "the optimizer calls the program's closure, which computes a whole batch"
     if seen.micro_batches != 1 or seen.backwards_per_step > 1:
-        return "the program adds up gradients of several backward passes already"
+        return "a step has several backward passes already"
     if seen.backwards_per_step != 1:
         return (
             f"a step had {seen.backwards_per_step:.2f} backward passes on average, instead of one"
@@ -147,5 +152,8 @@ def _steps_kept_whole(seen: Seen) -> str:
     if seen.scaler:
         return "the program's own GradScaler would unscale the gradients of each part again"
     if any(model.batch_norms for model in seen.models):
-        return "the model has batch norm: over smaller batches it would be another training"
+        return (
+            "the model has batch norm: over smaller batches it would be another training, unless "
+            "that is kept in evaluation"
+        )
     return ""

@@ -47,7 +47,8 @@ class NumWorkers(Knob):
         loader, own = profile.seen.loader, self.read(profile.seen)
         if loader is None:
             return Skip(
-                reason="the program has no DataLoader: it makes its batches itself", impossible=True
+                reason="the program has no DataLoader of torch's whose workers could be set",
+                impossible=True,
             )
         if profile.doubt(FILLING):
             return Skip(

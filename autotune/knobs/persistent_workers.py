@@ -19,6 +19,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.validation import steps_of_an_epoch
 from autotune.knobs.evidence import SMALLEST_GAIN, percent
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
@@ -27,8 +28,8 @@ from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.setup import Setup
 
-# Seconds to start the workers at an epoch's beginning, the slowest that was measured (50 to 350
-# ms).
+# Seconds to start the workers at an epoch's beginning where the program's own were not timed: the
+# slowest that was measured (50 to 350 ms).
 _START_SECONDS = 0.35
 _NO_SECOND_EPOCH = (
     "no second epoch was begun while it was timed: what workers that live on do is seen only then"
@@ -62,8 +63,10 @@ class PersistentWorkers(Knob):
             )
         if loader.length is None:
             return Skip(reason="the loader has no length: how long an epoch takes is not known")
-        epoch_seconds = loader.length * profile.step_seconds / _most_gain(profile)
-        share = _START_SECONDS / (epoch_seconds + _START_SECONDS)
+        steps = min(loader.length, steps_of_an_epoch(profile.seen))
+        epoch_seconds = steps * profile.step_seconds / _most_gain(profile)
+        start_seconds = begins.seconds if begins is not None else _START_SECONDS
+        share = start_seconds / (epoch_seconds + start_seconds)
         if share < SMALLEST_GAIN:
             return Skip(
                 reason=f"an epoch takes {epoch_seconds:.0f} s or more: starting the workers anew "

@@ -76,7 +76,8 @@ class Precision(Knob):
             )
         if seen.scaler:
             return Skip(
-                reason="the program has a GradScaler: parts of it run in a shorter format already",
+                reason="the program has a GradScaler of its own: parts of it may run in a shorter "
+                "format already",
                 impossible=True,
             )
         if own in _DTYPES:
@@ -175,6 +176,8 @@ def _why_no_fp16(profile: Profile) -> str:
         return "fp16 scales the loss, and hooks of the program's would be given scaled gradients"
     if seen.optimizer is not None and seen.optimizer.closure:
         return "fp16 leaves out steps, which its GradScaler cannot where one takes a closure"
+    if not seen.optimizers:
+        return "fp16 needs a GradScaler and an optimizer, and the program updates weights by hand"
     if seen.optimizers != 1:
         return f"fp16 needs a GradScaler, which serves one optimizer here and not {seen.optimizers}"
     return ""

@@ -39,10 +39,7 @@ class PrefetchFactor(Knob):
                 reason="the program has no DataLoader: nothing is fetched ahead", impossible=True
             )
         if loader.num_workers == 0:
-            return Skip(
-                reason="the program's loader has no workers yet: whether their queue is too short "
-                "shows once they are there"
-            )
+            return Skip(reason="the program's loader has no workers, and so no queue")
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
         if not loader_waits(profile):

@@ -10,7 +10,7 @@ from autotune.profiling.trace import COPY, DATA, LAUNCH, OTHER, SYNC, TO_DEVICE,
 _IDLE = {
     DATA: "data",
     COPY: "copies that are waited for",
-    SYNC: "the host, which had waited for it",
+    SYNC: "waits of the host for it",
     LAUNCH: "launches",
     OTHER: "its own order of work",
 }

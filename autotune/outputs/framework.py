@@ -60,14 +60,14 @@ _TRANSFORMERS = {
     "precision=tf32": "TrainingArguments(tf32=True)",
     "channels_last": "….to(memory_format=torch.channels_last), where … is your model, before "
     "the Trainer is built",
-    "checkpointing": "TrainingArguments(gradient_checkpointing=True), of all blocks",
+    "checkpointing": "TrainingArguments(gradient_checkpointing=True), which is of all blocks",
     "compile=default": "TrainingArguments(torch_compile=True)",
     "compile=reduce-overhead": "TrainingArguments(torch_compile=True, "
     'torch_compile_mode="{value}")',
     "compile=max-autotune": 'TrainingArguments(torch_compile=True, torch_compile_mode="{value}")',
     "micro_batches": "TrainingArguments(gradient_accumulation_steps={value}), and a "
     "per_device_train_batch_size {value} times smaller",
-    "optimizer=fused": 'TrainingArguments(optim="adamw_torch_fused"), of AdamW',
+    "optimizer=fused": 'TrainingArguments(optim="adamw_torch_fused"), where the optimizer is AdamW',
 }
 _ACCELERATE = {
     **_OWN_LOADER,

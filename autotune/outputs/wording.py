@@ -12,6 +12,7 @@ from autotune.profiling.profile import (
     FIRST_READ,
     FROM_MEMORY,
     NO_VALIDATION,
+    NOT_ALL_FINITE,
     NOT_FINITE,
     PROCESSORS_TAKEN,
     SHORT_RUN,
@@ -34,6 +35,7 @@ _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
     "machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
+    NOT_ALL_FINITE: "Some losses are no numbers: look whether those steps are to count.",
     FILLING: "Measured in the first epoch: later ones may be faster by themselves.",
     FIRST_EPOCH: "Measured in the first epoch: later ones may be faster by themselves.",
     SHORT_RUN: "The program ended while it was measured: let it train longer.",

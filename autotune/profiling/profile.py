@@ -16,6 +16,7 @@ ROOFLINE = "roofline"
 # Doubts that are said before any figure: other programs had the processors, and what was timed is
 # no training.
 PROCESSORS_TAKEN, NOT_FINITE = "processors taken", "not finite"
+NOT_ALL_FINITE = "not all finite"
 TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF, NO_VALIDATION = "tracker off", "no validation"

@@ -25,7 +25,8 @@ _OTHER_ORDER = (
 )
 _OTHER_RATE = (
     "from step {step} on the learning rate is another, {own:.4g} where the program as it is "
-    "has {first:.4g}: it goes by something that a faster program has otherwise, as the clock is."
+    "has {first:.4g}: it goes by the losses (ReduceLROnPlateau), or by something that a "
+    "faster program has otherwise, as the clock is."
 )
 _BESIDE = (
     "a thread of the program's own ({thread}) works beside the training, at a pace of its own: "

@@ -14,7 +14,8 @@ from autotune.measurement.ablated import Ablation
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.measurement.processes.endings import NOT_WATCHED
 from autotune.measurement.processes.process import RunEnded
-from autotune.profiling.profile import NOT_FINITE, PROCESSORS_TAKEN, Profile
+from autotune.outputs.wording import cautions
+from autotune.profiling.profile import NOT_ALL_FINITE, NOT_FINITE, PROCESSORS_TAKEN, Profile
 from autotune.workload.program.target import SCRIPT, Target
 from autotune.workload.window import AS_IS, DRAIN, Window
 from tests import builders
@@ -77,12 +78,30 @@ def test_a_profile_without_its_processors_is_in_doubt(
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_is_said(monkeypatch: pytest.MonkeyPatch, loss: float) -> None:
-    profile, _ = profiled(monkeypatch, {AS_IS: [fair(losses=(0.5, loss)), fair(losses=(0.5,))]})
+    profile, _ = profiled(monkeypatch, {AS_IS: [fair(losses=(0.5, 0.5)), fair(losses=(loss,))]})
 
     doubt = profile.doubt(NOT_FINITE)
     assert doubt is not None
     assert "in 1 of 3 steps" in doubt.evidence
     assert "diverges" in doubt.advice
+
+
+@pytest.mark.parametrize(
+    ("losses", "name"),
+    [
+        ((0.5, math.nan, 0.5), NOT_ALL_FINITE),
+        ((math.inf, math.nan, 0.5), NOT_FINITE),
+    ],
+)
+def test_a_loss_that_is_no_number_once_does_not_say_that_the_training_diverges(
+    monkeypatch: pytest.MonkeyPatch, losses: tuple[float, ...], name: str
+) -> None:
+    """A mean over labels that are all ignored is none, and its gradients are zeros."""
+    profile, _ = profiled(monkeypatch, {AS_IS: [fair(losses=losses)]})
+
+    assert [doubt.name for doubt in profile.doubts] == [name]
+    (said, _), *_ = cautions(profile)
+    assert ("diverges" in said) is (name == NOT_FINITE)
 
 
 def test_a_loss_that_never_was_a_number_may_come_from_memory(

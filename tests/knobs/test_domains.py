@@ -97,6 +97,18 @@ class TestNumWorkers:
             "training hardly waits for data: loading faster can gain at most 1.0 %"
         )
 
+    @pytest.mark.parametrize(("delivers", "is_offered"), [(1.15, True), (9.0, False)])
+    def test_workers_that_hardly_keep_up_count_once_computing_is_faster(
+        self, delivers: float, is_offered: bool
+    ) -> None:
+        close = on_a_gpu(
+            ceilings=ceilings(compute=1.01, data=delivers),
+            phases={"data": 0.01, "forward": 0.4, "backward": 0.5},
+            data_processor_share=2.0,
+        )
+        domain = by_name("num_workers").domain(with_loader(close, num_workers=2))
+        assert isinstance(domain, Choices) is is_offered
+
     def test_goes_by_the_waits_where_no_ceiling_was_measured(self) -> None:
         phases = {"data": 0.01, "forward": 0.5, "backward": 0.49}
         assert "at most 1.0 %" in reason("num_workers", on_a_cpu(ceilings=(), phases=phases))
@@ -110,7 +122,7 @@ class TestNumWorkers:
         assert offered("num_workers", iterable()) == (0, 1, 2)
 
     def test_needs_a_loader(self) -> None:
-        assert "no DataLoader" in reason("num_workers", without_a_loader())
+        assert "no DataLoader of torch's" in reason("num_workers", without_a_loader())
 
 
 class TestBatchSize:
@@ -119,6 +131,16 @@ class TestBatchSize:
         assert offered("batch_size", roomy) == (32, 64, 128, 256)
         assert offered("batch_size", on_a_gpu(memory=memory(0.4, 40 * GIB))) == (32, 64)
         assert "too much memory" in reason("batch_size", short_of_memory(on_a_gpu()))
+
+    def test_an_epoch_has_fewer_steps_than_batches_where_gradients_are_added_up(self) -> None:
+        room = on_a_gpu(memory=memory(0.1, 40 * GIB))
+        added = with_loader(room, length=64, dataset_length=2048)
+        assert offered("batch_size", added) == (32, 64, 128, 256)
+        added = with_seen(added, samples_per_step=256.0, backwards_per_step=8.0, micro_batches=8)
+        assert "an epoch has 8 steps" in reason("batch_size", added)
+
+    def test_what_grows_in_memory_may_not_be_known(self) -> None:
+        assert "which is not known" in reason("batch_size", on_a_cpu(memory=memory(0.4)))
 
     def test_only_what_a_batch_takes_grows_with_it(self) -> None:
         half = replace(memory(0.5, 40 * GIB), activation_bytes=5 * GIB)
@@ -194,7 +216,7 @@ class TestPrefetchFactor:
         assert "computes rather than waits" in reason("prefetch_factor", decoding)
 
     def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
-        assert "no workers yet" in reason("prefetch_factor", waiting())
+        assert "no workers, and so no queue" in reason("prefetch_factor", waiting())
 
     def test_is_left_out_where_the_queue_is_long(self) -> None:
         assert "long already" in reason(
@@ -222,6 +244,24 @@ class TestPersistentWorkers:
         assert reason("persistent_workers", long) == (
             "an epoch takes 100 s or more: starting the workers anew costs at most 0.3 % of it"
         )
+
+    def test_an_epoch_is_as_short_as_its_steps_are_few(self) -> None:
+        given = on_a_cpu(step_seconds=0.16, ceilings=())
+        added = with_loader(given, length=200, dataset_length=6400)
+        added = with_seen(added, samples_per_step=256.0, backwards_per_step=8.0, micro_batches=8)
+        assert offered("persistent_workers", added) == (False, True)
+
+    def test_goes_by_what_it_took_to_start_them(self) -> None:
+        """Each epoch of 20 steps begins with one of 3 s: of 25 s in all, the ceiling says."""
+        window = builders.window(step_seconds=(0.5, *(3.0, *[0.5] * 19) * 3), phases={"data": 12.0})
+        slow = with_loader(
+            on_a_cpu(step_seconds=1.3, windows=(window,), ceilings=()),
+            num_workers=4,
+            length=20,
+            dataset_length=640,
+            epochs=3,
+        )
+        assert offered("persistent_workers", slow) == (False, True)
 
     def test_is_left_out_where_it_is_set(self) -> None:
         own = with_loader(on_a_cpu(), num_workers=2, persistent_workers=True)
@@ -309,7 +349,14 @@ class TestPrecision:
     def test_a_program_with_a_scaler_of_its_own_keeps_its_format(self) -> None:
         """Autocast inside or on `forward` is not seen from outside the call."""
         own = with_seen(on_a_gpu(), scaler=True)
-        assert "GradScaler" in skip("precision", own).reason and skip("precision", own).impossible
+        skipped = skip("precision", own)
+        assert "GradScaler of its own: parts of it may run" in skipped.reason
+        assert skipped.impossible
+
+    def test_weights_that_are_updated_by_hand_have_no_scaler(self) -> None:
+        volta = with_machine(on_a_gpu(), capability=(7, 0))
+        by_hand = with_seen(volta, optimizers=0, matmul_precision="highest")
+        assert "updates weights by hand" in reason("precision", by_hand)
 
     @pytest.mark.parametrize("given", [on_a_gpu(), on_a_cpu(probes={"bf16_speedup": 3.0})])
     def test_precision_is_not_tried_for_float64(self, given: Profile) -> None:
@@ -325,9 +372,10 @@ class TestPrecision:
 class TestModel:
     def test_channels_last_is_for_convolutions(self) -> None:
         assert offered("channels_last", on_a_cpu()) == (False, True)
-        assert "no 2-D convolutions" in reason(
-            "channels_last", with_model(on_a_cpu(), convolutions=0)
-        )
+        by_function = with_model(on_a_cpu(), convolutions=0)  # F.conv2d(x, self.weight * scale)
+        assert "no nn.Conv2d whose weights" in reason("channels_last", by_function)
+        deep = with_model(on_a_cpu(), five_dimensional=True)
+        assert "(channels_last_3d is theirs)" in reason("channels_last", deep)
         assert "already" in reason("channels_last", settled())
         alike = with_model(on_a_cpu(), channels_last=None)
         assert "the same in both orders" in reason("channels_last", alike)
@@ -357,6 +405,11 @@ class TestModel:
         assert reason("channels_last", bound) == (
             "loading holds training back: computing faster can gain at most 1.0 %"
         )
+
+    @pytest.mark.parametrize("workers", [4, 8])
+    def test_computing_counts_beside_more_workers_than_cores(self, workers: int) -> None:
+        decoding = on_a_cpu(data_processor_share=2.0, ceilings=ceilings(compute=1.1, data=1.5))
+        assert offered("channels_last", with_loader(decoding, num_workers=workers))
 
     def test_computing_counts_once_loading_can_be_made_faster(self) -> None:
         """Workers come first, and training is what holds them back then."""
@@ -396,7 +449,7 @@ class TestModel:
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
             (with_machine(on_a_gpu(), compiler=""), "needs a C compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
-            (with_model(on_a_cpu(), of_torch=True), "of torch's own, which compiling in place"),
+            (with_model(on_a_cpu(), of_torch=True), "passes over but for modules of other"),
             (with_model(on_a_cpu(), of_torch=True, scripted=True), "TorchScript runs the"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
             (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
@@ -462,7 +515,7 @@ class TestModel:
 
     def test_blocks_that_keep_statistics_are_not_computed_again(self) -> None:
         given = with_model(short_of_memory(on_a_gpu()), moving_blocks=True)
-        assert "batch norm" in reason("checkpointing", given)
+        assert "a second forward pass would move once more (batch" in reason("checkpointing", given)
 
     def test_blocks_are_taken_from_a_container_without_making_another(self) -> None:
         seen = with_model(on_a_gpu(), blocks=("stage.0", "stage.1", "stage.2")).seen
@@ -682,7 +735,14 @@ class TestMicroBatches:
         assert skipped.impossible
 
     def test_are_refused_for_batch_norm(self) -> None:
-        assert "batch norm" in reason("micro_batches", with_model(self.same, batch_norms=1))
+        normed = with_model(self.same, batch_norms=1)
+        assert "unless that is kept in evaluation" in reason("micro_batches", normed)
+
+    def test_are_refused_where_weights_are_updated_by_hand(self) -> None:
+        by_hand = with_seen(self.same, optimizers=0, optimizer=None)
+        assert "updates its weights by hand" in reason("micro_batches", by_hand)
+        several = with_seen(self.same, backwards_per_step=2.0)
+        assert reason("micro_batches", several) == "a step has several backward passes already"
 
     def test_are_refused_for_a_closure(self) -> None:
         assert "closure" in reason("micro_batches", with_optimizer(self.same, closure=True))
@@ -741,6 +801,11 @@ class TestOptimizer:
         assert reason("optimizer", little) == (
             "the optimizer takes 0.4 % of a step: there is too little to gain"
         )
+
+    def test_shares_are_those_of_the_profile(self) -> None:
+        phases = {"data": 0.67, "forward": 0.003, "backward": 0.005, "optimizer": 0.2}
+        given = on_a_cpu(phases=phases, ceilings=())
+        assert "backward are 0.8 % of a step" in reason("channels_last", given)
 
     def test_is_left_out_where_there_is_one_implementation(self) -> None:
         own = with_optimizer(self.busy, name="LBFGS", takes_fused=False, takes_foreach=False)

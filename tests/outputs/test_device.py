@@ -81,6 +81,13 @@ def test_what_is_known_is_said_with_its_unit() -> None:
     }
 
 
+def test_what_it_is_idle_for_is_a_list_of_plain_words() -> None:
+    idle = device_rows(replace(KNOWN, idle={"data": 0.03, "sync": 0.12, "launch": 0.05}))[
+        "Idle for"
+    ]
+    assert idle == "data 3 %, waits of the host for it 12 %, launches 5 %"
+
+
 def test_a_rate_whose_limit_is_not_known_is_said_without_one() -> None:
     silent = replace(KNOWN, telemetry=Telemetry(seconds=1.0, readings=10))
     rows = device_rows(silent)

@@ -59,6 +59,18 @@ IN_ALL = "TrainingArguments(per_device_train_batch_size=64), or that divided by 
         ("cudnn_benchmark", True, LIGHTNING, "Trainer(benchmark=True)"),
         ("num_workers", 4, TRANSFORMERS, "TrainingArguments(dataloader_num_workers=4)"),
         (
+            "optimizer",
+            "fused",
+            TRANSFORMERS,
+            'TrainingArguments(optim="adamw_torch_fused"), where the optimizer is AdamW',
+        ),
+        (
+            "checkpointing",
+            2,
+            TRANSFORMERS,
+            "TrainingArguments(gradient_checkpointing=True), which is of all blocks",
+        ),
+        (
             "batch_size",
             64,
             TRANSFORMERS,

@@ -457,6 +457,7 @@ def test_another_learning_rate_in_the_same_step_leaves_open_whether_it_is_the_sa
     parity = judged(taken).parity
     assert parity.same_training is same
     assert ("rom step 21 on the learning rate is another" in parity.reason) == (same is None)
+    assert ("it goes by the losses (ReduceLROnPlateau), or" in parity.reason) == (same is None)
     taken.rates[BASELINE] = [math.nan] * 100  # on its device
     assert judged(taken).parity.same_training
 
@@ -548,6 +549,7 @@ def test_steps_that_have_more_samples_tell_less_of_a_gain():
     )
     assert same.outcome == "faster" and "times as many samples" not in same.reason
     assert more.outcome == "no_gain" and "A step had 1.5 times as many samples" in more.reason
+    assert "as where batches differ in size by themselves, or" in more.reason
     assert more.speedup.estimate == same.speedup.estimate and more.speedup.low < 0.7
     assert more.is_undecided
 
