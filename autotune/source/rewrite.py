@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.edits import (
@@ -21,7 +22,7 @@ from autotune.source.edits import (
     ZeroGradToNone,
 )
 from autotune.source.program import BYTE_ORDER_MARK, Forbidden, Program, Refusal, parsed
-from autotune.source.rewrites.accumulate import accumulate
+from autotune.source.rewrites.accumulate import accumulate, multiples
 from autotune.source.rewrites.autocast import autocast
 from autotune.source.rewrites.loader import loader_argument, overridden
 from autotune.source.rewrites.loop_calls import non_blocking_copies, zero_grad_to_none
@@ -139,7 +140,11 @@ def _changed_line(original: Program, edit: Edit) -> str:
 
 
 def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
-    """What `program` reads no more where `edit` makes `changed` of it; "" for nothing."""
+    """What `program` reads no more where `edit` makes `changed` of it, or for which batch sizes it
+    is the same training; "" for nothing.
+    """
+    if isinstance(edit, Accumulate):
+        return multiples(program, edit)
     if isinstance(edit, LoaderArgument):
         own = overridden(program, edit)
     else:
@@ -156,7 +161,7 @@ def _read(script: Script) -> Counter[str]:
     read: Counter[str] = Counter()
     called = {call.func for call in script.calls}
     for node in (at for at in script.nodes if isinstance(at, _READING) and at not in called):
-        above, root = next(script.ancestors(node)), node
+        above, root = next(script.ancestors(node)), cast("ast.expr", node)
         is_part = isinstance(above, ast.Attribute | ast.Subscript) and above.value is node
         while isinstance(root, ast.Attribute | ast.Subscript):
             root = root.value

@@ -175,6 +175,23 @@ def test_the_batch_size_in_an_options_dict_is_divided_at_the_call() -> None:
     assert '**{**options, "batch_size": options["batch_size"] // 2})' in rewritten(text, TWO).text
 
 
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        ("batch_size=8", ""),
+        ("batch_size=args.n", "it is the same training where args.n is a multiple of 2"),
+        (
+            "drop_last=False, **options",
+            'it is the same training where options["batch_size"] is a multiple of 2',
+        ),
+    ],
+)
+def test_for_which_batch_sizes_it_is_the_same_is_said(size: str, told: str) -> None:
+    text = "options = {}\noptions.update(batch_size=8)\n" + LOOP.replace("batch_size=8", size)
+    done = rewritten(text, TWO)
+    assert (done.statuses, done.reason) == (["done"], told)
+
+
 def test_a_loop_over_a_bar_made_before_counts_the_loader() -> None:
     text = LOOP.replace("for x, y in loader", "bar = tqdm(loader)\nfor x, y in bar")
     outcome = rewritten(text, TWO)

@@ -162,6 +162,13 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
     return str(size.value // steps)
 
 
+def multiples(program: Program, edit: Accumulate) -> str:
+    """For which batch sizes `edit` is the same training, where that is an option; else ""."""
+    size = _divided(loader_call(program, ""), edit.steps, "").removesuffix(f" // {edit.steps}")
+    same = f"it is the same training where {' '.join(size.split())} is a multiple of {edit.steps}"
+    return "" if size.isdecimal() else same
+
+
 def _drops_last(call: Call, hand_step: str) -> bool:
     value = given_value(call, "drop_last", LOADER)
     if value is None and not may_hide(call, "drop_last"):
