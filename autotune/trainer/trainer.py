@@ -52,7 +52,8 @@ class Trainer:
         optimizer: an optimizer over the model's parameters, a function that builds one from the
             model, or None for AdamW with torch's defaults.
         batch_size: samples per optimizer step, unless the Config has another.
-        validation_dataset: what `fit` validates on after each epoch, and `evaluate` by default.
+        validation_dataset: what `fit` validates on after each epoch, and `evaluate` by default;
+            without gradients, so a loss must not need them.
         collate: makes a batch of a list of samples; None leaves that to torch.
         config: a value for each knob that is to differ from torch's own, as in `tuned.toml`.
         seed: the data's order is a function of the seed and the epoch. torch's global generator
