@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.utils.data import IterableDataset, TensorDataset
 
 from autotune.errors import ProgramError, UsageError
 from autotune.trainer import Callback, Epoch, Trainer
+from autotune.trainer.feed import to_device
 from autotune.trainer.step import make_endless
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.system.blas import blas_threads, limit_blas_threads
@@ -646,11 +648,35 @@ def test_there_must_be_a_sample(dataset: Any) -> None:
             "the optimizer has none of the model's weights",
         ),
         ({"model": network().requires_grad_(False)}, "no weights that take gradients"),
+        (
+            {"callbacks": [print, SimpleNamespace(on_epoch_end=print)]},
+            "one of callbacks is SimpleNamespace, which has neither on_step nor on_epoch",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_said_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         trainer(**arguments)
+
+
+class OnDevice:
+    """A batch that notes how it is copied, by a `to` that takes the device only."""
+
+    def to(self, device: torch.device) -> tuple[object, ...]:
+        return (device,)
+
+
+class Overlapping(OnDevice):
+    def to(self, device: torch.device, non_blocking: bool = False) -> tuple[object, ...]:
+        return device, non_blocking
+
+
+def test_a_batch_of_a_class_of_its_own_is_copied_as_it_takes_it() -> None:
+    cpu = torch.device("cpu")
+    copied = to_device({"x": OnDevice(), "y": [Overlapping()]}, cpu, non_blocking=True)
+    assert copied == {"x": (cpu,), "y": [(cpu, True)]}
+    packed = to_device(pack_sequence([torch.zeros(2)]), cpu, non_blocking=True)
+    assert isinstance(packed, PackedSequence)
 
 
 @pytest.mark.parametrize("epochs", [-1, 1.5, "2", True])

@@ -1,7 +1,10 @@
 """The door of this package: edits in, rewritten sources and what became of each edit out."""
 
+import ast
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.edits import (
@@ -19,7 +22,7 @@ from autotune.source.edits import (
     ZeroGradToNone,
 )
 from autotune.source.program import BYTE_ORDER_MARK, Forbidden, Program, Refusal, parsed
-from autotune.source.rewrites.accumulate import accumulate
+from autotune.source.rewrites.accumulate import accumulate, multiples
 from autotune.source.rewrites.autocast import autocast
 from autotune.source.rewrites.loader import loader_argument, overridden
 from autotune.source.rewrites.loop_calls import non_blocking_copies, zero_grad_to_none
@@ -27,6 +30,9 @@ from autotune.source.rewrites.model import model_statement, statements_by_hand
 from autotune.source.rewrites.optimizer import optimizer_argument
 from autotune.source.rewrites.prefetch import prefetch_to_device
 from autotune.source.rewrites.process import process_statement
+from autotune.source.script import Script
+
+_READING = ast.Name | ast.Attribute | ast.Subscript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +92,7 @@ def _made(
         knob=knob,
         edit=edit,
         status="done",
-        reason=_what_goes(program, edit),
+        reason=_what_goes(program, changed, edit),
         line=_changed_line(original, edit),
     )
 
@@ -133,10 +139,36 @@ def _changed_line(original: Program, edit: Edit) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _what_goes(program: Program, edit: Edit) -> str:
-    """What of `program` has no effect any more where `edit` is made; "" for nothing."""
-    own = overridden(program, edit) if isinstance(edit, LoaderArgument) else ""
+def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
+    """What `program` reads no more where `edit` makes `changed` of it, or for which batch sizes it
+    is the same training; "" for nothing.
+    """
+    if isinstance(edit, Accumulate):
+        return multiples(program, edit)
+    if isinstance(edit, LoaderArgument):
+        own = overridden(program, edit)
+    else:
+        pairs = ((script, changed.scripts[path]) for path, script in program.scripts.items())
+        gone = (_read(was) - _read(is_now) for was, is_now in pairs if was.text != is_now.text)
+        own = next((code for codes in gone for code in codes), "")
     return f"it was {' '.join(own.split())}, which has no effect here any more" if own else ""
+
+
+def _read(script: Script) -> Counter[str]:
+    """How often `script` reads each of its variables, and of their attributes and entries
+    (`args.threads`); what is called, and what is imported, is no option.
+    """
+    read: Counter[str] = Counter()
+    called = {call.func for call in script.calls}
+    for node in (at for at in script.nodes if isinstance(at, _READING) and at not in called):
+        above, root = next(script.ancestors(node)), cast("ast.expr", node)
+        is_part = isinstance(above, ast.Attribute | ast.Subscript) and above.value is node
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        own = isinstance(root, ast.Name) and root.id not in script.imports
+        if own and not is_part and isinstance(node.ctx, ast.Load):
+            read[script.code(node)] += 1
+    return read
 
 
 def by_hand(edit: Edit, places: Places, main: str) -> str:

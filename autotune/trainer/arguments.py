@@ -18,6 +18,7 @@ def check_arguments(
     batch_size: Any,
     *,
     clip_norm: Any = None,
+    callbacks: Any = (),
     **_: Any,
 ) -> None:
     """See that a training can be made of these arguments of `Trainer`'s.
@@ -37,6 +38,13 @@ def check_arguments(
     if clip_norm is not None and not clip_norm > 0:
         advice = "choose the largest norm that gradients may have, or None"
         raise UsageError(f"clip_norm is {clip_norm!r}", advice)
+    for callback in callbacks:
+        heard = any(hasattr(callback, name) for name in ("on_step", "on_epoch"))
+        if not (heard or callable(callback)):
+            raise UsageError(
+                f"one of callbacks is {_kind(callback)}, which has neither on_step nor on_epoch",
+                "give an object with one of these methods, or a function of (trainer, loss)",
+            )
 
 
 def check_epochs(epochs: Any) -> None:

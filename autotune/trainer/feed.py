@@ -1,5 +1,6 @@
 """The batches of an epoch: the same in the same order, whatever they are loaded with."""
 
+import inspect
 import math
 import random
 import warnings
@@ -101,8 +102,9 @@ class _EpochSampler(RandomSampler):
 
 def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:
     """The batch with its tensors on `device`, in the containers that it came in."""
-    if hasattr(batch, "to"):  # a batch of a class of the user's own may take the device only
-        return batch.to(device, non_blocking=True) if non_blocking else batch.to(device)
+    if hasattr(batch, "to"):
+        takes_both = non_blocking and _takes_non_blocking(batch)
+        return batch.to(device, non_blocking=True) if takes_both else batch.to(device)
     if isinstance(batch, Mapping):
         return {
             name: to_device(value, device, non_blocking=non_blocking)
@@ -112,6 +114,14 @@ def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -
         values = [to_device(value, device, non_blocking=non_blocking) for value in batch]
         return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
     return batch
+
+
+def _takes_non_blocking(batch: Any) -> bool:
+    """Whether its `to` does: that of a class of the user's own may take the device only."""
+    if isinstance(batch, torch.Tensor):
+        return True
+    taken = inspect.signature(batch.to).parameters.values()
+    return any(at.name == "non_blocking" or at.kind is at.VAR_KEYWORD for at in taken)
 
 
 def _part_size(batch_size: int, parts: int) -> int:

@@ -52,7 +52,8 @@ class Trainer:
         optimizer: an optimizer over the model's parameters, a function that builds one from the
             model, or None for AdamW with torch's defaults.
         batch_size: samples per optimizer step, unless the Config has another.
-        validation_dataset: what `fit` validates on after each epoch, and `evaluate` by default.
+        validation_dataset: what `fit` validates on after each epoch, and `evaluate` by default;
+            without gradients, so a loss must not need them.
         collate: makes a batch of a list of samples; None leaves that to torch.
         config: a value for each knob that is to differ from torch's own, as in `tuned.toml`.
         seed: the data's order is a function of the seed and the epoch. torch's global generator
@@ -92,7 +93,8 @@ class Trainer:
         callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
-        check_arguments(model, dataset, training_step, optimizer, batch_size, clip_norm=clip_norm)
+        more = {"clip_norm": clip_norm, "callbacks": callbacks}
+        check_arguments(model, dataset, training_step, optimizer, batch_size, **more)
         self._per_step = is_per_step(scheduler_per)
         self.model = model
         self.device = device_of(device)
@@ -101,8 +103,7 @@ class Trainer:
         self._dataset = dataset
         self._validation_dataset = validation_dataset
         self._batch_size = int((config or {}).get("batch_size", batch_size))
-        self._seed, self._progress = seed, progress
-        self._callbacks = tuple(callbacks)
+        self._seed, self._progress, self._callbacks = seed, progress, tuple(callbacks)
         self._position = Position()
         self._config = dict(config or {})
         self._setup = setup_for(self._config)

@@ -175,6 +175,23 @@ def test_the_batch_size_in_an_options_dict_is_divided_at_the_call() -> None:
     assert '**{**options, "batch_size": options["batch_size"] // 2})' in rewritten(text, TWO).text
 
 
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        ("batch_size=8", ""),
+        ("batch_size=args.n", "it is the same training where args.n is a multiple of 2"),
+        (
+            "drop_last=False, **options",
+            'it is the same training where options["batch_size"] is a multiple of 2',
+        ),
+    ],
+)
+def test_for_which_batch_sizes_it_is_the_same_is_said(size: str, told: str) -> None:
+    text = "options = {}\noptions.update(batch_size=8)\n" + LOOP.replace("batch_size=8", size)
+    done = rewritten(text, TWO)
+    assert (done.statuses, done.reason) == (["done"], told)
+
+
 def test_a_loop_over_a_bar_made_before_counts_the_loader() -> None:
     text = LOOP.replace("for x, y in loader", "bar = tqdm(loader)\nfor x, y in bar")
     outcome = rewritten(text, TWO)
@@ -212,7 +229,22 @@ REFUSED = {
     "sums at the end": (("loss.backward", "loss.sum().backward"), "sum over"),
     "uses the batch size": (
         ("batch_size=8", "batch_size=B"),
-        "batch size",
+        "batch size at train.py:5",
+    ),
+    "sums over a dataset's size": (
+        ("criterion(model(x), y)", "mse(model(x), y, reduction='sum') / len(data)"),
+        "the loss adds up at train.py:7, and may be a sum over",
+    ),
+    "sums of a mask": (
+        ("criterion(model(x), y)", "(ce(model(x), y) * mask).sum() / mask.sum()"),
+        "adds up at train.py:7",
+    ),
+    "sums over what comes with the weights": (
+        (
+            "criterion(model(x), y)",
+            "sum((p * x).sum() for p in model.parameters())",
+        ),
+        "adds up at train.py:7",
     ),
     "sums in a class": (
         (
@@ -243,6 +275,14 @@ REFUSED = {
     "an average of the weights": (("    total", "    ema.update()\n    total"), "average"),
     "the model in between": (("    total", "    evaluate(model)\n    total"), "used again"),
     "handed on": (("    # predict", "    set_rate(optimizer, 1)"), "handed"),
+    "handed on by its name": (("    # predict", "    set_rate(optimizer=optimizer)"), "handed"),
+    "handed on to what steps": (
+        (
+            "loader =",
+            "def rate(o):\n    o.add(1)\n    return o.param_groups[0]['lr']\nloader =",
+        ),
+        "handed",
+    ),
     "a scheduler that is told": (("    total", "    sched.step(loss)\n    total"), "told"),
     "a counted schedule": (
         ("    total", "    sched.step()\nsteps = 3 * len(loader)\nif 1:\n    total"),
@@ -266,8 +306,11 @@ REFUSED = {
         "clipped",
     ),
     "norms of a part": (
-        ("    optimizer.step()", "    norm = get_total_norm(grads(p))\n    optimizer.step()"),
-        "clipped",
+        (
+            "    optimizer.step()",
+            "    norm = get_total_norm(grads(p))\n    optimizer.step()\n    log(norm)",
+        ),
+        "the norm of the gradients is used in the loop (train.py:9)",
     ),
     "a scheduler now and then": (
         ("    total", "    if total % 10 == 0:\n        sched.step()\n    total"),
@@ -372,6 +415,23 @@ REFUSED["a loader of another class"] = (
     ("batch_size=8, shuffle=True)\n", "batch_size=8)\nloader = Prefetcher(loader)\n"),
     "Prefetcher makes of the loader",
 )
+REFUSED["a loader of another class by its own name"] = (
+    (
+        "for x, y in loader:",
+        (
+            "loader = OnDevice(loader, device)\ntrain(loader)\ndef train(batches):\n"
+            "  for x, y in batches:"
+        ),
+    ),
+    "OnDevice makes of the loader",
+)
+REFUSED["a loader of another class in a call"] = (
+    (
+        "for x, y in loader:",
+        "train(Wrapped(loader, view))\ndef train(batches):\n  for x, y in batches:",
+    ),
+    "Wrapped makes of the loader",
+)
 
 USUAL = {
     "a function that the model has a method of that name of": (
@@ -407,6 +467,33 @@ USUAL = {
     "sums over the weights": (
         "    total",
         "    l2 = 0\n    for p in model.parameters():\n        l2 += p.pow(2).sum()\n    total",
+    ),
+    "a penalty on the weights": (
+        "criterion(model(x), y)",
+        "criterion(model(x), y) + 1e-4 * sum(p.pow(2).sum() for p in model.parameters())",
+    ),
+    "a penalty on the weights in a loop": (
+        "    loss.backward",
+        (
+            "    for name, p in model.named_parameters():\n"
+            "        loss = loss + 1e-5 * torch.sum(torch.abs(p))\n    loss.backward"
+        ),
+    ),
+    "a sum over the batch's size": (
+        "criterion(model(x), y)",
+        "mse(model(x), y, reduction='sum') / len(x)",
+    ),
+    "a sum over the batch's shape": ("criterion(model(x), y)", "mse(x, y).sum() / x.shape[0]"),
+    "a norm that is kept": (
+        "    optimizer.step()",
+        "    norm = clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()",
+    ),
+    "a rate that is asked for": (
+        "for x, y in loader:",
+        (
+            "def rate(o):\n    for g in o.param_groups:\n        return g['lr']\n"
+            "for x, y in loader:\n    bar.set_postfix(lr=rate(optimizer), more=rate(o=optimizer))"
+        ),
     ),
     "an average of the figures": ("    total", "    print(loss_meter.average())\n    total"),
     "words that only look like an average's": (
@@ -448,7 +535,9 @@ def test_what_changes_nothing_for_the_step_is_taken(change: tuple[str, str]) -> 
 @pytest.mark.parametrize(("change", "reason"), REFUSED.values(), ids=REFUSED)
 def test_an_unusual_loop_is_refused_and_left_alone(change: tuple[str, str], reason: str) -> None:
     text = source(LOOP).replace(*change)
-    if reason == "batch size":
+    if "def rate" in text:
+        text = text.replace("# predict", "print(rate(optimizer))")
+    if "batch size at" in reason:
         text = text.replace("# predict", "x = x.view(B, -1)")
     outcome = rewritten(text, TWO)
     assert outcome.statuses == ["refused"], outcome.text

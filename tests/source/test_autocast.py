@@ -757,6 +757,59 @@ def test_what_does_not_lead_to_the_loss_stays_outside() -> None:
     )
 
 
+GIVEN = """
+import torch
+
+def train(optimizer):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        optimizer.step()
+
+train(torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "status"),
+    [
+        ('import os\nos.environ["CUDA_VISIBLE_DEVICES"] = "0"\n', "", "done"),
+        ("import os\nos.environ.update(CUDA_VISIBLE_DEVICES='0')\n", "", "done"),
+        ('import os\ndef f():\n    os.environ["CUDA_VISIBLE_DEVICES"] = "0"\n', "", "refused"),
+        ("import os\n", "os.environ.update(CUDA_VISIBLE_DEVICES='0')\n", "refused"),
+        ("import multiprocessing\n", "n = multiprocessing.cpu_count()\n", "done"),
+        ("from multiprocessing import Manager\n", "", "done"),
+        ("import multiprocessing as mp\n", "p = mp.Process(target=f)\n", "refused"),
+        ("from multiprocessing import Pool as P\n", "", "refused"),
+    ],
+)
+def test_what_must_come_before_cuda_keeps_the_scaler_out_of_the_module(
+    above: str, below: str, status: str
+) -> None:
+    text = above + GIVEN.replace("train(torch", f"{below}train(torch")
+    outcome = rewritten(text, FP16)
+    assert outcome.statuses == [status], outcome.reason
+    if status == "done":
+        assert outcome.text.index("GradScaler") > outcome.text.index("import torch")
+        assert outcome.text.index("GradScaler") > len(above)
+
+
+@pytest.mark.parametrize(
+    ("function", "status"),
+    [
+        ("(net):\n    optimizer = build(net)\n    net(1).backward()\n", "done"),
+        ("(net, optimizer):\n    net(1).backward()\n", "done"),
+        ("(net):\n    optimizer = build(net)\n", "refused"),
+        ("(net):\n    net(1).backward()\n", "refused"),
+    ],
+)
+def test_another_functions_optimizer_may_have_its_name(function: str, status: str) -> None:
+    text = f"{SCALED_LOOP}\ndef pretrain{function}    optimizer.step()\n"
+    outcome = rewritten(text, FP16)
+    assert outcome.statuses == [status], outcome.reason
+    assert status == "done" or "in another place too" in outcome.reason
+
+
 SCALER_REFUSED = {
     "another scaler": (
         SCALED_LOOP.replace("def main", "amp = torch.amp.GradScaler()\n\ndef main"),
@@ -768,7 +821,7 @@ SCALER_REFUSED = {
         .replace("def main", "amp = torch.amp.GradScaler(enabled=args.amp)\n\ndef main"),
         "switches its own GradScaler off",
     ),
-    "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "closure"),
+    "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "is given arguments (closure)"),
     "a norm that ends the program": (
         SCALED_LOOP.replace(
             "        if args.clip:\n            torch",

@@ -1,10 +1,12 @@
 """`PrefetchToDevice`: the loop is given its batches as copied to the device, one of them ahead."""
 
+from collections import OrderedDict, UserDict
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 from autotune.source.edits import Place, PrefetchToDevice
 from autotune.source.rewrites.prefetch import _CLASS
@@ -66,6 +68,10 @@ def train(loader):
         ("x.cuda(device=rank)", "rank"),
         ("x.to(self.device)", "self.device"),
         ("x.to(device='cuda:1', dtype=t.half)", "'cuda:1'"),
+        ("x.to(t.device('cuda'))", "t.device('cuda')"),
+        ("x.to(f'cuda:{rank}')", "f'cuda:{rank}'"),
+        ("x.to(t.device(f'cuda:{args.gpu}'))", "t.device(f'cuda:{args.gpu}')"),
+        ("x.to(config['device'])", "config['device']"),
     ],
 )
 def test_the_device_is_the_one_that_the_loop_copies_to(copy: str, device: str) -> None:
@@ -129,13 +135,13 @@ def test_what_a_batch_is_unpacked_into_is_copied_too(unpacked: str, used: str, k
         (LOOP.format(copy="x.to(other=device)"), "copies no batch to a device that it names"),
         (
             LOOP.format(copy="x.to(device)").replace("  x = ", "  device = pick()\n        x = "),
-            "copies no batch to a device that it names",
+            "it cannot be told before the loop which device it copies to (device)",
         ),
         (
             LOOP.format(copy="x.to(device)").replace(
                 "for x in loader", "loop = tqdm(loader)\n    device = 'cuda'\n    for x in loop"
             ),
-            "copies no batch to a device that it names",
+            "it cannot be told before the loop which device it copies to (device)",
         ),
         (LOOP.format(copy="x.to(device)").replace("in loader:", "in zip(a, b):"), "goes over"),
         (
@@ -180,6 +186,27 @@ def test_the_class_that_is_written_gives_every_batch_once(monkeypatch: pytest.Mo
         ]
     assert streams.log[:2] == ["training waits for 0", "0 is used on training"]
     assert list(made([], "cuda")) == []
+
+
+class Pair(NamedTuple):
+    x: torch.Tensor
+    name: str
+
+
+class Padded(UserDict[str, Any]):
+    """As transformers' BatchEncoding is."""
+
+
+def test_the_class_that_is_written_opens_what_trials_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    Streams().install(monkeypatch)
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_, **__: tensor + 1)
+    packed = pack_sequence([torch.zeros(2)])
+    loader = [Pair(torch.zeros(1), "a"), Padded(x=torch.zeros(1)), OrderedDict(x=torch.zeros(1))]
+    pair, padded, ordered, whole = made([*loader, packed], "cuda")
+    assert type(pair) is Pair and pair == Pair(torch.ones(1), "a")
+    assert type(padded) is Padded and padded["x"] == 1
+    assert type(ordered) is OrderedDict and ordered["x"] == 1
+    assert loader[1]["x"] == 0 and whole is packed  # type: ignore[call-overload]
 
 
 def test_without_a_gpu_the_class_hands_the_loader_on() -> None:

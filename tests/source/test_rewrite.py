@@ -38,6 +38,43 @@ EDITS: tuple[Edit, ...] = (
     ZeroGradToNone(),
 )
 
+OPTIONS = source(
+    """
+    import argparse
+    import torch
+
+    args = argparse.ArgumentParser().parse_args()
+    torch.set_num_threads({threads})
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused={fused})
+    for x, y in loader:
+        optimizer.zero_grad(set_to_none={none})
+        with torch.autocast("cuda", torch.bfloat16, enabled={amp}):
+            loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    """
+)
+GIVEN = {"threads": "4", "fused": "False", "none": "False", "amp": "False"}
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("threads", ProcessStatement(code="torch.set_num_threads(1)")),
+        ("fused", OptimizerArgument(name="fused", code="True")),
+        ("none", ZeroGradToNone()),
+        ("amp", Autocast(device_type="cuda", dtype="bfloat16")),
+        ("amp", Autocast(device_type="cuda", dtype="float16", scaled=True)),
+    ],
+)
+@pytest.mark.parametrize("option", ["args.it", "config['it']", "it", ""])
+def test_an_option_that_is_not_read_any_more_is_said(name: str, edit: Edit, option: str) -> None:
+    done = rewritten(OPTIONS.format(**{**GIVEN, name: option or GIVEN[name]}), edit)
+    assert done.statuses == ["done"], done.reason
+    assert done.reason == (f"it was {option}, which has no effect here any more" if option else "")
+
+
 FLAT = source(
     '''
     """Trains."""

@@ -1,8 +1,10 @@
 """An optimizer's groups of parameters: is any of their settings changed, or only read?"""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from autotune.source.program import Program
+from autotune.source.reach import argument, functions_named, is_bound
 from autotune.source.script import Script, last_name
 
 _WEIGHTS = "params"  # the key under which a group has them
@@ -15,6 +17,30 @@ def touches_groups(script: Script, nodes: Iterable[ast.AST]) -> bool:
     return any(
         isinstance(at, ast.Attribute) and at.attr == "param_groups" and not _is_read(script, at)
         for at in nodes
+    )
+
+
+def only_reads_groups(program: Program, call: ast.Call, optimizers: Collection[ast.expr]) -> bool:
+    """Whether `call` is of a function of the program's that does no more with what it is given of
+    these `optimizers` than to read the settings of their groups.
+    """
+    functions = list(functions_named(program, last_name(call.func)))
+    return bool(functions) and all(
+        _only_reads(script, use)
+        for script, function in functions
+        for use in ast.walk(function)
+        if isinstance(use, ast.Name)
+        and argument(call, function, use.id, bound=is_bound(script, function))
+        in (call, *optimizers)
+    )
+
+
+def _only_reads(script: Script, use: ast.Name) -> bool:
+    above = next(script.ancestors(use))
+    return (
+        isinstance(above, ast.Attribute)
+        and above.attr == "param_groups"
+        and _is_read(script, above)
     )
 
 

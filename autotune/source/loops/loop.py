@@ -78,6 +78,9 @@ class TrainingLoop:
         if isinstance(statement, ast.If):
             fixed = not statement.orelse and self.is_constant(statement.test)
             return fixed and all(map(self._belongs_to_step, statement.body))
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
+                return last_name(function) in CLIPS and not self._reads(name)
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         call = statement.value
@@ -85,6 +88,20 @@ class TrainingLoop:
             return "" != receiver_code(call) == receiver_code(self.step.node)
         own = last_name(call.func) in (*CLIPS, "unscale_") or is_zero_grad(statement)
         return own or is_method(call, "step")
+
+    def _reads(self, name: str) -> bool:
+        """Whether the loop has a use for the variable but to clip gradients by it."""
+        used = (at for at in ast.walk(self.node) if isinstance(at, ast.Name) and at.id == name)
+        return any(
+            isinstance(at.ctx, ast.Load) and not _clips(self.script.statement(at)) for at in used
+        )
+
+
+def _clips(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return last_name(function) in CLIPS
+    return False
 
 
 def _parts_in(test: ast.expr) -> set[str]:

@@ -1,6 +1,7 @@
 """What the loss is computed from, as far as the source shows: is it a mean over its samples?"""
 
 import ast
+from collections.abc import Iterator
 
 from autotune.source.places import Call
 from autotune.source.program import Program
@@ -17,6 +18,7 @@ CLIPS = (
 # fmt: on
 # Methods that put what they are given into a container.
 GATHERING = ("append", "extend", "insert", "add", "update", "setdefault")
+_WEIGHTS = ("parameters", "named_parameters")
 
 
 def loss_names(backward: Call) -> set[str]:
@@ -61,24 +63,71 @@ def names_in(node: ast.AST) -> set[str]:
     return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
 
 
-def is_summed(program: Program, body: list[ast.stmt], backward: Call) -> bool:
-    """Whether something that the loss comes from adds up all that it is given.
+def adds_up_at(program: Program, loop: ast.For, backward: Call) -> str:
+    """Where something that the loss comes from adds up all that it is given: file and line, ""
+    where nothing does; a penalty on the weights and what is divided by the batch's size do not.
 
-    Followed are the statements of `body`, the loop's, that lead to the loss, and the program's own
-    functions, classes and variables that they name in a call.
+    Followed are the statements of `loop` that lead to the loss, and the program's own functions,
+    classes and variables that they name in a call.
     """
     sources: list[ast.AST] = [backward.statement]
     needed = loss_names(backward)
-    for statement in reversed(body[: body.index(backward.statement)]):
+    for statement in reversed(loop.body[: loop.body.index(backward.statement)]):
         if given_names(statement) & needed:
             sources.append(statement)
             needed |= names_in(statement)
-    return any(
-        _adds_up(node)
-        for at in reached(program, sources)
-        for part in running_parts(at)
-        for node in ast.walk(part)
-    )
+    parts = [part for at in reached(program, sources) for part in running_parts(at)]
+    nodes = [node for part in parts for node in ast.walk(part)]
+    harmless = {each for node in nodes for each in (*_of_weights(node), *_means(node, loop))}
+    for node in nodes:
+        if _adds_up(node) and node not in harmless:
+            return next(at.at(node) for at in program.scripts.values() if node in at.nodes)
+    return ""
+
+
+def _of_weights(node: ast.AST) -> Iterator[ast.AST]:
+    """The sums over nothing but weights, where `node` goes over those of a model."""
+    match node:
+        case ast.For(target=target, iter=source, body=block):
+            parts: list[ast.AST] = [*block]
+        case (
+            ast.GeneratorExp(elt=part, generators=[ast.comprehension(target=target, iter=source)])
+            | ast.ListComp(elt=part, generators=[ast.comprehension(target=target, iter=source)])
+        ):
+            parts = [part]
+        case _:
+            return
+    weights, given = names_in(target), {name for part in parts for name in stored_names(part)}
+    if any(is_method(source, name) for name in _WEIGHTS) and not weights & given:
+        for call in (at for part in parts for at in ast.walk(part) if isinstance(at, ast.Call)):
+            if weights >= names_in(call) - {"torch"} != set():
+                yield call
+
+
+def _means(node: ast.AST, loop: ast.For) -> Iterator[ast.AST]:
+    """What `node` divides by the size of the batch, which is a mean."""
+    batch: ast.expr = loop.target
+    match batch, loop.iter:
+        case ast.Tuple(elts=[_, counted]), ast.Call(func=ast.Name(id="enumerate")):
+            batch = counted
+    names = names_in(batch) if isinstance(batch, ast.Tuple) else set[str]()
+    match node:
+        case ast.BinOp(
+            left=ast.Call() as added,
+            op=ast.Div(),
+            right=(
+                ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="size"),
+                    args=[ast.Constant(value=0)],
+                )
+                | ast.Subscript(
+                    value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                    slice=ast.Constant(value=0),
+                )
+            ),
+        ) if name in names and node in ast.walk(loop):
+            yield from (added, *added.keywords)
 
 
 def _adds_up(node: ast.AST) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+from collections.abc import Iterator
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
@@ -90,12 +91,8 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     )
     if function is None or name not in parameters:
         return ""
-    given = {
-        argument_code(at, loop.script, function, name)
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.Call) and last_name(at.func) == function.name
-    }
+    calls = _calls_of(program, function)
+    given = {argument_code(at, loop.script, function, name) for at in calls}
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
 
 
@@ -106,15 +103,26 @@ def _bound_beside(call: Call, name: str) -> list[ast.expr]:
     return [at for at in script.binds(name) if script.function(at) is function]
 
 
-def wrapper_of(loop: TrainingLoop, call: Call) -> ast.Call | None:
+def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | None:
     """The call that is given the DataLoader and makes what the loop goes over, None without one."""
-    names = names_of(call)
-    for value in loop.script.binds(last_name(loop.loader)):
+    names, name = names_of(call), last_name(loop.loader)
+    values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
+    if function := loop.script.function(loop.node):
+        bound = is_bound(loop.script, function)
+        told = (argument(at, function, name, bound=bound) for at in _calls_of(program, function))
+        bars = (*WRAPPERS, function.name)
+        values += [at for at in told if isinstance(at, ast.Call) and last_name(at.func) not in bars]
+    for value in values:
         if isinstance(value, ast.Call):
             given = [*value.args, *(at.value for at in value.keywords)]
             if any(at is call.node or last_name(at) in names for at in given):
                 return value
     return None
+
+
+def _calls_of(program: Program, function: Function) -> Iterator[ast.Call]:
+    for script in program.scripts.values():
+        yield from calls_by_name(script).get(function.name, ())
 
 
 def names_of(call: Call) -> set[str]:

@@ -8,7 +8,7 @@ from autotune.source.loops.averages import averages, moves_weights
 from autotune.source.loops.counters import deciding_counter, goes_by_index, saying_functions
 from autotune.source.loops.exits import may_leave
 from autotune.source.loops.forward import backwards_in_loop, is_zero_grad
-from autotune.source.loops.groups import touches_groups
+from autotune.source.loops.groups import only_reads_groups, touches_groups
 from autotune.source.loops.indirect import Called, called_in, stored_by, unusual_calls
 from autotune.source.loops.iteration import enumerate_of, loader_of
 from autotune.source.loops.loop import TrainingLoop, own_nodes, receiver_code
@@ -43,7 +43,7 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     functions = called_in(program, script, node, loop.others, "forward")
     loop = replace(loop, stored=stored_by(functions))
     reasons = (
-        *_unusual(loop, saying_functions(program)),
+        *_unusual(program, loop, saying_functions(program)),
         *_done_in_functions(program, loop, functions),
     )
     if reason := "".join(reasons[:1]):
@@ -76,7 +76,7 @@ def _index_name(node: ast.For) -> str:
     return last_name(node.target.elts[0])
 
 
-def _unusual(loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
+def _unusual(program: Program, loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
     """What about `loop` keeps its step from being put off to a later batch; the program's functions
     `saying` do not.
     """
@@ -96,7 +96,7 @@ def _unusual(loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
     if not all(script.owns_its_lines(at) for at in body):
         found.append("statements of the loop share their lines")
     found += _unusual_steps(loop, calls)
-    found += _uses_between(loop, nodes)
+    found += _uses_between(program, loop, nodes)
     late, loss = loop.backward.node.lineno, loss_names(loop.backward)
     if loop.index and goes_by_index(_index_name(loop.node), nodes, loss, late, saying):
         found.append("what the loop does depends on which batch of the epoch it is at")
@@ -130,13 +130,15 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
     first = ordered.index(loop.step.statement) if loop.step.statement in ordered else 0
     if any(is_zero_grad(at) for at in ordered[:first]):
         yield "gradients are cleared between backward and step"
-    if any(last_name(call.func) in CLIPS and call not in guarded for call in calls):
+    for call in (at for at in calls if last_name(at.func) in CLIPS and at not in guarded):
+        if isinstance(loop.script.statement(call), ast.Assign):
+            yield f"the norm of the gradients is used in the loop ({loop.script.at(call)})"
         yield "gradients are clipped in another way than by a statement before the step"
     if any(call.args or call.keywords for call in steps if call is not loop.step.node):
         yield "a scheduler is told where in the epoch it is"
 
 
-def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
+def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     attributes = [at.attr for at in nodes if isinstance(at, ast.Attribute)]
     if "grad" in attributes or touches_groups(loop.script, nodes):
         yield "the loop touches gradients or learning rates itself"
@@ -155,7 +157,8 @@ def _uses_between(loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
                 yield "the model is used again after backward"
             if averages(call, after=after):
                 yield "an average of the weights is kept in the loop"
-            if _optimizer(loop) in {ast.dump(at) for at in call.args}:
+            handed = [at for at in values if ast.dump(at) == _optimizer(loop)]
+            if handed and not only_reads_groups(program, call, handed):
                 yield "the optimizer is handed to other code in the loop"
 
 

@@ -18,7 +18,7 @@ from autotune.source.loops.exits import put_off
 from autotune.source.loops.late_terms import late_term
 from autotune.source.loops.lengths import counts_batches
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.loops.loss import is_summed
+from autotune.source.loops.loss import adds_up_at
 from autotune.source.loops.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
@@ -91,22 +91,24 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
 
 def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: str) -> None:
     """Refuse where smaller batches would mean another training."""
-    if wrapper := wrapper_of(loop, call):
-        reason = f"the loop goes over what {loop.script.code(wrapper.func)} makes of the loader"
+    if wrapper := wrapper_of(program, loop, call):
+        reason = f"the loop goes over what {ast.unparse(wrapper.func)} makes of the loader"
         raise call.refusal(reason, hand_step)
     if reason := other_loaders(program, loop, call):
         raise call.refusal(reason, hand_step)
-    if is_summed(program, loop.node.body, loop.backward):
-        raise loop.backward.refusal("the loss is a sum over samples, not a mean", hand_step)
+    if at := adds_up_at(program, loop.node, loop.backward):
+        reason = f"the loss adds up at {at}, and may be a sum over samples, not a mean"
+        raise loop.backward.refusal(reason, hand_step)
     if at := late_term(program, loop.backward, loop.node):
         reason = f"the condition at {at} may change the loss later, which no comparison would see"
         raise loop.backward.refusal(reason, hand_step)
     size = given_value(call, "batch_size", LOADER)
     if size is not None and not isinstance(size, ast.Constant):
         meant = call.script.meaning(size)
-        inside = [at for at in ast.walk(loop.node) if isinstance(at, type(size))]
-        if any(loop.script.meaning(at) == meant for at in inside):
-            raise call.refusal("the loop itself uses the batch size", hand_step)
+        for used in (at for at in ast.walk(loop.node) if isinstance(at, type(size))):
+            if loop.script.meaning(used) == meant:
+                reason = f"the loop itself uses the batch size at {loop.script.at(used)}"
+                raise call.refusal(reason, hand_step)
     if counted := counts_batches(program, loop, call):
         reason = f"the program reckons with the number of the loader's batches at {counted}"
         if loop.schedulers:
@@ -158,6 +160,13 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
         reason = f"the batch size {size.value!r} is not a multiple of {steps}"
         raise call.refusal(reason, hand_step)
     return str(size.value // steps)
+
+
+def multiples(program: Program, edit: Accumulate) -> str:
+    """For which batch sizes `edit` is the same training, where that is an option; else ""."""
+    size = _divided(loader_call(program, ""), edit.steps, "").removesuffix(f" // {edit.steps}")
+    same = f"it is the same training where {' '.join(size.split())} is a multiple of {edit.steps}"
+    return "" if size.isdecimal() else same
 
 
 def _drops_last(call: Call, hand_step: str) -> bool:

@@ -60,6 +60,14 @@ class {_NAME}:
             return {{name: self.each(part, do) for name, part in batch.items()}}
         if type(batch) in (list, tuple):
             return type(batch)(self.each(part, do) for part in batch)
+        if hasattr(batch, "_fields") and not hasattr(batch, "to"):  # NamedTuple
+            return type(batch)(*(self.each(part, do) for part in batch))
+        is_user_dict = isinstance(getattr(batch, "data", None), dict) and hasattr(batch, "copy")
+        if is_user_dict or hasattr(batch, "move_to_end"):  # or OrderedDict
+            moved = batch.copy()
+            for name, part in batch.items():
+                moved[name] = self.each(part, do)
+            return moved
         return batch  # the loop itself copies what is of another class
 '''
 
@@ -103,6 +111,7 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
         Refusal: the loop itself copies none, or names the device anew for each batch.
     """
     script = backward.script
+    reason = "the loop itself copies no batch to a device that it names"
     for call in _copies(program, script, loop):
         only = _only_if(call, loop, loader)
         named = [each.value for each in call.node.keywords if each.arg == "device"]
@@ -111,7 +120,10 @@ def _device(program: Program, backward: Call, loop: ast.For, loader: ast.expr) -
             return f'"cuda"{only}'
         if target is not None and _is_known(script, target, loop, loader):
             return f"{script.code(target)}{only}"
-    raise backward.refusal("the loop itself copies no batch to a device that it names", _BY_HAND)
+        if target is not None:
+            code = script.code(target)
+            reason = f"it cannot be told before the loop which device it copies to ({code})"
+    raise backward.refusal(reason, _BY_HAND)
 
 
 def _copies(program: Program, script: Script, loop: ast.For) -> Iterator[Call]:
@@ -157,12 +169,21 @@ def _is_fixed(script: Script, test: ast.expr, loop: ast.For, loader: ast.expr) -
 
 def _is_known(script: Script, target: ast.expr, loop: ast.For, loader: ast.expr) -> bool:
     """Whether `target` is a device that has its name before the loop and where `loader` stands."""
-    if isinstance(target, ast.Constant):
-        return True
-    names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
-    if not isinstance(target, ast.Name | ast.Attribute) or not names:
-        return False
-    return _is_given_before(script, names[0], loop, loader)
+    match target:
+        case ast.Constant():
+            return True
+        case ast.Call(func=function, args=parts, keywords=[]):
+            made = script.qualified(function) == "torch.device"
+        case ast.JoinedStr(values=values):
+            made, parts = True, [at.value for at in values if isinstance(at, ast.FormattedValue)]
+        case ast.Subscript(value=whole, slice=ast.Constant()):
+            made, parts = True, [whole]
+        case ast.Name() | ast.Attribute():
+            names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+            return bool(names) and _is_given_before(script, names[0], loop, loader)
+        case _:
+            return False
+    return made and all(_is_known(script, part, loop, loader) for part in parts)
 
 
 def _is_given_before(script: Script, name: str, loop: ast.For, loader: ast.expr) -> bool:

@@ -2,14 +2,20 @@
 
 import ast
 
-from autotune.source.insertions import after, after_imports, before, imports_added, snippet
+from autotune.source.insertions import (
+    after,
+    after_imports,
+    before,
+    import_line,
+    imports_added,
+    snippet,
+)
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal
+from autotune.source.refusals.before_cuda import must_come_before_cuda
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
-from autotune.source.script import Function, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name
 
-# What a program that wakes CUDA up while it imports cannot do any more: choose its GPUs, and fork.
-_BEFORE_CUDA = ("CUDA_VISIBLE_DEVICES", "multiprocessing")
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 _NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
 # What is handed gradients while backward makes them.
@@ -64,7 +70,9 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
 def _check_step(program: Program, backward: Call, step: Call, hand_step: str) -> None:
     """Refuse where scaled gradients, or a step that is left out, would mean something else."""
     if step.node.args or step.node.keywords:
-        raise step.refusal("the optimizer steps with a closure", hand_step)
+        given = [*step.node.args, *(each.value for each in step.node.keywords)]
+        codes = ", ".join(map(step.script.code, given))
+        raise step.refusal(f"the optimizer's step is given arguments ({codes})", hand_step)
     if _steps_elsewhere(program, step):
         raise step.refusal("the optimizer steps in another place too", hand_step)
     if other := _other_optimizer(program, backward, step):
@@ -98,11 +106,27 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
     """
     name = last_name(_stepping(step.node))
     return any(
-        is_method(node, "step") and node is not step.node and last_name(_stepping(node)) == name
+        is_method(node, "step")
+        and node is not step.node
+        and last_name(_stepping(node)) == name
+        and not _is_of_another(script, node, step)
         for script in program.scripts.values()
-        for node in script.nodes
-        if isinstance(node, ast.Call)
+        for node in script.calls
     )
+
+
+def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
+    """Whether `node` is a step of an optimizer that another function builds, or is given, and has a
+    backward pass of its own for.
+    """
+    function, stepping = script.function(node), _stepping(node)
+    if function is None or step.node in ast.walk(function) or not isinstance(stepping, ast.Name):
+        return False
+    inside = list(ast.walk(function))
+    given = any(isinstance(at, ast.arg) and at.arg == stepping.id for at in ast.walk(function.args))
+    built = (at for at in script.binds(stepping.id) if script.function(at) is function)
+    local = given or any(isinstance(at, ast.Call) for at in built)
+    return local and any(is_method(at, "backward") for at in inside)
 
 
 def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
@@ -158,8 +182,7 @@ def _defined(
     until = (at or backward.statement).lineno
     imports = imports_added(script, own.imports, until=until)
     if at is None or not script.owns_its_lines(at):
-        texts = [ast.unparse(each.tree) for each in program.scripts.values()]  # no comments
-        if any(word in text for word in _BEFORE_CUDA for text in texts):
+        if must_come_before_cuda(program, script, import_line(script, until)):
             reason = "it would wake CUDA up before the program chooses its GPUs, or forks"
             raise backward.refusal(reason, hand_step)
         return [*imports, after_imports(script, own.lines, until=until)]
