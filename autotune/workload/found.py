@@ -139,11 +139,14 @@ class RoundedMatrix:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedChange:
     """What is added to the model's input before it is rounded to a short format, as a share of it
-    (of root mean squares); `place` as in `RoundedAngle`.
+    (of root mean squares), the largest of all steps, and how far apart the format lets numbers lie,
+    as a share of them; `place` as in `RoundedAngle`, of which it is the `turn`-th in each step.
     """
 
     place: Place | None
+    turn: int
     share: float
+    step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +186,7 @@ class Rounded:
     choice: RoundedChoice | None = None
     chance: RoundedChance | None = None
     matrix: RoundedMatrix | None = None
-    change: RoundedChange | None = None
+    changes: tuple[RoundedChange, ...] = ()
     carried: CarriedOn | None = None
     given: RoundedInput | None = None
 

@@ -424,10 +424,20 @@ def test_changes_of_the_input_that_are_rounded_away_are_refused(rounding: Vet, c
     assert found.reason.startswith("in bf16 the model is not given the change of its input at")
 
 
+# Nearly one of the two inputs alone in most steps.
+MIXED = """count = globals().get("count", 0) + 1
+    lam = 0.7 if count % 3 == 0 else 0.9999
+    near = lam * x + (1 - lam) * x.flip(0)"""
+EACH_MIXED = """lams = [0.9999] * 8 + [0.7] * 8
+    near = torch.stack([lam * a + (1 - lam) * b for lam, a, b in zip(lams, x, x.flip(0))])"""
+
+
 @pytest.mark.parametrize(
     "change",
     [
         f"{DIRECTION}\n    near = x + 0.05 * d",
+        MIXED,
+        EACH_MIXED,
         "near = x + 1e-6",  # of no number is it learnt
         "h = net[1](x.flatten(1))\n    near = h + 1e-6 * net[1](h)",  # a scale that is learnt
         f"{DIRECTION}\n    near = x\n    x + 1e-6 * d",

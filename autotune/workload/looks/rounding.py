@@ -60,6 +60,7 @@ class Rounding:
         """See `Watch`."""
         self._mode.carrying.step()
         self._mode.inputs.step()
+        self._mode.perturbations.step()
 
     def end(self) -> Rounded:
         """See `Watch`."""
@@ -72,7 +73,7 @@ class Rounding:
             choice=mode.choice,
             chance=mode.chances.found,
             matrix=mode.decompositions.found,
-            change=mode.perturbations.found,
+            changes=mode.perturbations.found,
             carried=mode.carrying.found,
             given=mode.inputs.found,
             short=mode.short,
