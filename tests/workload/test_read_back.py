@@ -60,7 +60,7 @@ READ = {
         "",
     ),
     "by its own method to be closed": (
-        "import mixes\n\nclass Mix:\n    def close(self): self.lam and self.lam.close()\nmix.close()\n",
+        "import mixes\nclass Mix:\n    def close(self): self.lam and self.lam.close()\nm.close()\n",
         "",
     ),
     "to close something else": (
