@@ -109,11 +109,13 @@ class RoundedNumber:
 class RoundedChoice:
     """A choice of the largest or smallest by numbers that were computed in a short format, of none
     that are learnt (the nearest points, say): the share of those chosen that lie closer to the
-    first that was not than that format tells apart; `place` as in `RoundedAngle`.
+    first that was not than that format tells apart. Or, with a `limit` that they are compared with,
+    of those on its rarer side the share that lie as close to it; `place` as in `RoundedAngle`.
     """
 
     place: Place | None
     untold: float
+    limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

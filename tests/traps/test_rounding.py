@@ -240,19 +240,40 @@ FIRST = "y = x.flip(0); index = (y.square().sum(-1)[:, None] - 2 * x @ y.mT).arg
 LEARNT = "h = self.head(x.repeat(1, 1, 2))\n        index = (h @ h.mT).topk(4).indices"
 
 
-@pytest.mark.parametrize("near", [NEAR, FIRST])
+SQUARED_APART = (
+    "apart = x.square().sum(-1)[:, :, None] + x.square().sum(-1)[:, None] - 2 * x @ x.mT"
+)
+SORTED = f"{SQUARED_APART}\n        index = apart.sort(-1)[1][..., :4]"
+SMALLEST = f"{SQUARED_APART} + 99 * torch.eye(2000)\n        index = apart.min(-1)[1][..., None]"
+WITHIN = f"{SQUARED_APART}\n        index = (apart < 0.02).long().cumsum(-1)[..., :4] % 2"
+
+
+@pytest.mark.parametrize("near", [NEAR, FIRST, SORTED, SMALLEST])
 def test_the_nearest_of_many_points_are_not_told_by_what_is_rounded(
     rounding: Vet, near: str
 ) -> None:
     found = rounding(POINTS.format(near=near, points=2000), VALUES)
     assert "bf16" not in found.values and "fp32" in found.values
-    assert "are chosen at train.py:9 (the nearest points, say)" in found.reason
+    line = 9 + near.count("\n")
+    assert f"are chosen at train.py:{line} (the nearest points, say)" in found.reason
+
+
+def test_those_within_a_radius_are_not_told_by_what_is_rounded(rounding: Vet) -> None:
+    found = rounding(POINTS.format(near=WITHIN, points=500), VALUES)
+    assert "bf16" not in found.values and "is held to 0.02 at train.py:10 (a radius" in found.reason
 
 
 @pytest.mark.parametrize(
     ("near", "points"),
-    [(NEAR, 6), (IN_FLOAT32, 500), (LEARNT, 500)],
-    ids=["few points", "in float32", "learnt"],
+    [
+        (NEAR, 6),
+        (IN_FLOAT32, 500),
+        (LEARNT, 500),
+        (f"{SMALLEST.replace('[1]', '.values')}; index = (index > 1e9).long()", 2000),
+        (WITHIN.replace("0.02", "6.0"), 500),
+        ("index = ((x @ x.mT * 0 > 0) | (x @ x.mT * 0 >= 0)).long()[..., :4]", 500),
+    ],
+    ids=["few points", "in float32", "learnt", "their distance", "a wide radius", "just the limit"],
 )
 def test_other_choices_are(rounding: Vet, near: str, points: int) -> None:
     assert rounding(POINTS.format(near=near, points=points), VALUES).values == VALUES

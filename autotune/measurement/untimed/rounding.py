@@ -171,6 +171,13 @@ def _number_said(value: Value, number: RoundedNumber | None) -> str:
 def _choice_said(value: Value, choice: RoundedChoice | None) -> str:
     if choice is None or choice.untold <= MOST_UNTOLD:
         return ""
+    if choice.limit is not None:
+        return (
+            f"in {value} what is computed of the data alone is held to {choice.limit:.3g}"
+            f"{_at(choice.place)} (a radius, say), and {choice.untold:.0%} of what lies on one "
+            "side of it are closer to it than the format tells apart: compute them in float32, "
+            "with autocast off"
+        )
     return (
         f"in {value} the largest or smallest of what is computed of the data alone are chosen"
         f"{_at(choice.place)} (the nearest points, say), and {choice.untold:.0%} of them are "
