@@ -218,7 +218,7 @@ def _trained_alike(
     others = [min(max(more), WORKERS)] if more else []
     others += [0] if own and 0 in numbers else []
     steady = vetted.steady
-    lives_on = steady and not loader.persistent_workers and "persistent_workers" in space.choices
+    lives_on = not loader.persistent_workers and "persistent_workers" in space.choices
     if not (others or lives_on):
         return space
     seconds = context.seconds(TRAIN_SHARE, TRAIN_SECONDS)

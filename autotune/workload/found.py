@@ -109,11 +109,13 @@ class RoundedNumber:
 class RoundedChoice:
     """A choice of the largest or smallest by numbers that were computed in a short format, of none
     that are learnt (the nearest points, say): the share of those chosen that lie closer to the
-    first that was not than that format tells apart; `place` as in `RoundedAngle`.
+    first that was not than that format tells apart. Or, with a `limit` that they are compared with,
+    of those on its rarer side the share that lie as close to it; `place` as in `RoundedAngle`.
     """
 
     place: Place | None
     untold: float
+    limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +141,14 @@ class RoundedMatrix:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedChange:
     """What is added to the model's input before it is rounded to a short format, as a share of it
-    (of root mean squares); `place` as in `RoundedAngle`.
+    (of root mean squares), the largest of all steps, and how far apart the format lets numbers lie,
+    as a share of them; `place` as in `RoundedAngle`, of which it is the `turn`-th in each step.
     """
 
     place: Place | None
+    turn: int
     share: float
+    step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +188,7 @@ class Rounded:
     choice: RoundedChoice | None = None
     chance: RoundedChance | None = None
     matrix: RoundedMatrix | None = None
-    change: RoundedChange | None = None
+    changes: tuple[RoundedChange, ...] = ()
     carried: CarriedOn | None = None
     given: RoundedInput | None = None
 

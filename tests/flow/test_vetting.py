@@ -186,6 +186,7 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
     text, seen = TOLD.format(epoch=epoch, step=step), builders.seen()
     places = replace(seen.places, backward=Place(path="train.py", line=4))
     monkeypatch.setattr(vetting_workers.vetting, "vet_workers", compare)
+    monkeypatch.setattr(vetting_workers, "why_not_living_on", lambda *_, **__: "")
     monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
     program = parsed({"train.py": text}, places, "train.py")
     monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
@@ -351,6 +352,22 @@ def test_a_training_with_workers_of_its_own_is_compared_with_more_and_with_none(
     assert [each.reason for each in found.skipped] == said
     told = [doubt.name for doubt in found.doubts.values()]
     assert told == (["training not compared"] if startup_seconds > 2 else [])
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_workers_of_its_own_live_on_only_where_the_training_stays_the_same(
+    monkeypatch: pytest.MonkeyPatch, device: Device, steady: bool
+) -> None:
+    same = Vetted(values=(2,), steady=steady)
+    monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
+    monkeypatch.setattr(vetting_workers, "why_not_living_on", lambda *_, **__: "another")
+    seen = builders.seen()
+    assert seen.loader is not None
+    seen = replace(seen, loader=replace(seen.loader, num_workers=2))
+    choices = {"persistent_workers": (False, True)}
+    space = Space(choices=choices, own={"persistent_workers": False}, skipped=())
+    found = vetted(monkeypatch, device, SCRIPT, Emission(), space, builders.profile(seen=seen))
+    assert "persistent_workers" not in found.choices
 
 
 def test_parts_are_held_to_the_rounding_that_the_device_computes_with(

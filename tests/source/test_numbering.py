@@ -9,6 +9,7 @@ from autotune.source.script import Function
 
 DROPPED = "    last = self.drawn.popleft()\n    del self.kept[last]"
 DRAWN = ["self.drawn"]
+ENDS = "self.n += 1\nif self.n >= len(self):\n    self.n = 0\n"
 
 
 def function(body: str, given: str = "self, word") -> Function:
@@ -68,12 +69,34 @@ def test_tables(body: str, tables: list[str]) -> None:
         (f"self.drawn.append(word)\nwhile len(self.drawn) > 8:\n{DROPPED}\nreturn word", []),
         (f"self.drawn.append(word)\nif word:\n{DROPPED}\n    word = last\nreturn word", DRAWN),
         ("self.n += 1\nrows = read(word)\ndel rows[self.n % 8]\nreturn rows", ["self.n"]),
+        (f"{ENDS}    random.shuffle(self.order)\nreturn rows[self.order[word]]", ["self.n"]),
+        (f"{ENDS}    self.other = draw()\nreturn self.other[word]", ["self.n"]),
+        (f"{ENDS}    self.other = None\nreturn self.other or word", []),
+        (f"{ENDS}    self.told = time()\nreturn word", []),
         ("self.lam = rng.beta(1, 1)\nreturn x * self.lam", []),
         ("table.n += 1\ntable = 3\nreturn rows[table.n]", []),
     ],
 )
 def test_what_changes(body: str, names: list[str]) -> None:
     assert list(changed_on([function(body)])) == names
+
+
+@pytest.mark.parametrize(
+    ("draws", "names"),
+    [
+        ("self.other = draw()", ["self.n"]),
+        ("random.shuffle(self.other)", ["self.n"]),
+        ("self.n = int(time())", []),
+        ("self.told = time()\nprint(self.other)", []),
+    ],
+)
+def test_a_method_of_its_own_that_draws_anew_goes_by_what_changes(
+    draws: str, names: list[str]
+) -> None:
+    making = function(f"{ENDS}    self.draw()\nreturn self.other[word]")
+    drawing = function(draws, "self")
+    drawing.name = "draw"
+    assert list(changed_on([making, drawing])) == names
 
 
 def test_it_is_found_by_what_another_function_makes_by_it() -> None:

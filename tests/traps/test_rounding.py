@@ -240,19 +240,40 @@ FIRST = "y = x.flip(0); index = (y.square().sum(-1)[:, None] - 2 * x @ y.mT).arg
 LEARNT = "h = self.head(x.repeat(1, 1, 2))\n        index = (h @ h.mT).topk(4).indices"
 
 
-@pytest.mark.parametrize("near", [NEAR, FIRST])
+SQUARED_APART = (
+    "apart = x.square().sum(-1)[:, :, None] + x.square().sum(-1)[:, None] - 2 * x @ x.mT"
+)
+SORTED = f"{SQUARED_APART}\n        index = apart.sort(-1)[1][..., :4]"
+SMALLEST = f"{SQUARED_APART} + 99 * torch.eye(2000)\n        index = apart.min(-1)[1][..., None]"
+WITHIN = f"{SQUARED_APART}\n        index = (apart < 0.02).long().cumsum(-1)[..., :4] % 2"
+
+
+@pytest.mark.parametrize("near", [NEAR, FIRST, SORTED, SMALLEST])
 def test_the_nearest_of_many_points_are_not_told_by_what_is_rounded(
     rounding: Vet, near: str
 ) -> None:
     found = rounding(POINTS.format(near=near, points=2000), VALUES)
     assert "bf16" not in found.values and "fp32" in found.values
-    assert "are chosen at train.py:9 (the nearest points, say)" in found.reason
+    line = 9 + near.count("\n")
+    assert f"are chosen at train.py:{line} (the nearest points, say)" in found.reason
+
+
+def test_those_within_a_radius_are_not_told_by_what_is_rounded(rounding: Vet) -> None:
+    found = rounding(POINTS.format(near=WITHIN, points=500), VALUES)
+    assert "bf16" not in found.values and "is held to 0.02 at train.py:10 (a radius" in found.reason
 
 
 @pytest.mark.parametrize(
     ("near", "points"),
-    [(NEAR, 6), (IN_FLOAT32, 500), (LEARNT, 500)],
-    ids=["few points", "in float32", "learnt"],
+    [
+        (NEAR, 6),
+        (IN_FLOAT32, 500),
+        (LEARNT, 500),
+        (f"{SMALLEST.replace('[1]', '.values')}; index = (index > 1e9).long()", 2000),
+        (WITHIN.replace("0.02", "6.0"), 500),
+        ("index = ((x @ x.mT * 0 > 0) | (x @ x.mT * 0 >= 0)).long()[..., :4]", 500),
+    ],
+    ids=["few points", "in float32", "learnt", "their distance", "a wide radius", "just the limit"],
 )
 def test_other_choices_are(rounding: Vet, near: str, points: int) -> None:
     assert rounding(POINTS.format(near=near, points=points), VALUES).values == VALUES
@@ -424,10 +445,20 @@ def test_changes_of_the_input_that_are_rounded_away_are_refused(rounding: Vet, c
     assert found.reason.startswith("in bf16 the model is not given the change of its input at")
 
 
+# Nearly one of the two inputs alone in most steps.
+MIXED = """count = globals().get("count", 0) + 1
+    lam = 0.7 if count % 3 == 0 else 0.9999
+    near = lam * x + (1 - lam) * x.flip(0)"""
+EACH_MIXED = """lams = [0.9999] * 8 + [0.7] * 8
+    near = torch.stack([lam * a + (1 - lam) * b for lam, a, b in zip(lams, x, x.flip(0))])"""
+
+
 @pytest.mark.parametrize(
     "change",
     [
         f"{DIRECTION}\n    near = x + 0.05 * d",
+        MIXED,
+        EACH_MIXED,
         "near = x + 1e-6",  # of no number is it learnt
         "h = net[1](x.flatten(1))\n    near = h + 1e-6 * net[1](h)",  # a scale that is learnt
         f"{DIRECTION}\n    near = x\n    x + 1e-6 * d",

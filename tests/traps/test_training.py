@@ -213,6 +213,21 @@ def test_workers_that_hang_in_the_training_are_not_waited_for_long(
     assert time.monotonic() - began < 60
 
 
+def test_random_numbers_of_a_datasets_own_are_found_to_go_on(alike: Alike) -> None:
+    own = table(
+        "return X[index] + self.rng.normal(), Y[index]", "self.rng = np.random.default_rng(0)"
+    )
+    start = functools.partial(alike(own), epoch_batches=2)
+    why = why_not_living_on(start, 2, seconds=3.0)
+    assert why.startswith("batch 3 of the training is another")
+
+
+def test_workers_may_live_on_with_what_they_keep(alike: Alike) -> None:
+    kept = table("return self.kept.setdefault(index, X[index]), Y[index]", "self.kept = {}")
+    start = functools.partial(alike(kept), epoch_batches=2)
+    assert why_not_living_on(start, 2, seconds=3.0) == ""
+
+
 def test_labels_that_are_written_between_epochs_are_found_out(alike: Alike) -> None:
     why = why_not_living_on(alike(LABELLED), 2, seconds=3.0)
     assert "batch 7 of the training is another" in why

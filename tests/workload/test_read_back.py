@@ -55,6 +55,18 @@ READ = {
     ),
     "of others": (GIVEN + "args.lam, state.lam, batch.lam, np.lam, optimizer.lam()\n", ""),
     "to be cleared": (GIVEN + "mix.lam.clear()\n", ""),
+    "to be closed where it is open": (
+        GIVEN + "if mix.lam is not None:\n    mix.lam.close()\n    mix.lam = None\n",
+        "",
+    ),
+    "by its own method to be closed": (
+        "import mixes\nclass Mix:\n    def close(self): self.lam and self.lam.close()\nm.close()\n",
+        "",
+    ),
+    "to close something else": (
+        GIVEN + "if mix.lam is not None:\n    mix.lam.close()\n    log.close()\n",
+        "`mix.lam` (train.py:5)",
+    ),
     "set": (GIVEN + "mix.lam = 1.0\n", ""),
     "another": (GIVEN + "mix.alpha\n", ""),
 }

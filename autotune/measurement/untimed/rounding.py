@@ -42,6 +42,9 @@ MOST_OF_THE_SPREAD = 0.1
 MOST_NOISE = 0.15
 # Of what is chosen by what no training moves.
 MOST_UNTOLD = 0.25
+# Of the size of what it changes, in steps of the format: half a step is rounded away, but what
+# lies near 0 has finer ones.
+LEAST_CHANGE = 0.25
 _SHORT: Mapping[Value, str] = {"bf16": "bfloat16", "fp16": "float16"}
 _STEPS = 3
 
@@ -89,7 +92,12 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions that autocast casts, or turns it off around them"
         )
-    said = (*(_said(value, each) for each in looks), _late_said(value, late))
+    changes = [change for each in looks for change in each.changes]
+    said = (
+        *(_said(value, each) for each in looks),
+        _change_said(value, _rounded_away(changes)),
+        _late_said(value, late),
+    )
     return next(filter(None, said), "")
 
 
@@ -112,7 +120,6 @@ def _said(value: Value, found: Rounded) -> str:
         _choice_said(value, found.choice),
         _chance_said(value, found.chance),
         _matrix_said(value, found.matrix),
-        _change_said(value, found.change),
         _carried_said(value, found.carried),
         _data_said(value, found.given),
     )
@@ -164,6 +171,13 @@ def _number_said(value: Value, number: RoundedNumber | None) -> str:
 def _choice_said(value: Value, choice: RoundedChoice | None) -> str:
     if choice is None or choice.untold <= MOST_UNTOLD:
         return ""
+    if choice.limit is not None:
+        return (
+            f"in {value} what is computed of the data alone is held to {choice.limit:.3g}"
+            f"{_at(choice.place)} (a radius, say), and {choice.untold:.0%} of what lies on one "
+            "side of it are closer to it than the format tells apart: compute them in float32, "
+            "with autocast off"
+        )
     return (
         f"in {value} the largest or smallest of what is computed of the data alone are chosen"
         f"{_at(choice.place)} (the nearest points, say), and {choice.untold:.0%} of them are "
@@ -195,6 +209,18 @@ def _matrix_said(value: Value, matrix: RoundedMatrix | None) -> str:
         f"{_at(matrix.place)}: rounded so, it may be without an inverse, or not positive definite, "
         "in some step: compute it in float32, with autocast off"
     )
+
+
+def _rounded_away(changes: Sequence[RoundedChange]) -> RoundedChange | None:
+    """The first of `changes` that is too small wherever it was seen: a mixture of two inputs has
+    one of them nearly alone in some steps.
+    """
+    largest = dict[tuple[Place | None, int], RoundedChange]()
+    for each in changes:
+        known = largest.setdefault((each.place, each.turn), each)
+        largest[each.place, each.turn] = max(known, each, key=lambda change: change.share)
+    found = (each for each in largest.values() if each.share < LEAST_CHANGE * each.step)
+    return next(found, None)
 
 
 def _change_said(value: Value, change: RoundedChange | None) -> str:

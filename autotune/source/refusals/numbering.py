@@ -60,7 +60,7 @@ def changed_on(functions: Sequence[Function]) -> Iterator[str]:
         if _is_kept(function, target)
     }
     for name in sorted(changed - begun):
-        if any(_goes_by(function, name) for function in functions):
+        if any(_goes_by(function, name, functions) for function in functions):
             yield name
 
 
@@ -114,7 +114,7 @@ def _attributes(value: ast.expr) -> list[ast.Attribute]:
     return [each for each in ast.walk(value) if isinstance(each, ast.Attribute)]
 
 
-def _goes_by(function: Function, name: str) -> bool:
+def _goes_by(function: Function, name: str, functions: Sequence[Function]) -> bool:
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -128,6 +128,8 @@ def _goes_by(function: Function, name: str) -> bool:
         if isinstance(node, ast.Attribute) and ast.unparse(node) == name:
             return True
         asked = _asked_for_nothing(function, node)
+        if asked is not None and _draws_anew(node, name, functions):
+            asked = None
         waiting += (each for each in ast.iter_child_nodes(node) if each is not asked)
     return False
 
@@ -140,6 +142,38 @@ def _asked_for_nothing(function: Function, node: ast.AST) -> ast.expr | None:
         case ast.While(test=test, body=body) if all(_is_apart(function, each) for each in body):
             return test
     return None
+
+
+def _draws_anew(node: ast.AST, name: str, functions: Sequence[Function]) -> bool:
+    """Whether `node`, or a method of its own that it calls, makes or shuffles anew something that
+    `functions` read, other than `name`.
+    """
+    called = {*map(_own_method, ast.walk(node))}
+    methods = [each for each in functions if each.name in called]
+    read = {
+        ast.unparse(at)
+        for each in functions
+        for at in ast.walk(each)
+        if each not in methods and isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Load)
+    }
+    parts = [at for each in (node, *methods) for at in ast.walk(each)]
+    return bool(read & {made for at in parts for made in _made_anew(at)} - {name})
+
+
+def _own_method(node: ast.AST) -> str:
+    """The method of its own that `node` calls, "" where it calls none."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
+            return name
+    return ""
+
+
+def _made_anew(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Assign(targets=[*targets], value=value) if not isinstance(value, ast.Constant):
+            yield from (ast.unparse(each) for each in targets if isinstance(each, ast.Attribute))
+        case ast.Call(args=[shuffled]) if last_name(node.func) == "shuffle":
+            yield ast.unparse(shuffled)
 
 
 def _makes_nothing(function: Function, body: Sequence[ast.stmt]) -> bool:

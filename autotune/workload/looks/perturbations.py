@@ -2,13 +2,15 @@
 differences, which a short number format rounds away before anything is computed of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from autotune.source.edits import Place
 from autotune.workload.found import RoundedChange
 from autotune.workload.loading.batches import tensors
 from autotune.workload.places import users_place
@@ -21,13 +23,14 @@ _HANDING = (
     "slice", "squeeze", "stack", "t", "transpose", "unsqueeze", "view",
 )
 # fmt: on
-# Of the size of what it changes, in steps of the format: half a step is rounded away, but what
-# lies near 0 has finer ones.
-_LEAST = 0.25
+# By where a tensor was changed, the largest share that a change has of it.
+Changes = dict[Place | None, float]
 
 
 class Perturbations:
-    """Sees operations, before and after each, and finds the first such change."""
+    """Sees operations, before and after each, and when steps end; `found` are all changes of what
+    is rounded, each with the largest share that it had in any step.
+    """
 
     def __init__(self) -> None:
         aten = torch.ops.aten
@@ -36,45 +39,67 @@ class Perturbations:
         self._copy = aten._to_copy
         self._of_weights: Any = WeakTensorKeyDictionary()
         self._changed: Any = WeakTensorKeyDictionary()
-        self._makes: RoundedChange | None = None  # what the operation that is carried out gives
+        self._makes: Changes = {}  # what the operation that is carried out gives
         self._is_of_weights = False
-        self.found: RoundedChange | None = None
+        self._turns = Counter[Place | None]()  # in this step
+        self._found: dict[tuple[Place | None, int], RoundedChange] = {}
+
+    @property
+    def found(self) -> tuple[RoundedChange, ...]:
+        """All changes that were rounded so far."""
+        return tuple(self._found.values())
+
+    def step(self) -> None:
+        """What follows is another step's."""
+        self._turns.clear()
 
     def note(self, kind: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """`kind` is about to be carried out with what is `given`, and `named`."""
         inside = list(tensors(given))
         self._is_of_weights = any(map(self._is_weighed, inside))
-        self._makes = None
+        self._makes = {}
         if self._is_of_weights:
             return
         if kind in self._changing:
             self._makes = _change(given, float(named.get("alpha", 1.0)))
         elif kind in self._handing:
-            known = (self._changed.get(each) for each in inside)
-            self._makes = next(filter(None, known), None)
-        elif kind is self._copy and named.get("dtype") in _SHORT and self.found is None:
-            change, eps = self._changed.get(given[0]), torch.finfo(named["dtype"]).eps
-            self.found = change if change and change.share < _LEAST * eps else None
+            for place, share in self._changes_of(inside):
+                self._makes[place] = max(share, self._makes.get(place, 0.0))
+        elif kind is self._copy and named.get("dtype") in _SHORT:
+            for place, share in self._changes_of(inside):
+                self._note_rounded(place, share, torch.finfo(named["dtype"]).eps)
+
+    def _changes_of(self, inside: Sequence[torch.Tensor]) -> Iterator[tuple[Place | None, float]]:
+        for each in inside:
+            yield from self._changed.get(each, {}).items()
+
+    def _note_rounded(self, place: Place | None, share: float, step: float) -> None:
+        turn = self._turns[place]
+        self._turns[place] += 1
+        known = self._found.get((place, turn))
+        if known is None or share > known.share:
+            found = RoundedChange(place=place, turn=turn, share=share, step=step)
+            self._found[place, turn] = found
 
     def note_result(self, result: Any) -> None:
         """It has given `result`."""
         for each in tensors(result):
             if self._is_of_weights:
                 self._of_weights[each] = True
-            elif self._makes is not None:
+            elif self._makes:
                 self._changed[each] = self._makes
 
     def _is_weighed(self, tensor: torch.Tensor) -> bool:
         return isinstance(tensor, nn.Parameter) or tensor in self._of_weights
 
 
-def _change(given: Sequence[Any], alpha: float) -> RoundedChange | None:
+def _change(given: Sequence[Any], alpha: float) -> Changes:
     """What the smaller of two tensors of the same numbers in float32 changes the other by."""
     if len(given) < 2 or not all(map(torch.is_tensor, given[:2])):
-        return None
+        return {}
     one, other = (each.detach() for each in given[:2])
     if one.shape != other.shape or not one.ndim or {one.dtype, other.dtype} != {torch.float32}:
-        return None
+        return {}
     sizes = float(one.square().mean().sqrt()), abs(alpha) * float(other.square().mean().sqrt())
     small, large = min(sizes), max(sizes)
-    return RoundedChange(place=users_place(), share=small / large) if small and large else None
+    return {users_place(): small / large} if small and large else {}

@@ -40,6 +40,9 @@ _WHOLE = (torch.int64, torch.int32)
 _RECURRENT = os.path.join("torch", "nn", "modules", "rnn.py")
 # Targets tell how they differ from so many on, less one for each column's mean.
 _ENOUGH = 8
+_LIMITS = ("gt", "ge", "lt", "le")
+_ENOUGH_WITHIN = 64  # numbers on the rarer side of a limit, to tell how close to it they lie
+_FIRST = 3  # of what is sorted
 _LEARNT = 0.0  # what a model learns goes another way by its nature
 
 
@@ -60,6 +63,7 @@ class Rounding:
         """See `Watch`."""
         self._mode.carrying.step()
         self._mode.inputs.step()
+        self._mode.perturbations.step()
 
     def end(self) -> Rounded:
         """See `Watch`."""
@@ -72,7 +76,7 @@ class Rounding:
             choice=mode.choice,
             chance=mode.chances.found,
             matrix=mode.decompositions.found,
-            change=mode.perturbations.found,
+            changes=mode.perturbations.found,
             carried=mode.carrying.found,
             given=mode.inputs.found,
             short=mode.short,
@@ -90,6 +94,10 @@ class _Looking(EachOperation):
         self.angle: RoundedAngle | None = None
         self._copy = aten._to_copy
         self._choices = {aten.topk, aten.argmin, aten.argmax}
+        self._orders = {aten.sort, aten.min, aten.max}
+        self._limits = {getattr(aten, name) for name in _LIMITS}
+        self._chosen: Any = WeakTensorKeyDictionary()  # indices, what was chosen by them
+        self._chooses: RoundedChoice | None = None
         self.choice: RoundedChoice | None = None
         self.target: RoundedTarget | None = None
         self.number: RoundedNumber | None = None
@@ -117,14 +125,15 @@ class _Looking(EachOperation):
         self._loses = self._lost_of(given)
         if self._loses is None:
             self.inputs.note(kind, given, named)
-        if kind in self._choices and self._loses:
-            self._note_choice(operation, self._loses, *given, **named)
+        self._note_choices(operation, given, named)
 
     def note_result(self, result: Any) -> None:
         self.chances.note_result(result)
         self.decompositions.note_result(result)
         self.perturbations.note_result(result)
         self.carrying.note_result(result)
+        if self._chooses is not None:
+            self._chosen[result[1]] = self._chooses
         for each in tensors(result) if self._loses is not None else ():
             if each.is_floating_point():
                 self._lost[each] = self._loses
@@ -154,22 +163,24 @@ class _Looking(EachOperation):
             step = eps * 2.0 ** math.floor(math.log2(size))
             self.number = RoundedNumber(place=users_place(), size=size, step=step)
 
-    def _note_choice(
-        self, operation: Any, eps: float, numbers: torch.Tensor, *given: Any, **named: Any
-    ) -> None:
-        """Where one of `numbers` along a dimension, or so many of them, are chosen."""
-        told = _told(operation, (numbers, *given), named)
-        dim, count = told.get("dim", -1), told.get("k", 1)
-        if dim is None or not numbers.ndim or count >= numbers.shape[dim]:
+    def _note_choices(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Where some are chosen of what has lost: at once, or by indices that are used later."""
+        self._chooses = None
+        for each in tensors(given):
+            self._keep_choice(self._chosen.get(each))
+        kind, eps = operation.overloadpacket, self._loses
+        if not eps:
             return
-        largest = told.get("largest", operation.overloadpacket is not torch.ops.aten.argmin)
-        rows = numbers.detach().float().movedim(dim, -1)
-        best = (rows if largest else -rows).topk(count + 1, dim=-1).values
-        step = eps * rows.abs().median(-1).values
-        close = best[..., :-1] - best[..., -1:] < step[..., None]
-        untold = float(close.float().mean())
-        if self.choice is None or untold > self.choice.untold:
-            self.choice = RoundedChoice(place=users_place(), untold=untold)
+        if kind in self._choices:
+            self._keep_choice(_choice(operation, eps, given, named))
+        elif kind in self._orders:
+            self._chooses = _choice(operation, eps, given, named)
+        elif kind in self._limits and isinstance(given[1], int | float):
+            self._keep_choice(_limited(given[0].detach().float(), float(given[1]), eps))
+
+    def _keep_choice(self, choice: RoundedChoice | None) -> None:
+        if choice and (self.choice is None or choice.untold > self.choice.untold):
+            self.choice = choice
 
     def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:
         """Where one of them is a prediction in a short format, and the other is what it should be:
@@ -193,6 +204,37 @@ class _Looking(EachOperation):
         if self.target is None or step / spread > self.target.step / self.target.spread:
             place = users_place()
             self.target = RoundedTarget(place=place, size=size, spread=spread, step=step)
+
+
+def _choice(
+    operation: Any, eps: float, given: Sequence[Any], named: Mapping[str, Any]
+) -> RoundedChoice | None:
+    """Where one of the numbers `given` along a dimension, or so many of them, are chosen."""
+    told, numbers, aten = _told(operation, given, named), given[0], torch.ops.aten
+    dim, kind = told.get("dim"), operation.overloadpacket
+    count = told.get("k", _FIRST if kind is aten.sort else 1)
+    if dim is None or not numbers.ndim or count >= numbers.shape[dim]:
+        return None
+    largest = told.get("largest", told.get("descending", kind in (aten.argmax, aten.max)))
+    rows = numbers.detach().float().movedim(dim, -1)
+    best = (rows if largest else -rows).topk(count + 1, dim=-1).values
+    step = eps * rows.abs().median(-1).values
+    close = best[..., :-1] - best[..., -1:] < step[..., None]
+    return RoundedChoice(place=users_place(), untold=float(close.float().mean()))
+
+
+def _limited(numbers: torch.Tensor, limit: float, eps: float) -> RoundedChoice | None:
+    """Where `numbers` are held to a `limit`: those that are just that are so by more than chance,
+    as zeros of a mask are.
+    """
+    above = numbers > limit
+    rarer = above if 2 * int(above.sum()) < numbers.numel() else ~above
+    if not numbers.ndim or int(rarer.sum()) < _ENOUGH_WITHIN:
+        return None
+    step = eps * numbers.abs().median(-1, keepdim=True).values
+    close = ((numbers - limit).abs() < step) & (numbers != limit)
+    untold = float(close[rarer].float().mean())
+    return RoundedChoice(place=users_place(), untold=untold, limit=limit)
 
 
 def _told(operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

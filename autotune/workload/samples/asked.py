@@ -173,6 +173,15 @@ def variables(code: CodeType) -> set[str]:
     return names | {f"{name}=" for name in parameters}
 
 
+def asks_for_settings(owner: object, name: str, value: object) -> bool:
+    """Whether `owner` asks `value`, which it has under that `name`, for settings alone: so Hugging
+    Face's collators do with a model that is a library's (which token its decoder begins with).
+    """
+    kind = type(owner)
+    collates = kind.__name__.startswith("DataCollator") and not is_users_class(kind)
+    return collates and name == "model" and not is_users_class(type(value))
+
+
 @functools.cache
 def only_asked_for(code: CodeType, variable: str) -> frozenset[str]:
     """The attributes that `code` asks `variable` for, where it does nothing else with it."""

@@ -25,6 +25,7 @@ from autotune.workload.samples.asked import (
     CACHED,
     Function,
     asked,
+    asks_for_settings,
     attributes,
     called_by,
     function_of,
@@ -254,7 +255,7 @@ def _read_by(
     read = {name for code, _ in functions for name in attributes(code)} | (named or set())
     own, everything = _own(owner), not functions and named is None
     for name, inner in own.items():
-        if everything or name in read:
+        if name in read or (everything and not asks_for_settings(owner, name, inner)):
             yield f".{name}", inner, owner
     for kind in filter(is_users_class, () if everything else type(owner).__mro__):
         for name, inner in _data_of(kind, read - own.keys()):

@@ -27,13 +27,15 @@ def read_back(target: Target, left: Left) -> str:
     """
     files = [Outside(file, text, _makers(left, file)) for file, text in _files(target)]
     everywhere = [at for file in files for at in file.places]
+    ending = {part for at in everywhere for part in _tests_for_ending(at.node)}
     bound = list(_bound(everywhere))
     named = {at.node.attr for at in everywhere if isinstance(at.node, ast.Attribute)}
     known = [(each, _names(each, bound)) for each in left.attributes]
     for file in files:
         found = [at for each in left.variables for at in file.places if _uses(at, each, file)]
         for each, names in known:
-            found += [at for at in file.places if _reads(at, each, names, named)]
+            reads = (at for at in file.places if _reads(at, each, names, named))
+            found += [at for at in reads if at.node not in ending]
         lines = [at.node for at in found if isinstance(at.node, ast.expr)]
         if lines:
             first = min(lines, key=lambda read: (read.lineno, read.col_offset))
@@ -130,6 +132,34 @@ def _reads(at: At, attribute: LeftAttribute, names: frozenset[str], named: set[s
 def _is_ended(at: At) -> bool:
     """Whether nothing is done with it but to clear or close it."""
     return isinstance(at.parent, ast.Attribute) and at.parent.attr in _ENDS
+
+
+def _tests_for_ending(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a test by which `node` does nothing but to end what is tested, or to unset it:
+    `self.file is not None` of `if self.file is not None: self.file.close()`.
+    """
+    match node:
+        case ast.If(test=test, body=body, orelse=[]):
+            pass
+        case ast.Expr(value=ast.BoolOp(op=ast.And(), values=[test, last])):
+            body = [ast.Expr(value=last)]
+        case _:
+            return
+    parts = [*ast.walk(test)]
+    tested = {ast.unparse(each) for each in parts if isinstance(each, ast.expr)}
+    if all(ended in tested for each in body for ended in _ended(each)):
+        yield from parts
+
+
+def _ended(statement: ast.stmt) -> Iterator[str]:
+    """What `statement` ends or unsets, as it is written; "" where it does something else."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ended, attr=name))) if name in _ENDS:
+            yield ast.unparse(ended)
+        case ast.Assign(targets=[*targets], value=ast.Constant(value=None)):
+            yield from map(ast.unparse, targets)
+        case _:
+            yield ""
 
 
 # Variables
