@@ -45,7 +45,8 @@ class Entropies:
         all_given = tensors(given)
         for each in all_given:
             if each in self._logarithms:
-                self._note_use(kind, *self._logarithms[each], all_given)
+                at, source = self._logarithms[each]
+                self._note_use(kind, at, source, all_given)
         source = self._sources.get(given[0]) if given and torch.is_tensor(given[0]) else None
         self._gives, self._is_logarithm = None, told is not None
         if told is not None:
