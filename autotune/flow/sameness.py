@@ -8,25 +8,18 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from autotune.flow.context import Context
+from autotune.flow.settings_files import settings_hash, settings_named
 from autotune.knobs import read_all
 from autotune.source.script import tree_of
 from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 
-# A file that an argument or the program's text names counts by its text, unless it is data rather
-# than settings.
-MOST_SETTINGS_BYTES = 1 << 20
-_SETTINGS = (
-    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env"),
-    *(".py", ".gin", ".jsonnet", ".xml"),
-)
 _OF_LOADER = (
     *("dataset", "dataset_length", "batch_size", "num_workers", "prefetch_factor"),
     *("persistent_workers", "pin_memory", "shuffle", "drop_last"),
@@ -114,17 +107,7 @@ def _digest(facts: dict[str, Any]) -> str:
 
 def _argument(target: Target, argument: str) -> str:
     named = Path(target.directory, argument.partition("=")[2] or argument)
-    return f"{argument} {_settings_hash(named)}".rstrip()
-
-
-def _settings(target: Target, file: Path, text: str) -> Iterator[tuple[str, str]]:
-    """The files of settings that `text`, in `file`, names: each with its hash."""
-    for node in ast.walk(tree_of(text)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for folder in (target.directory, file.parent):
-                if node.value.endswith(_SETTINGS):
-                    named = Path(folder, node.value)
-                    yield str(named), _settings_hash(named)
+    return f"{argument} {settings_hash(named)}".rstrip()
 
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:
@@ -153,14 +136,6 @@ def _libraries(text: str) -> Iterator[tuple[str, str]]:
 _distributions = functools.cache(metadata.packages_distributions)
 
 
-def _settings_hash(named: Path) -> str:
-    """The hash of a file that may hold settings; "" where there is none, or it is data."""
-    with suppress(OSError, ValueError):
-        if named.is_file() and named.stat().st_size <= MOST_SETTINGS_BYTES:
-            return hashlib.sha256(named.read_bytes()).hexdigest()
-    return ""
-
-
 def _sources(target: Target) -> list[str]:
     """Hashes of the program's file, of the project's modules that it imports, one by the other, and
     of the settings that they name.
@@ -168,7 +143,7 @@ def _sources(target: Target) -> list[str]:
     hashes = {target.path: target.source_sha256}
     for file, text in imported_files(target):
         hashes.setdefault(str(file), hashlib.sha256(text.encode()).hexdigest())
-        hashes.update(_settings(target, file, text))
+        hashes.update(settings_named(tree_of(text), (Path(target.directory), file.parent)))
         hashes.update(_variables(text))
         hashes.update(_libraries(text))
     return sorted(hashes.values())

@@ -16,10 +16,10 @@ What it costs
 What it changes
     Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
     becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused,
-    as are programs in which such a number is written, and those that ask of numbers which they
-    make smaller again and again whether they are zero. Where two steps, carried out with zeros
-    as well, come to another result of some size (products of tiny units that are multiplied back),
-    it is refused too.
+    as are Lion, which goes by the sign of its averages, programs in which such a number is
+    written, and those that ask of numbers which they make smaller again and again whether they are
+    zero. Where two steps, carried out with zeros as well, come to another result of some size
+    (products of tiny units that are multiplied back), it is refused too.
 """
 
 import math
@@ -44,9 +44,11 @@ _LARGEST_DENORMAL, _OF_DIVISOR = 1.18e-38, 1e-4
 _MANY_AVERAGES = 0.05
 
 
-def _divides_by_them(seen: Seen) -> str:
+def _goes_by_them(seen: Seen) -> str:
     """Which optimizer would go another way with such numbers taken for zero; "" where none does."""
     for each in (seen.optimizer, *seen.beside):
+        if each is not None and "lion" in each.name.lower():  # its own, and those of libraries
+            return f"{each.name} steps by the sign of an average, however small that is"
         least = math.sqrt(_LARGEST_DENORMAL) / _OF_DIVISOR
         if each is not None and each.eps is not None and each.eps < least:
             return (
@@ -78,7 +80,7 @@ class FlushDenormal(Knob):
             return Skip(reason="a GPU computes with denormal numbers as fast", impossible=True)
         if self.read(profile.seen):
             return Skip(reason="the program has the processor take denormal numbers for zero")
-        if reason := _divides_by_them(profile.seen):
+        if reason := _goes_by_them(profile.seen):
             return Skip(reason=reason, impossible=True)
         found = profile.denormals
         if found is None:

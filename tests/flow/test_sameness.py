@@ -71,6 +71,32 @@ def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
     assert len({before, after, program_key(context("--lr", "1"))}) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("@hydra.main(version_base=None, config_path='conf', config_name='config')", True),
+        ("@hydra.main(config_path='../' + 'conf')", False),  # another folder
+        ("cfg = OmegaConf.load(f'conf/data/{args.exp}.yaml')", True),
+        ("path = os.path.join('conf', 'data', name + '.yaml')", True),
+        ("path = Path(__file__).parent / 'conf' / 'data' / f'{name}.yaml'", True),
+        ("path = Path('conf') / 'start.yaml'", True),  # which goes on from the other
+        ("path = Path(__file__).parent / 'conf/data/cifar.yaml'", True),
+        ("file = open(f'conf/data/{name}.yaml', 'w')", False),  # written, not read
+        ("names = [f'{folder}/{name}.yaml', 'conf', 'conf/data', f'conf/{name}/cifar.txt']", False),
+    ],
+)
+def test_settings_that_are_named_in_part_or_by_their_folder_count(
+    project: Path, text: str, counts: bool
+) -> None:
+    (project / "conf" / "data").mkdir(parents=True)
+    (project / "conf" / "start.yaml").write_text("_base_: data/cifar.yaml\n")
+    (project / "conf" / "data" / "cifar.yaml").write_text("size: 8\n")
+    (project / "model.py").write_text(f"{text}\ndef main(cfg): ...\n" if "@" in text else text)
+    before = program_key(context())
+    (project / "conf" / "data" / "cifar.yaml").write_text("size: 9\n")
+    assert (program_key(context()) != before) is counts
+
+
 def test_variables_count_that_are_not_of_the_shell_or_a_job(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -671,6 +671,15 @@ class TestFlushDenormal:
             assert skip("flush_denormal", profile).impossible
             assert "divides by the root" in reason("flush_denormal", profile)
 
+    @pytest.mark.parametrize("name", ["Lion", "PagedLion8bit"])
+    def test_is_refused_where_the_sign_of_an_average_is_stepped_by(self, name: str) -> None:
+        optimizer = on_a_cpu().seen.optimizer
+        assert optimizer is not None
+        optimizer = replace(optimizer, name=name, eps=None)
+        profile = with_seen(self.with_denormals(results=0.01), optimizer=optimizer)
+        assert skip("flush_denormal", profile).impossible
+        assert "by the sign" in reason("flush_denormal", profile)
+
     def test_is_left_alone_where_the_program_has_it(self) -> None:
         own = with_seen(self.with_denormals(results=0.01), flushes_denormals=True)
         assert "the program has" in reason("flush_denormal", own)

@@ -36,6 +36,8 @@ def program(columns: str) -> str:
         "x[:, 2] = torch.randint(1990, 2021, (32,)).float()",  # years
         "x[:, 0] += 290",  # kelvins
         "x = x.double(); x[:, 1] += 500; x = x.float()",
+        "x = x[:, None, None].repeat(1, 6, 5, 1); x[..., 0] += 290; x[..., 1] *= 100",
+        "x = x[:, None].repeat(1, 2000, 1); x[..., 0] += 290",  # a sample's rows are alike
     ],
 )
 def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: str) -> None:
@@ -62,6 +64,13 @@ def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: st
 )
 def test_others_are_not(rounding: Vet, columns: str) -> None:
     assert rounding(program(columns), VALUES).values == VALUES
+
+
+@pytest.mark.parametrize(("offset", "refused"), [(290, True), (2, False)])
+def test_channels_of_one_dimension_are_columns(rounding: Vet, offset: float, refused: bool) -> None:
+    columns = f"x = torch.randn(32, 4, 3); x[:, 0] += {offset}; x[:, 1] *= 100"
+    text = program(columns).replace("nn.Linear(4, 16)", "nn.Conv1d(4, 16, 3), nn.Flatten()")
+    assert rounding(text, VALUES).values == (("fp32",) if refused else VALUES)
 
 
 STREAM = """

@@ -316,6 +316,14 @@ BCE = "loss = F.binary_cross_entropy(p, F.one_hot(y, 4).float())"
         ("1 - torch.exp(-F.softplus(self.head(x)))", "loss = -torch.log(p + 1e-8).mean()"),
         ("self.head(x).tanh()", "loss = torch.log(1 - p.pow(2) + 1e-6).mean()"),
         ("self.head(x).exp()", "loss = torch.log(1 + p).mean()"),
+        ("self.head(x).tanh()", "loss = torch.log(2.0 * (1 - p.pow(2)) + 1e-6).mean()"),
+        ("self.head(x).tanh()", "loss = torch.log(torch.ones(4) * (1 - p * p) + 1e-6).mean()"),
+        (SOFTMAX, "loss = -(p * F.one_hot(y, 4).float()).sum(1).log().mean()"),
+        (f"{SOFTMAX} * {SIGMOID} / 2", "loss = -p.mean(1).log().mean()"),
+        (SOFTMAX, "loss = -(0 * p).scatter_add(1, y[:, None], p[:, :1]).add(1e-6).log().mean()"),
+        (SOFTMAX, f"loss = 0 * -(p * (q := p.log())).mean() - q{CHOSEN}.mean()"),
+        (SOFTMAX, "q = 1 - p; loss = (q * q.log()).mean()"),
+        (SIGMOID, "loss = ((1 - p) * torch.log(1 - p + 1e-6) + p * torch.log(p + 1e-6)).mean()"),
     ],
 )
 def test_logarithms_of_rounded_probabilities_are_refused_with_their_line(
@@ -347,6 +355,10 @@ def test_logarithms_of_rounded_random_numbers_are(rounding: Vet, drawn: str, wid
         ("self.head(x).exp()", "loss = torch.log(p + 1e-6).mean()"),  # of a variance
         ("self.head(x).exp()", "loss = torch.log(p / p.sum(1, keepdim=True)).mean()"),
         ("self.head(x).tanh()", "loss = torch.log1p(p.square().sum(1)).mean()"),
+        (SOFTMAX, "loss = F.mse_loss(p, x[:, :4]) - 0.01 * -(p * torch.log(p + 1e-8)).mean()"),
+        (SOFTMAX, "q = p.mean(0); loss = (q * q.log()).mean()"),
+        (SOFTMAX, "loss = p.square().mean(); (p.detach() * p.detach().log()).sum()"),
+        (SIGMOID, "loss = torch.log(p * x[:, :4].abs() + 1e-6).square().mean()"),  # of data
     ],
 )
 def test_other_logarithms_are_not(rounding: Vet, told: str, loss: str) -> None:
@@ -380,6 +392,7 @@ LIKELIHOOD = "torch.cholesky_solve(y, torch.linalg.cholesky(k)).mul(y).sum()"
     [
         (OF_A_PRODUCT, LIKELIHOOD, "cholesky"),
         (OF_A_PRODUCT, "torch.logdet(k)", "slogdet"),
+        (OF_A_PRODUCT, "torch.logdet(k[1:, 1:])", "slogdet"),
         (OF_A_PRODUCT, "torch.linalg.solve(k, y).mul(y).sum()", "solve"),
         (
             "k = torch.exp((z @ z.T - z.square().sum(-1)) / 8) + noise.exp() * torch.eye(24)",

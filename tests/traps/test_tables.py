@@ -92,6 +92,13 @@ class TestTables:
         assert vetted.values == (0,)
         assert "an open connection (`dataset.database`)" in vetted.reason
 
+    def test_a_connection_of_a_graph_is_none(self, workers: Vet) -> None:
+        text = table("return X[index], Y[index]", "self.edges = [RoadConnection()]")
+        text = text.replace(
+            "class Table", "class RoadConnection:\n    ends = 1, 2\n\nclass Table", 1
+        )
+        assert workers(text, (0, 2)).values == (0, 2)
+
     @pytest.mark.parametrize("by", ["pid", "worker_init_fn"])
     def test_a_database_that_each_process_opens_for_itself_is_fine(
         self, workers: Vet, by: str

@@ -193,6 +193,14 @@ class Table"""
         assert words.get(said, "is given the next number") in vetted.reason
         assert vetted.reason.endswith(": each worker goes on by itself")
 
+    def test_without_workers_one_process_goes_on(self, workers: Vet) -> None:
+        item = "self.n += 1\nreturn X[self.n % 600], Y[index]"
+        options = "batch_size=4, num_workers=2"
+        vetted = workers(table(item, "self.n = 0", options=options), (0, 2))
+        assert vetted.values == (2,)
+        assert vetted.reason.startswith("with no workers, ")
+        assert vetted.reason.endswith(": it goes on in one process")
+
     @pytest.mark.parametrize(
         ("item", "prepare"),
         [

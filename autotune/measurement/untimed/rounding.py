@@ -195,9 +195,9 @@ def _chance_said(value: Value, chance: RoundedChance | None) -> str:
             f"{value} has too few: draw them in float32"
         )
     return (
-        f"in {value} probabilities near 1 become 1 before their logarithm is taken"
-        f"{_at(chance.place)}, and nothing more is learnt of them: take log_softmax, or a loss of "
-        "logits"
+        f"in {value} numbers near 1 (probabilities, say) become 1 before their logarithm is taken"
+        f"{_at(chance.place)}, and nothing more is learnt of them: take log_softmax, logsigmoid, "
+        "softplus, or a loss of logits"
     )
 
 

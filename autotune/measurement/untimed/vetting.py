@@ -188,7 +188,8 @@ class _Workers:
         if workers and (why := not_for_workers(self._own, self._again)):
             return f"with {_workers(workers)}, {why}"
         if self.depends:
-            return f"with {_workers(workers)}, {self.depends}: each worker goes on by itself"
+            going_on = "each worker goes on by itself" if workers else "it goes on in one process"
+            return f"with {_workers(workers)}, {self.depends}: {going_on}"
         too_late = (
             f"what comes with {_workers(workers)} could not be compared in the time that the "
             "budget has for it: a larger budget has more"

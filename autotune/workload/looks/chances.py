@@ -1,5 +1,7 @@
 """Probabilities in a short number format, followed to their logarithm: those near 1 have become 1,
-and nothing more is learnt of them. So are uniform random numbers in one (Gumbel's noise).
+and nothing more is learnt of them, unless the logarithm is only multiplied by them (an entropy:
+what it teaches is said by the small ones, which are kept). So are uniform random numbers in one
+(Gumbel's noise).
 """
 
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedChance
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.entropies import Entropies
 from autotune.workload.places import users_place
 
 _SHORT = (torch.bfloat16, torch.float16)
@@ -27,16 +30,21 @@ _HANDING = (
     "where",
 )
 # fmt: on
+# What gives them weighted, masked or added up, which leaves 1 where they have become 1.
+_SCALING, _ADDING_UP = ("mul", "div"), ("mean", "scatter_add", "sum")
 _LOGARITHMS = ("log", "log2", "log10", "log1p", "log_", "binary_cross_entropy")
-_GROUPS = (_MAKING, _DRAWING, _NEARLY, _POWERS, _SHIFTING, _HANDING, _LOGARITHMS)
+_GROUPS = (
+    *(_MAKING, _DRAWING, _NEARLY, _POWERS, _SHIFTING, _HANDING, _SCALING, _ADDING_UP),
+    _LOGARITHMS,
+)
 _NEARLY_ONE, _ONE, _DRAWN = range(3)  # what makes a probability yet, one, and random numbers
 
 
 class Chances:
-    """Sees operations, before and after each, and finds the first such logarithm."""
+    """Sees operations, before and after each; `found` is the first such logarithm."""
 
     def __init__(self) -> None:
-        making, drawing, nearly, powers, shifting, handing, logarithms = (
+        making, drawing, nearly, powers, shifting, handing, scaling, adding_up, logarithms = (
             {getattr(torch.ops.aten, name) for name in names} for names in _GROUPS
         )
         self._made = (
@@ -46,25 +54,51 @@ class Chances:
         )
         self._shifting, self._logarithms = shifting, logarithms
         self._handing, self._powers = handing, powers
+        self._scaling, self._adding_up = scaling, adding_up
         self._known: Any = WeakTensorKeyDictionary()
         self._makes: int | None = None  # what the operation that is carried out gives
         self._hands = False
-        self.found: RoundedChance | None = None
+        self._entropies = Entropies()
+
+    @property
+    def found(self) -> RoundedChance | None:
+        """The first that is no entropy's."""
+        return self._entropies.first_of_others()
 
     def note(self, kind: Any, given: Sequence[Any]) -> None:
         """`kind` is about to be carried out with what is `given`."""
         known = [self._known[each] for each in tensors(given) if each in self._known]
         most = max(known, default=None)
-        if most and kind in self._logarithms and self.found is None:
-            self.found = RoundedChance(place=users_place(), drawn=most == _DRAWN)
+        told = None
+        if most and kind in self._logarithms:
+            told = RoundedChance(place=users_place(), drawn=most == _DRAWN)
+        self._entropies.note(kind, given, told)
         nearly = most == _NEARLY_ONE
-        self._hands = bool(known) and (kind in self._handing or (nearly and kind in self._powers))
+        hands = kind in self._handing or (nearly and kind in self._powers)
+        hands = hands or (most == _ONE and self._weighs(kind, given))
+        self._hands = bool(known) and hands
         if nearly and kind in self._shifting and any(map(_shifts, given)):
             most = _ONE
         self._makes = most if self._hands else self._made.get(kind)
 
+    def _weighs(self, kind: Any, given: Sequence[Any]) -> bool:
+        """Whether it adds probabilities up, or weights them: by a number, by others, by a mask or
+        a scale that is not learnt; not by data, as many as they are.
+        """
+        if kind not in self._scaling:
+            return kind in self._adding_up
+        if kind is torch.ops.aten.div:
+            return given[0] in self._known and not torch.is_tensor(given[1])
+        sizes = [each.numel() for each in tensors(given) if each in self._known]
+        return all(
+            each in self._known
+            or not (each.requires_grad or (each.numel() >= max(sizes) and not _is_mask(each)))
+            for each in tensors(given)
+        )
+
     def note_result(self, result: Any) -> None:
         """It has given `result`."""
+        self._entropies.note_result(result)
         for each in tensors(result) if self._makes is not None else ():
             if self._hands or each.dtype in _SHORT:
                 self._known[each] = self._makes
@@ -72,3 +106,7 @@ class Chances:
 
 def _shifts(given: Any) -> bool:
     return isinstance(given, (int, float)) and abs(given) >= _LEAST_SHIFT
+
+
+def _is_mask(numbers: torch.Tensor) -> bool:
+    return bool(((numbers == 0) | (numbers == 1)).all())

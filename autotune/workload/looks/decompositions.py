@@ -15,6 +15,7 @@ from autotune.workload.places import users_place
 
 _SHORT = (torch.bfloat16, torch.float16)
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm")
+_CUTTING = ("index", "index_select", "slice")
 # fmt: off
 _DECOMPOSITIONS = (
     "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "cholesky",
@@ -31,16 +32,19 @@ class Decompositions:
         aten = torch.ops.aten
         self._products = {getattr(aten, name) for name in _PRODUCTS}
         self._decompositions = {getattr(aten, name) for name in _DECOMPOSITIONS}
-        self._short: Any = WeakTensorKeyDictionary()  # square ones, by how many rows they have
+        self._cutting = {getattr(aten, name) for name in _CUTTING}
+        self._short: Any = WeakTensorKeyDictionary()  # square ones and parts, by rows
         self._rows = 0  # of what the operation that is carried out makes its own of
-        self._is_product = False
+        self._is_product = self._cuts = False
         self.found: RoundedMatrix | None = None
 
     def note(self, kind: Any, given: Sequence[Any]) -> None:
         """`kind` is about to be carried out with what is `given`."""
         self._rows = max((self._short.get(each, 0) for each in tensors(given)), default=0)
         self._is_product = kind in self._products
-        if self._rows and kind in self._decompositions and self.found is None:
+        self._cuts = self._rows > 0 and kind in self._cutting
+        known = any(_rows_of(each) and each in self._short for each in tensors(given))
+        if known and kind in self._decompositions and self.found is None:
             name = str(kind).rpartition(".")[2].strip("_")
             name = name.removeprefix("linalg_").removesuffix("_ex")
             self.found = RoundedMatrix(place=users_place(), decomposition=name)
@@ -49,8 +53,10 @@ class Decompositions:
         """It has given `result`."""
         for each in tensors(result):
             rows = _rows_of(each)
-            if rows > 1 and (self._is_product_in_short(each) or rows == self._rows):
-                self._short[each] = rows
+            is_part = self._cuts and each.ndim > 1
+            is_square = rows > 1 and (self._is_product_in_short(each) or rows == self._rows)
+            if is_part or is_square:
+                self._short[each] = rows or self._rows
 
     def _is_product_in_short(self, made: torch.Tensor) -> bool:
         return self._is_product and made.dtype in _SHORT

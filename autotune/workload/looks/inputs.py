@@ -18,6 +18,7 @@ _ENOUGH = 8  # rows, to tell how those of a column differ
 _CONSTANT = 1e-5  # what differs by less, as a share of its size, does so by chance of computing
 _NEXT_TO_NOTHING = 0.01  # what differs by less, as a share of what others differ by, tells little
 # Of standard errors: batches further apart come in order, and do not tell how all of them differ.
+# The pixels and the time steps of a sample are alike: only samples count.
 _IN_ORDER = 4.0
 
 
@@ -43,13 +44,14 @@ class Inputs:
         numbers = given[0].detach()
         if numbers.dtype not in _LONG or isinstance(given[0], nn.Parameter) or not numbers.ndim:
             return
-        channels_first = numbers.ndim > 3
-        rows = (numbers.movedim(1, -1) if channels_first else numbers).float()
-        rows = rows.reshape(-1, rows.shape[-1])
-        if len(rows) >= _ENOUGH and bool(rows.isfinite().all()):
-            self._note_columns(rows, named["dtype"])
+        # Of more dimensions, columns are the first after the samples (channels), or the last.
+        for columns in (1, -1) if numbers.ndim > 2 else (-1,):
+            rows = numbers.movedim(columns, -1).float()
+            rows = rows.reshape(-1, rows.shape[-1])
+            if len(rows) >= _ENOUGH and bool(rows.isfinite().all()):
+                self._note_columns(rows, named["dtype"], samples=numbers.shape[0])
 
-    def _note_columns(self, rows: torch.Tensor, short: torch.dtype) -> None:
+    def _note_columns(self, rows: torch.Tensor, short: torch.dtype, samples: int) -> None:
         spread, size = rows.std(0), rows.square().mean(0).sqrt()
         mean, number = rows.mean(0), len(self._now)
         self._now.append(mean)
@@ -58,7 +60,7 @@ class Inputs:
         if before is None or before.shape != mean.shape:
             return
         tells = (spread > _CONSTANT * size) & (spread > _NEXT_TO_NOTHING * spread.max())
-        tells &= (mean - before).abs() <= _IN_ORDER * spread / math.sqrt(len(rows))
+        tells &= (mean - before).abs() <= _IN_ORDER * spread / math.sqrt(samples)
         noise = torch.where(tells, (rows.to(short).float() - rows).std(0) / spread, 0)
         at = int(noise.argmax())
         if noise[at] > (self.found.noise if self.found else 0):

@@ -1,6 +1,6 @@
 """What a short number format does where no error says so: the angles of sines are rounded by whole
 radians, a prediction to steps as wide as its targets differ, a whole number to another, which
-numbers are the largest is left to chance, probabilities near 1 become 1, a matrix loses what a
+numbers are the largest is left to chance, numbers near 1 become 1, a matrix loses what a
 decomposition needs, a small change of the input is lost, or what its numbers differ by, and so are
 small steps of what is carried on from step to step.
 

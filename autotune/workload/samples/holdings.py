@@ -30,6 +30,7 @@ _DEPTH = 4
 _MOST_OBJECTS = 2000
 _MOST_ITEMS = 20
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
+_ENDING = ("close", "commit", "cursor", "disconnect", "fileno")  # one of these has a connection
 
 
 def holdings(dataset: object) -> list[tuple[Holding, Any]]:
@@ -76,7 +77,9 @@ def _kind_of_talk(value: object) -> str:
     if isinstance(value, subprocess.Popen):
         return PIPES if value.stdin or value.stdout else ""
     name = type(value).__name__.lower()
-    talks = isinstance(value, socket.socket) or name.endswith("connection")  # as PEP 249 calls them
+    is_called_so = name.endswith("connection")  # as PEP 249 calls them; edges of a graph are too
+    can_end = any(hasattr(type(value), each) for each in _ENDING)
+    talks = isinstance(value, socket.socket) or (is_called_so and can_end)
     return CONNECTION if talks else ""
 
 
