@@ -4,6 +4,7 @@ or later on.
 
 import pytest
 
+from autotune.workload.looks.again import has_units
 from tests.traps.conftest import Vet
 
 VALUES = ("fp32", "bf16")
@@ -114,6 +115,7 @@ def test_what_the_loader_comes_to_much_later_is_looked_at(
     assert not refused or "a sine or cosine" in found.reason
 
 
+@pytest.mark.skipif(not has_units("cpu", "bfloat16"), reason="this processor has no bf16 units")
 @pytest.mark.parametrize(("until", "refused"), [("", True), ("% 6", False)])
 def test_a_late_batch_is_computed_in_both_formats(rounding: Vet, until: str, refused: bool) -> None:
     """What no look knows: the shares of an hour, rounded away beside thousands of hours."""

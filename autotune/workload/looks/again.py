@@ -168,7 +168,7 @@ def _again(model: _Model) -> Again:
     if model.is_short():
         return Again()
     own, repeated = model.gives(), model.gives()
-    formats = (name for name in _FORMATS.get(model.device, ()) if _has_units(model.device, name))
+    formats = (name for name in _FORMATS.get(model.device, ()) if has_units(model.device, name))
     others = {name: model.gives(name) for name in formats}
     reordered = model.gives_channels_last() if model.has_an_order() else None
     moved, moved_far = (model.gives_moved(share) for share in (_LITTLE, _BY_A_FORMAT))
@@ -178,7 +178,7 @@ def _again(model: _Model) -> Again:
     )
 
 
-def _has_units(device: str, name: str) -> bool:
+def has_units(device: str, name: str) -> bool:
     """Whether a `device` multiplies numbers of that format about as fast as those of float32."""
     own, short = (_product_seconds(device, each) for each in (torch.float32, getattr(torch, name)))
     return short < _TOO_SLOW * own
