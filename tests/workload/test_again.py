@@ -59,7 +59,7 @@ UNTIL_STILL = """x, before, last = x[..., :4, :4].flatten(1), 0, 1e9
 @pytest.fixture(autouse=True)
 def with_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a CPU that has units for bf16."""
-    monkeypatch.setattr(again, "_has_units", lambda *_: True)
+    monkeypatch.setattr(again, "has_units", lambda *_: True)
 
 
 def looked_at(cut: str, folder: Path, end: str = "") -> Again:
