@@ -224,8 +224,9 @@ def _more_passes(seen: Seen) -> Doubt:
     return Doubt(
         name=MORE_PASSES,
         evidence=f"Each step has {now} backward passes since step {step + 1:,}, and had {before} "
-        "until then (another task was added, or another loss): the figures are of the steps that "
-        "came, and where later ones have still more, what they take and gain is in none of them.",
+        "until then (another task was added, or another loss, or gradients are added up over more "
+        "batches): the figures are of the steps that came, and where later ones have still more, "
+        "what they take and gain is in none of them.",
         advice="Time whole runs of both, or let what comes last come soon (fewer epochs of each "
         "task) and measure again.",
     )

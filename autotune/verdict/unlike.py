@@ -13,14 +13,15 @@ _BY_CHANCE = 1.05
 
 def unlike_steps(turns: Turns, name: str) -> float:
     """How many times as many samples a step of `name` has as one of the program as it is, in the
-    turns of both; 1.0 where that may be chance, or its batches were made larger or smaller.
+    turns of both; 1.0 where that may be chance, or a loader makes batches of one size: a step then
+    has more of them, as where gradients are added up over more and more.
 
     Speeds are told by samples: they do not say which is faster where steps have others.
     """
     each = [_samples_per_step(turns, which) for which in (BASELINE, name)]
     loaders = [seen.loader for which in (BASELINE, name) if (seen := turns.seen.get(which))]
     sizes = {loader.batch_size for loader in loaders if loader is not None}
-    if not all(each) or len(sizes) > 1:
+    if not all(each) or sizes - {None}:
         return 1.0
     times = each[1] / each[0]
     return times if abs(math.log(times)) > math.log(_BY_CHANCE) else 1.0

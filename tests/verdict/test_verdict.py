@@ -534,8 +534,12 @@ def test_a_thread_at_a_pace_of_its_own_leaves_open_whether_it_is_the_same_traini
     assert "(act, train.py:22) works beside the training" in verdict.parity.reason
 
 
-def with_fewer_steps(taken, share):
-    """`taken`, whose tuned program had the same samples in so many of its steps."""
+def with_fewer_steps(taken, share, *, loads=False):
+    """`taken`, whose tuned program had the same samples in so many of its steps; whether there is a
+    loader that makes batches of one size.
+    """
+    if not loads:
+        taken.seen = {name: replace(seen, loader=None) for name, seen in taken.seen.items()}
     taken.windows[TUNED] = [
         [replace(each, steps=round(share * each.steps)) for each in windows]
         for windows in taken.windows[TUNED]
@@ -554,8 +558,13 @@ def test_steps_that_have_more_samples_tell_less_of_a_gain():
     assert more.is_undecided
 
 
+def test_steps_of_more_batches_of_one_size_say_as_much_of_a_gain():
+    found = judged(with_fewer_steps(turns(baseline=100, tuned=140), 2 / 3, loads=True))
+    assert found.outcome == "faster" and "times as many samples" not in found.reason
+
+
 def test_larger_batches_have_more_samples_by_themselves():
-    taken = with_fewer_steps(turns(baseline=100, tuned=140), 2 / 3)
+    taken = with_fewer_steps(turns(baseline=100, tuned=140), 2 / 3, loads=True)
     seen = taken.seen[TUNED]
     taken.seen[TUNED] = replace(seen, loader=replace(seen.loader, batch_size=1024))
     found = judged(taken, {"batch_size": 1024}, may_differ=True)

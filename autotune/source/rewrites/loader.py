@@ -67,7 +67,8 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
     would be the program once more.
     """
     if not edit.had_workers and (changed := changed_meanwhile(program, at)):
-        reason = f"workers would not see what the loop changes of the dataset at {changed}"
+        what = f"what the loop changes of the dataset at {changed}"
+        reason = f"workers, which make samples ahead, would see {what} too late or not at all"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if asked := counted_by_workers(program):
         reason = f"the program computes with the number of its loader's workers at {asked}"
