@@ -150,7 +150,7 @@ def _passed_over(model: SeenModel) -> str:
         return (
             f"what training calls is a {model.name} of torch's own, which compiling in place "
             "passes over but for modules of other classes in it: a class of its own round it, "
-            "called as model(x), would be compiled as one"
+            "called as model(x) and not as model.forward(x), would be compiled as one"
         )
     return ""
 
