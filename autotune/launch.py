@@ -143,7 +143,10 @@ def _not_written(result: Result, settings: Config) -> Config:
 
 
 def _command(target: Target, text: Path | None, launcher: str) -> tuple[str, ...]:
-    start = shlex.split(launcher) or [sys.executable]
+    try:
+        start = shlex.split(launcher) or [sys.executable]
+    except ValueError as error:
+        raise UsageError(f"--with {launcher} cannot be taken apart: {error}") from None
     if target.kind == RECIPE:
         own = ["--text", str(text)] if text else []
         return (*start, "-m", "autotune.injection", target.path, *own, *target.arguments)

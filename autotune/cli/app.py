@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
-from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +24,7 @@ from autotune.cli.search import search
 from autotune.errors import AutotuneError, ProgramError, UsageError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
-_GOES_ON = "; trials that had ended by then, if any, are kept: {}the same command has them."
+_GOES_ON = "; trials that had ended by then, if any, are kept: the same command has them."
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OUTPUT_LINES = 30  # the end of what a failed program printed, and of a longer traceback
 _FIRST_LINES = 12  # where it begins: the user's own calls
@@ -37,7 +36,6 @@ class Commands(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        words = tuple(takewhile(lambda word: word != "--", ctx.args))
         try:
             return super().invoke(ctx)
         except AutotuneError as error:
@@ -51,9 +49,8 @@ class Commands(typer.core.TyperGroup):
                 _say_which_there_are(error, ctx.invoked_subcommand)
             raise
         except KeyboardInterrupt as interrupt:
-            end = _GOES_ON.format("without --fresh " if "--fresh" in words else "")
             with suppress(OSError):  # the terminal may be gone
-                said = end if ctx.invoked_subcommand == "search" else "."
+                said = _GOES_ON if ctx.invoked_subcommand == "search" else "."
                 print(f"Interrupted{said}", file=sys.stderr)
             raise typer.Exit(exit_code_of(interrupt)) from None
 

@@ -11,12 +11,22 @@ from autotune.errors import UsageError
 
 Reverse = Annotated[bool, typer.Option("--reverse", "-R", help="Take it out of the source again.")]
 
+# What was done to a file, and what there is where nothing is to be done: of a recipe, and reversed.
+_WORDS = {
+    (False, False): ("Changed", "the source has these settings already"),
+    (False, True): ("Restored", "the source does not have these settings"),
+    (True, False): ("Written", "the tuned program is there already"),
+    (True, True): ("Removed", "the tuned program is not there"),
+}
+
 
 def apply(out: Out, reverse: Reverse = False) -> None:
     """Write tuned.patch into the source, or take it out again."""
     from autotune.cli.console import Console
     from autotune.cli.typed import shown_path, typed
     from autotune.outputs.apply import PATCH, apply_patch, source_root
+    from autotune.outputs.document import read_document
+    from autotune.workload.program.target import RECIPE
 
     out = result_file(out).parent
     console = Console()
@@ -35,15 +45,12 @@ def apply(out: Out, reverse: Reverse = False) -> None:
             f"Where the program is: {git}",
         )
     applied = apply_patch(out, reverse=reverse)
-    if not applied.files:
-        has = "does not have these settings" if reverse else "has these settings already"
-        console.say(f"Nothing to do: the source {has}.")
-        return
+    is_recipe = read_document(out / "result.json").target.kind == RECIPE
+    done, nothing = _WORDS[is_recipe, reverse]
     for file in applied.files:
-        if not file.exists():
-            console.say(f"Removed {shown_path(file)}")
-        else:
-            console.say(f"{'Restored' if reverse else 'Changed'} {shown_path(file)}")
-    if not reverse:
+        console.say(f"{done} {shown_path(file)}")
+    if not applied.files:
+        console.say(f"Nothing to do: {nothing}.")
+    elif not reverse:
         console.say(("To take it back:", "quiet"))
         console.command(typed("apply", shown_path(out), "--reverse"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SLOWER = 3  # the exit code of a regression
 _CAVEAT = "Measured apart, not in turns: what else the machine did then and now counts too."
+_NOT_HELD = "Not held to --fail-slower: other programs had the processors."
 _MACHINES = "Measured on different machines: the ratio is of program and machine together."
 
 Before = Annotated[
@@ -52,6 +53,8 @@ def compare(
         _show(Console(), comparison)
         if slower:
             Console().say((f"Slower by more than {fail_slower:g} %, beyond doubt.", "bad"))
+        elif fail_slower is not None and comparison.disturbed:
+            Console().say((_NOT_HELD, "warn"))
     if slower:
         raise typer.Exit(SLOWER)
 

@@ -9,6 +9,7 @@ from autotune.outputs import wording
 from autotune.result import Result
 from autotune.trials.trial import BUDGET
 from autotune.verdict import Verdict
+from autotune.workload.program.target import RECIPE
 
 # A budget that cut the trials off after fewer than these may have cut off a gain.
 _FEW_TRIALS = 5
@@ -22,6 +23,8 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
     command = ""
     if verdict.outcome == "faster":
         what = "write the settings into the source (--reverse takes them out again)"
+        if result.target.kind == RECIPE:
+            what = "put the tuned program beside the recipe (--reverse removes it)"
         if result.patch and result.target.path:
             command = typed("apply", shown_path(folder))
     elif verdict.outcome == "failed":

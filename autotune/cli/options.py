@@ -1,5 +1,6 @@
 """Arguments and flags that several commands take."""
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -59,10 +60,38 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer, no 
 
 def out_folder(out: Path | None, target: str) -> Path:
     """Where a run of `target`, a file or a module's dotted name, writes."""
-    if out is not None:
-        return out
+    return next(default_folders(target)) if out is None else out
+
+
+def default_folder(target: str) -> Path:
+    """The folder that is named after `target`."""
     is_file = target.endswith(".py") or os.sep in target
     return OUT_FOLDER / (Path(target).stem if is_file else target.rpartition(".")[2])
+
+
+def default_folders(target: str) -> Iterator[Path]:
+    """That folder, and the next ones by their number, without those that have the results of
+    another program of this name.
+    """
+    from autotune.workload.program.target import load_target
+
+    first, path = default_folder(target), ""
+    with suppress(UsageError):  # the run will say so
+        path = load_target(target).path
+    for number in itertools.count(1):
+        folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        if not path or _program_of(folder) in ("", path):
+            yield folder
+
+
+def _program_of(folder: Path) -> str:
+    """The program whose results are in `folder`; "" where there are none, or it is gone."""
+    from autotune.outputs.document import read_document
+
+    with suppress(UsageError):
+        path = read_document(folder / "result.json").target.path
+        return path if Path(path).is_file() else ""
+    return ""
 
 
 def profile_folder(out: Path | None, target: str) -> Path:
@@ -89,13 +118,21 @@ def unseen_by_git() -> Iterator[None]:
 
 
 def result_file(path: Path) -> Path:
-    """The `result.json` that is meant by its own path or by its folder's.
+    """The `result.json` that is meant by its own path, its folder's, or that of a file beside it.
 
     Raises:
-        UsageError: it is a folder of folders with results.
+        UsageError: it is another file, or a folder of folders with results.
     """
-    if not path.is_dir():
-        return path if path.suffix else path / "result.json"
+    if path.suffix == ".json" and not path.is_dir():
+        return path
+    if path.is_file():
+        beside = path.with_name("result.json")
+        if beside.exists():
+            return beside
+        default = f"by default {OUT_FOLDER / path.stem}"
+        raise UsageError(
+            f"{path} is a file.", f"Name the folder that a search wrote to, {default}."
+        )
     own = path / "result.json"
     inner = [] if own.exists() else sorted(each.parent for each in path.glob("*/result.json"))
     if inner:

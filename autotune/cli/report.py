@@ -1,6 +1,9 @@
 """`autotune report`: report.html, rendered again from result.json."""
 
 from autotune.cli.options import Out, result_file
+from autotune.errors import UsageError
+
+_ADVICE = "Make room for it there, or copy its folder to where you may write, and name that one."
 
 
 def report(out: Out) -> None:
@@ -12,5 +15,9 @@ def report(out: Out) -> None:
 
     document = result_file(out)
     page = document.with_name("report.html")
-    write_report(read_document(document), page)
+    result = read_document(document)
+    try:
+        write_report(result, page)
+    except UsageError as error:
+        raise UsageError(error.message, _ADVICE) from None
     Console().say(f"Written: {shown_path(page)}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.options import Arguments, Out
+from autotune.cli.options import Arguments, Out, result_file
 from autotune.errors import UsageError
 
 With = Annotated[
@@ -39,7 +39,7 @@ def run(out: Out, arguments: Arguments = None, launcher: With = "", trial: Trial
     from autotune.cli.console import Console
     from autotune.launch import prepare
 
-    launch = prepare(out, arguments or (), launcher=launcher, trial=trial)
+    launch = prepare(result_file(out).parent, arguments or (), launcher=launcher, trial=trial)
     console = Console(sys.stderr)
     if launch.warning:
         console.say([("autotune: ", "quiet"), (launch.warning, "warn")])

@@ -17,6 +17,8 @@ from autotune.cli.options import (
     Quiet,
     Seed,
     Target,
+    default_folder,
+    default_folders,
     out_folder,
     unseen_by_git,
 )
@@ -153,6 +155,12 @@ def _search(
     failed = None
     try:
         with unseen_by_git(), shown as progress:
+            first = default_folder(target)
+            if not named and options.out != first:
+                progress.note(
+                    f"{first} has the results of another program. Those of this one go into"
+                    f" {options.out}."
+                )
             beside = options.storage is not None and not named
             result, folder = _found(target, arguments, options, progress, beside=beside)
     except NotWrittenError as error:
@@ -176,19 +184,18 @@ def _found(
     beside: bool,
 ) -> "tuple[Result, Path | None]":
     """The result, and the folder that it was written into: where others may share the study, the
-    first `beside` theirs that is free.
+    first default one `beside` theirs that is free.
     """
     from autotune import flow
     from autotune.outputs.room import TakenError
 
-    first, number = options.out, 1
+    folders = (each for each in default_folders(target) if each != options.out)
     while True:
         try:
             found = flow.search(target, arguments, listener=progress, options=options)
             return found, options.out
         except TakenError as error:
-            if first is None or not beside:
+            if not beside:
                 raise
-            number += 1
-            options = replace(options, out=first.with_name(f"{first.name}-{number}"))
+            options = replace(options, out=next(folders))
             progress.note(f"{error.message} This search writes into {options.out}.")

@@ -1,5 +1,6 @@
 """A search in words: the verdict, what was changed, what is left to do by hand, proof, cost."""
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from autotune.cli.next_step import show_next
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
 from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
+from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
+from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
@@ -51,11 +54,18 @@ def show_search(
         return
     show_files(console, folder, (*_FILES, f"{result.target.name}_tuned.py"))
     if verdict.outcome != "faster" and (folder / EARLIER / "tuned.toml").exists():
-        console.say(
-            f"A faster program of an earlier search is kept in {shown_path(folder / EARLIER)}/"
-        )
+        _show_earlier(console, folder / EARLIER)
     show_next(console, result, verdict, folder)
     show_thriftier(console, result, folder)
+
+
+def _show_earlier(console: Console, folder: Path) -> None:
+    said, applied = "A faster program of an earlier search is kept in", False
+    with suppress(UsageError):  # it is damaged
+        applied = is_applied(folder)
+    if applied:
+        said = "The patch of an earlier search is applied; what that search wrote is kept in"
+    console.say(f"{said} {shown_path(folder)}/")
 
 
 def banner(result: Result, verdict: Verdict) -> Line:

@@ -48,7 +48,7 @@ def retyped(
     if allow:
         flags = [*_without(flags, "--allow"), "--allow", allow]
     if off:
-        flags += ["--knob", f"{off}=off"]
+        flags = [*_without(flags, "--knob", f"{off}="), "--knob", f"{off}=off"]
     return typed(*flags, *arguments)
 
 
@@ -58,13 +58,15 @@ def shown_path(path: Path) -> str:
     return near if not near.startswith("..") else str(path)
 
 
-def _without(flags: Sequence[str], name: str) -> list[str]:
+def _without(flags: Sequence[str], name: str, value: str = "") -> list[str]:
+    """`flags` without those called `name` whose value begins with `value`."""
     kept: list[str] = []
     words = iter(flags)
     for word in words:
         if word == name:
-            next(words, None)  # its value
-        elif not word.startswith(f"{name}="):
+            own = next(words, "")
+            kept += [] if own.startswith(value) else [word, own]
+        elif not word.startswith(f"{name}={value}"):
             kept.append(word)
     return kept
 

@@ -64,7 +64,7 @@ def _write(result: Result, emission: Emission, target: Target, out: Path) -> tup
         written.append(settings)
         if emission.patch:
             write_patch(emission, patch, program)
-            written += [patch, program]
+            written += [patch, *[program] * bool(emission.program)]
     write_report(result, report)
     write_document(result, document)
     return tuple(written)

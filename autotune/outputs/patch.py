@@ -23,7 +23,8 @@ class Emission:
 
     Attributes:
         sources: text of each changed file, by the absolute path that it runs under.
-        program: text of the whole tuned program, the main file's.
+        program: text of the whole tuned program, the main file's; "" where it is a program only
+            together with other files of its project.
         patch: what `git apply` takes in `root`.
         edits: what became of each edit.
         places: where the program was seen to do what the edits change.
@@ -72,7 +73,7 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
         if knob.name in config
         for edit in knob.edits(config[knob.name], seen)
     ]
-    imported = (str(file) for file, _ in files_that_run(target, seen.modules))
+    imported = [str(file) for file, _ in files_that_run(target, seen.modules)]
     before = target.texts([*_files(seen), *imported])
     rewritten = rewrite(before, requests, seen.places, main=target.path)
     root = target.root
@@ -82,9 +83,10 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
     else:
         patch = unified_patch(before, rewritten.sources, root)
     changed = {path: text for path, text in rewritten.sources.items() if text != before[path]}
+    is_whole = target.kind == RECIPE or not {*imported, *changed} - {target.path}
     return Emission(
         sources=changed,
-        program=rewritten.sources[target.path],
+        program=rewritten.sources[target.path] if is_whole else "",
         patch=patch,
         root=root,
         edits=in_its_framework(rewritten.outcomes, config, seen),
@@ -94,11 +96,12 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
 
 
 def write_patch(emission: Emission, patch: Path, program: Path) -> None:
-    """Write the patch and the whole tuned program to these files; the program in the encoding that
-    it declares.
+    """Write the patch and the whole tuned program, where there is one, to these files; the program
+    in the encoding that it declares.
     """
     write_whole(patch, emission.patch)
-    write_whole(program, emission.program, encoding=declared_encoding(emission.program))
+    if emission.program:
+        write_whole(program, emission.program, encoding=declared_encoding(emission.program))
 
 
 def _files(seen: Seen) -> list[str]:

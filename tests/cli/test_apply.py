@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.workload.program.target import RECIPE
 from tests.cli.conftest import Run
 from tests.outputs.test_apply import AFTER, BEFORE, searched
 
@@ -62,3 +63,12 @@ def test_a_result_of_another_machine_names_what_takes_its_patch_there(
     answer = run("apply", "out")
     assert answer.exit_code == 2
     assert f"git apply {here}/out/tuned.patch" in answer.stderr.replace("\n  ", "")
+
+
+def test_of_a_recipe_a_new_file_is_written_and_no_source_changed(run: Run, tmp_path: Path) -> None:
+    searched(tmp_path, {"recipe_tuned.py": (None, AFTER)}, kind=RECIPE)
+
+    assert run("apply", "out").stdout.startswith("Written recipe_tuned.py\n")
+    assert run("apply", "out").stdout == "Nothing to do: the tuned program is there already.\n"
+    assert run("apply", "out", "--reverse").stdout == "Removed recipe_tuned.py\n"
+    assert run("apply", "out", "-R").stdout == "Nothing to do: the tuned program is not there.\n"

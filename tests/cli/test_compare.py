@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from autotune.outputs.document import write_document
+from autotune.profiling.profile import PROCESSORS_TAKEN, Doubt
 from tests import builders
 from tests.cli.conftest import Run
 
@@ -70,6 +71,19 @@ def test_it_gates_what_is_slower_beyond_doubt(run: Run, pair: str, percent: str,
 
     assert answer.exit_code == code
     assert ("Slower by more than" in answer.stdout) == bool(code)
+
+
+@pytest.mark.usefixtures("slower")
+def test_what_was_disturbed_is_said_not_to_be_held_to_the_gate(run: Run, tmp_path: Path) -> None:
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="In 4 of 6 windows.", advice="Stop them.")
+    profile = builders.profile(samples_per_second=90.0, interval=(89.0, 91.0), doubts=(taken,))
+    write_document(builders.profile_result(profile=profile), tmp_path / "e" / "result.json")
+
+    said = "Not held to --fail-slower: other programs had the processors."
+    answer = run("compare", "a", "e", "--fail-slower", "5")
+    assert answer.exit_code == 0 and said in answer.stdout
+    assert said not in run("compare", "a", "e").stdout
+    assert said not in run("compare", "a", "b", "--fail-slower", "5").stdout
 
 
 @pytest.mark.usefixtures("slower")

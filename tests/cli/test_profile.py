@@ -223,3 +223,43 @@ def test_a_profile_is_not_written_over_what_a_search_has_found(
 )
 def test_the_default_folder_is_named_after_the_program(target: str, name: str) -> None:
     assert out_folder(None, target) == Path("autotune-out") / name
+
+
+@pytest.mark.parametrize("command", ["profile", "search"])
+def test_another_program_of_the_same_name_has_a_folder_of_its_own(
+    run: Run, made_up: MadeUpFlow, tmp_path: Path, command: str
+) -> None:
+    programs = [tmp_path / folder / "train.py" for folder in ("mnist", "imagenet")]
+    for program in programs:
+        program.parent.mkdir()
+        program.touch()
+    target = builders.target(path=str(programs[0].resolve()))
+    kept = builders.search_result if command == "search" else builders.profile_result
+    made_up.result = kept(target=target)
+
+    for _ in range(2):
+        said = run(command, "mnist/train.py").stdout
+        assert made_up.options.out == Path("autotune-out/train")
+        assert "another program" not in said
+    run(command, "imagenet/train.py")
+    assert made_up.options.out == Path("autotune-out/train-2")
+
+    programs[0].unlink()
+    run(command, "imagenet/train.py")
+    assert made_up.options.out == Path("autotune-out/train")
+
+
+def test_a_search_that_leaves_the_default_folder_to_another_program_says_so(
+    run: Run, made_up: MadeUpFlow, tmp_path: Path
+) -> None:
+    for folder in ("mnist", "imagenet"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").touch()
+    other = builders.target(path=str((tmp_path / "mnist" / "train.py").resolve()))
+    made_up.result = builders.search_result(target=other)
+    write_document(made_up.result, Path("autotune-out/train/result.json"))
+
+    said = " ".join(run("search", "imagenet/train.py").stdout.split())
+
+    assert "autotune-out/train has the results of another program." in said
+    assert "Written to autotune-out/train-2/" in said

@@ -14,6 +14,24 @@ def test_a_folder_without_a_result_is_refused(run: Run) -> None:
     assert "nowhere/result.json does not exist" in answer.stderr
 
 
+def test_a_folder_of_folders_with_results_names_them(run: Run, tmp_path: Path) -> None:
+    searched(tmp_path / "autotune-out" / "train.py", PLAIN, TUNED)
+
+    answer = run("run", "autotune-out")
+
+    assert answer.exit_code == 2
+    assert "Name one of them: autotune-out/out." in answer.stderr
+
+
+def test_a_launcher_with_an_open_quote_is_said(run: Run, tmp_path: Path) -> None:
+    out = searched(tmp_path / "train.py", PLAIN, TUNED)
+
+    answer = run("run", str(out), "--with", "accelerate launch --config 'my.yaml")
+
+    assert answer.exit_code == 2
+    assert "cannot be taken apart: No closing quotation" in " ".join(answer.stderr.split())
+
+
 def test_a_launcher_that_there_is_not_is_said(run: Run, tmp_path: Path) -> None:
     out = searched(tmp_path / "train.py", PLAIN, TUNED)
 

@@ -8,7 +8,7 @@ import pytest
 from autotune import flow
 from autotune.errors import MeasurementError, UsageError
 from autotune.knobs.knob import Semantics
-from autotune.outputs import NotWrittenError
+from autotune.outputs import EARLIER, NotWrittenError
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
@@ -17,8 +17,10 @@ from autotune.result import Cost, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from autotune.verdict.validations import Validations
+from autotune.workload.program.target import RECIPE
 from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
+from tests.outputs.test_apply import AFTER, BEFORE, searched
 
 
 def test_the_verdict_is_one_sentence(run: Run, made_up: MadeUpFlow) -> None:
@@ -382,6 +384,17 @@ def test_a_patch_that_has_every_setting_is_the_next_to_apply(run: Run, made_up: 
     assert lines[-1] == "  autotune apply autotune-out/photos"
 
 
+def test_a_recipe_s_program_is_put_beside_it(run: Run, made_up: MadeUpFlow) -> None:
+    made_up.result = builders.search_result(edits=(), target=builders.target(kind=RECIPE))
+
+    lines = run("search", "photos.py").stdout.splitlines()
+
+    assert lines[-2:] == [
+        "Next: put the tuned program beside the recipe (--reverse removes it)",
+        "  autotune apply autotune-out/photos",
+    ]
+
+
 def test_a_program_that_was_not_timed_says_why(run: Run, made_up: MadeUpFlow) -> None:
     delivered = Delivered(
         samples_per_second=None, speedup=None, settings_observed=False, reason="it crashed"
@@ -550,6 +563,25 @@ def test_searches_that_share_a_study_write_beside_one_another(
     for flags in (("--out", "autotune-out/train", "--storage", storage), ()):
         answer = run("search", "train.py", *flags)
         assert (answer.exit_code, "at this moment" in answer.stderr) == (2, True)
+
+
+def test_an_earlier_program_that_is_applied_is_not_called_faster(
+    run: Run, made_up: MadeUpFlow, tmp_path: Path
+) -> None:
+    (tmp_path / "autotune-out" / "photos").mkdir(parents=True)
+    earlier = searched(tmp_path, {"train.py": (BEFORE, AFTER)}).rename(
+        tmp_path / "autotune-out" / "photos" / EARLIER
+    )
+    (earlier / "tuned.toml").touch()
+    made_up.result = builders.no_gain_result()
+    faster = "A faster program of an earlier search is kept in autotune-out/photos/earlier/"
+    assert faster in run("search", "photos.py").stdout
+
+    (tmp_path / "train.py").write_text(AFTER)
+
+    shown = run("search", "photos.py").stdout
+    assert "The patch of an earlier search is applied; what that search wrote is kept in" in shown
+    assert "faster program" not in shown
 
 
 def test_what_earlier_trials_took_is_said(run: Run, made_up: MadeUpFlow) -> None:

@@ -34,6 +34,13 @@ def test_a_knob_that_is_left_alone_is_a_flag_before_the_program_s_arguments() ->
     )
 
 
+@pytest.mark.parametrize("values", [("--knob", "threads=1,2"), ("--knob=threads=1,2",)])
+def test_a_knob_that_is_left_alone_has_no_values_any_more(values: tuple[str, ...]) -> None:
+    again = retyped((*TYPED[:3], *values, "--knob", "blas_threads=1"), off="threads")
+
+    assert again == "autotune search 'my train.py' --knob blas_threads=1 --knob threads=off"
+
+
 def test_another_command_takes_the_place_of_its_own() -> None:
     command = ("autotune", "profile", "profile", "--seed", "3")
 

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.outputs.patch import Emission, emit
+import pytest
+
+from autotune.outputs.patch import Emission, emit, write_patch
 from autotune.source.edits import EditOutcome, LoaderArgument, Place, Places, ProcessStatement
 from autotune.workload.program.target import load_target
 from tests import builders
@@ -66,6 +68,21 @@ for x, y in loader:
     optimizer.step()
     scheduler.step()
 """
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_program_of_several_files_is_none_by_itself(tmp_path: Path, files: int) -> None:
+    program, tuned = tmp_path / "train.py", tmp_path / "out" / "train_tuned.py"
+    program.write_text(LOOP)
+    if files > 1:
+        (tmp_path / "schedule.py").write_text("def made(opt, batches):\n    return opt\n")
+    seen = builders.seen(places=Places(loader=Place(path=str(program), line=4)))
+
+    emission = emit(load_target(program), {"num_workers": 4}, seen)
+    write_patch(emission, tuned.with_name("tuned.patch"), tuned)
+
+    assert "num_workers=4" in tuned.with_name("tuned.patch").read_text()
+    assert tuned.exists() is (files == 1)
 
 
 def test_a_module_in_which_nothing_was_seen_to_happen_is_read_too(tmp_path: Path) -> None:

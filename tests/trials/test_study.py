@@ -473,7 +473,9 @@ def test_whoever_does_not_say_what_it_tries_is_waited_for_once(
     assert not waited
 
 
-def test_a_fresh_search_goes_on_with_a_fresh_one_that_was_interrupted_only(tmp_path: Path) -> None:
+def test_a_fresh_search_goes_on_with_an_interrupted_one_and_others_with_one_that_ended(
+    tmp_path: Path,
+) -> None:
     journal = tmp_path / "study.journal"
     with study(journal) as plain:
         search(plain, joint, limit=3)
@@ -483,6 +485,8 @@ def test_a_fresh_search_goes_on_with_a_fresh_one_that_was_interrupted_only(tmp_p
             search(fresh, joint, limit=2)
             if trials:
                 fresh.conclude()
+        if not trials:
+            assert len(study(journal).trials) == 3
     with study(journal, fresh=True) as another:
         assert another.trials == []
-    assert len(study(journal).trials) == 3
+    assert len(study(journal).trials) == 4

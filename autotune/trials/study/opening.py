@@ -1,7 +1,5 @@
 """The study of a program, found or begun."""
 
-import itertools
-
 import optuna
 from optuna.storages import BaseStorage
 
@@ -13,11 +11,11 @@ OVER = "over"
 
 
 def open_study(key: str, storage: BaseStorage, *, fresh: bool) -> optuna.Study:
-    """The study called `key`; of those that were begun `fresh`, the one in which no search has come
-    to its end, or a new one.
+    """The study called `key`, or the newest that was begun `fresh` after it and in which a search
+    has come to its end; to begin `fresh`, one in which none has, or a new one.
     """
     study = optuna.create_study(
-        study_name=_fresh(key, storage) if fresh else key,
+        study_name=_name(key, storage, fresh=fresh),
         storage=storage,
         load_if_exists=True,
         direction="maximize",
@@ -27,8 +25,10 @@ def open_study(key: str, storage: BaseStorage, *, fresh: bool) -> optuna.Study:
     return study
 
 
-def _fresh(key: str, storage: BaseStorage) -> str:
-    found = optuna.get_all_study_summaries(storage, include_best_trial=False)
+def _name(key: str, storage: BaseStorage, *, fresh: bool) -> str:
+    found = storage.get_all_studies()
     over = {each.study_name for each in found if OVER in each.user_attrs}
-    names = (f"{key}-fresh-{number}" for number in itertools.count(1))
-    return next(name for name in names if name not in over)
+    names = [f"{key}-fresh-{number}" for number in range(1, len(found) + 2)]
+    if fresh:
+        return next(name for name in names if name not in over)
+    return next((name for name in reversed(names) if name in over), key)

@@ -201,7 +201,7 @@ class Study:
         return next((each.trial for each in self.ranked), None)
 
     def conclude(self) -> None:
-        """The search has come to its end: one that is to be fresh begins another study."""
+        """The search has come to its end: a fresh one begins another study, others go on here."""
         with suppress(UsageError), keeping(self._place):  # there is an answer in any case
             self._study.set_user_attr(OVER, True)
 
