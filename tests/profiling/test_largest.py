@@ -169,7 +169,7 @@ def test_checkpointing_frees_what_the_largest_batch_lacks() -> None:
 def test_larger_batches_are_said_to_fit_by_the_largest_of_all(
     changes: dict[str, Any], said: bool
 ) -> None:
-    found = profile(largest(linear, **changes), 200 * GIB, micro_batches=4)
+    found = profile(largest(linear, **changes), 200 * GIB, micro_batches=4, samples_per_step=128.0)
     idle = replace(found, gpu=GpuProfile(busy_share=0.5))
     assert bool(small_parts_of_device(idle)) is said
 
