@@ -125,7 +125,7 @@ def _ablate(context: Context) -> Ablation:
 def _ablate_loop(context: Context, *, only: bool) -> Ablation:
     context.bench.first_epoch = context.bench.compiling_seconds = None
     of_large = PROFILE_OF_LARGE * context.options.budget_seconds
-    return ablate(
+    ablation = ablate(
         lambda: context.bench.observe(Waiting(context.listener).told),
         seconds=max(context.seconds(PROFILE_SHARE, PROFILE_SECONDS), of_large),
         cores=context.machine.cores,
@@ -148,6 +148,8 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
             told=lambda: context.listener.stage("waiting until its cache in memory is full"),
         ),
     )
+    context.bench.longest_gap_seconds = ablation.longest_gap_seconds
+    return ablation
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:

@@ -2,9 +2,11 @@
 
 import math
 
+from autotune.profiling.ceilings import per_second
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.workload.found import Apart
+from autotune.workload.window import AS_IS
 
 # A class of knobs that can gain less is not searched. Telling 5 % takes about 105 s of interleaved
 # runs on a machine with neighbours (measured: log-ratios of 2-3 s windows have a deviation of
@@ -70,7 +72,7 @@ def little_from_loading(profile: Profile) -> str:
         return ""
     gain = _ceiling_gain(profile, "host", "compute")
     if gain is None and "data" in profile.phases:
-        gain = _amdahl(profile.phases["data"])
+        gain = _amdahl(min(1.0, profile.phases["data"] + _taken_by_workers(profile)))
     if gain is None or gain >= SMALLEST_GAIN:
         return ""
     return f"training hardly waits for data: loading faster can gain at most {percent(gain)}"
@@ -181,6 +183,15 @@ def _busy_share(profile: Profile) -> float | None:
 
 def _own_workers(profile: Profile) -> int:
     return profile.seen.loader.num_workers if profile.seen.loader else 0
+
+
+def _taken_by_workers(profile: Profile) -> float:
+    """Processor seconds in each second that a loader's workers may take from the rest of a step."""
+    if on_cuda(profile):
+        return 0.0
+    as_is = [window for window in profile.windows if window.mode == AS_IS]
+    taken = sum(window.worker_cpu_seconds for window in as_is)
+    return per_second(taken, sum(window.seconds for window in as_is))
 
 
 def _ceiling_gain(profile: Profile, *names: str) -> float | None:

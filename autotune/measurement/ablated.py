@@ -50,3 +50,10 @@ class Ablation:
     operations: Operations | None = None
     denormals: Denormals | None = None
     again: Again | None = None
+
+    @property
+    def longest_gap_seconds(self) -> float:
+        """How long there was no step of it at the most: a long one, and what is none beside it."""
+        windows = (*self.warm, *(each for some in self.windows.values() for each in some))
+        gaps = (each.validation_seconds + max(each.step_seconds, default=0.0) for each in windows)
+        return max(gaps, default=0.0)

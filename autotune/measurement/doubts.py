@@ -215,11 +215,13 @@ def _stepwise(windows: Sequence[Window]) -> Doubt | None:
     bursts = sum(seconds > mean for seconds in steps)
     if mean < BURST_RATIO * typical or bursts >= FEWEST_BURSTS:
         return None
+    of_workers = any(window.worker_cpu_seconds for window in windows)
+    more = "more bursts of batches" if of_workers else "more of them"
     return Doubt(
         name="stepwise",
         evidence=f"{bursts} of {len(steps)} steps hold most of the time: half of them take "
         f"{1000 * typical:.1f} ms or less, the mean is {1000 * mean:.1f} ms.",
-        advice="Give it a larger budget, so that more bursts of batches are timed.",
+        advice=f"Give it a larger budget, so that {more} are timed.",
     )
 
 

@@ -34,11 +34,13 @@ class Filled:
         files: of the cache, as the program knows them.
         seconds: for how long it was let go on for that.
         full: it made no more of them at the end.
+        validated: it validated meanwhile, too: some may be what that leaves.
     """
 
     files: tuple[str, ...]
     seconds: float
     full: bool
+    validated: bool = False
 
 
 def fill(
@@ -76,7 +78,8 @@ def fill(
         if not files or (late and not quiet):
             return None
     seconds = time.monotonic() - began
-    return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS)
+    validated = any(each.validations for each in windows)
+    return Filled(files=files, seconds=seconds, full=quiet == QUIET_WINDOWS, validated=validated)
 
 
 def epochs_of(run: ProcessRun) -> int:
@@ -134,13 +137,15 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
         folder = os.path.dirname(folder)
     near = os.path.relpath(folder, directory)
     where = folder if near.startswith("..") else near
-    files = f"It makes files as it first reads its samples ({len(filled.files)} so far, such as "
-    files += f"*{kind} in {where})"
+    validates, cache = (", or validates", "a cache, and ") if filled.validated else ("", "")
+    files = f"It makes files as it first reads its samples{validates} ({len(filled.files)} so far, "
+    files += f"such as *{kind} in {where})"
     if filled.full:
         doubt = Doubt(
             name="cache filled",
             evidence=f"{files}: after {filled.seconds:.0f} s it made no more, and what is measured "
-            "is what comes then. Where they are not there yet, the first epoch takes longer.",
+            f"is what comes then. Where they are {cache}not there yet, the first epoch takes "
+            "longer.",
             advice="Nothing is to be done: every run here finds them.",
         )
     else:

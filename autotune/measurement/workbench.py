@@ -41,6 +41,8 @@ LIMIT_FLOOR_SECONDS = 30.0
 COMPILING_LIMIT_SECONDS = 300.0
 # Other settings may take so many times as long for a first epoch.
 FIRST_EPOCH_TAKES_AT_MOST = 3.0
+# And between two steps, of which a window waits for two.
+GAP_TAKES_AT_MOST = 1.5
 
 
 class Workbench:
@@ -86,6 +88,7 @@ class Workbench:
         self.training_loader: LoaderKey | None = None
         self.first_epoch: FirstEpoch | None = None  # that later runs go through before they count
         self.compiling_seconds: float | None = None  # of the start that was observed first
+        self.longest_gap_seconds = 0.0  # between two steps of that run
         self.passed_loops = 0  # training loops before the one that is measured
         self.time_first: tuple[str, ...] = ()  # as Seen has it
 
@@ -174,6 +177,8 @@ class Workbench:
             replace(job, layer=layer),
             limit_seconds=max(limit, min(compiling, left)) if job.compiles else limit,
         )
+        allowed = GAP_TAKES_AT_MOST * self.longest_gap_seconds
+        run.step_limit_seconds = max(run.step_limit_seconds, allowed)
         if job.compiles:
             over = " when the budget was used up" if left < compiling else ""
             run.slow_because = f"torch.compile was most likely still at work{over}"

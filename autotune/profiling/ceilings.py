@@ -1,8 +1,9 @@
 """What each class of changes could gain at the most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from autotune.profiling.course import MOST_SHAPES
 from autotune.profiling.profile import Ceiling
 from autotune.workload.seen import Seen
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
@@ -16,6 +17,7 @@ UNDISTURBED = 1.1
 # the machine itself was slower then.
 LEAST_CEILING = 0.9
 _ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
+_MANY_SHAPES = "the model is given many shapes: one batch, replayed, may be unlike the others"
 _SLOWED = "it came out slower than the program as it is: the machine was slower just then"
 
 
@@ -55,7 +57,9 @@ def to_give_back(
     """
     loader = seen.loader
     if loader is not None and loader.beside:
-        ceilings = [_not_measured(each) if each.name == "data" else each for each in ceilings]
+        ceilings = _without(ceilings, ("data",), _ONE_OF_SEVERAL)
+    if loader is not None and not loader.threaded and seen.shapes > MOST_SHAPES:
+        ceilings = _without(ceilings, _FREED, _MANY_SHAPES)
     if loader is None or loader.threaded or (loader.num_workers and on_device):
         return tuple(ceilings)
     seconds = sum(window.seconds for window in as_is)
@@ -63,9 +67,14 @@ def to_give_back(
     return tuple(_bounded(each, phases, beside, rate_of(as_is)) for each in ceilings)
 
 
-def _not_measured(ceiling: Ceiling) -> Ceiling:
-    """The loader that was drained is not all that a step waits for."""
-    reason = ceiling.reason or _ONE_OF_SEVERAL
+def _without(ceilings: Sequence[Ceiling], names: Collection[str], why: str) -> tuple[Ceiling, ...]:
+    """`ceilings` without those of these `names`: what was timed is not what a step waits for."""
+    return tuple(_not_measured(each, why) if each.name in names else each for each in ceilings)
+
+
+def _not_measured(ceiling: Ceiling, why: str) -> Ceiling:
+    was_timed = ceiling.max_gain is not None or ceiling.reason == _SLOWED
+    reason = why if was_timed else ceiling.reason  # of one that was not, it says why
     return replace(ceiling, samples_per_second=None, max_gain=None, reason=reason)
 
 

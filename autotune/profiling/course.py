@@ -12,7 +12,7 @@ from autotune.workload.seen import Seen, SeenTracker
 from autotune.workload.window import Window
 
 # Distinct shapes of the model's input beyond a full batch, an incomplete last one and one more.
-_MOST_SHAPES = 3
+MOST_SHAPES = 3
 _NOTABLE_CALLS = 0.01  # of a tracker, per step
 _IN_EACH = 0.5  # of the steps: what is done before more of them is part of a step
 # Steps with as many backward passes, of a training that has more and more of them.
@@ -33,21 +33,14 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     if ended_early:
         found.append(_short_run())
     if seen.loader is not None and seen.loader.length == 1:
-        found.append(
-            Doubt(
-                name="one step an epoch",
-                evidence="An epoch is a single batch: what happens between epochs (starting the "
-                "loader, validation, checkpoints) counts as part of each step.",
-                advice="Train on several batches an epoch, or read the figures as epochs.",
-            )
-        )
+        found.append(_one_step(seen))
     if not seen.models:
         found.append(_no_module())
     elif seen.makes_own_gradients:
         found.append(_no_backward())
     if _has_ever_more_passes(seen):
         found.append(_more_passes(seen))
-    if seen.shapes > _MOST_SHAPES:
+    if seen.shapes > MOST_SHAPES:
         found.append(
             Doubt(
                 name="changing shapes",
@@ -249,6 +242,16 @@ def _several_gpus(count: int) -> Doubt:
         "the driver says are of the first of them, and how busy they are is not known.",
         advice="Show it one of them (CUDA_VISIBLE_DEVICES=0), or have a process train on each "
         "(torchrun), of which one is measured.",
+    )
+
+
+def _one_step(seen: Seen) -> Doubt:
+    evaluates = "validation, " if seen.evaluated_share > _IN_EACH else ""
+    return Doubt(
+        name="one step an epoch",
+        evidence="An epoch is a single batch: what happens between epochs (starting the loader, "
+        f"{evaluates}checkpoints) counts as part of each step.",
+        advice="Train on several batches an epoch, or read the figures as epochs.",
     )
 
 

@@ -33,7 +33,7 @@ def ending(
         return Ending(why=EXHAUSTED, reason=f"What promised anything was tried.{dear}")
     return Ending(
         why=PATIENCE,
-        reason=f"Of what is left, {_said(proposal.config)} promises most: "
+        reason=f"Of what is left, {_said(proposal.config)} promises most for its time: "
         f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, where 1 % "
         f"may take {patience_seconds:.3g} s.{dear}",
     )

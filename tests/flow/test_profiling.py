@@ -31,7 +31,9 @@ def starved(speed: float = 90.0, **changes: Any) -> Window:
 
 
 def profiled(
-    monkeypatch: pytest.MonkeyPatch, outcome: Failure | dict[str, list[Window]]
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Failure | dict[str, list[Window]],
+    bench: SimpleNamespace | None = None,
 ) -> tuple[Profile, Measurement]:
     def ablate(*_: Any, **__: Any) -> Ablation:
         if isinstance(outcome, Failure):
@@ -39,12 +41,12 @@ def profiled(
         return Ablation(seen=builders.seen(), warm=[], startup_seconds=0.4, windows=outcome)
 
     monkeypatch.setattr(profiling, "ablate", ablate)
+    bench = bench or SimpleNamespace()
+    vars(bench).update(observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None)
     context: Any = SimpleNamespace(
         listener=Listener(),
         machine=builders.machine(),
-        bench=SimpleNamespace(
-            observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None
-        ),
+        bench=bench,
         options=Options(),
         target=Target(kind=SCRIPT, path="/home/ada/train.py", directory="/home/ada", source=""),
         seconds=lambda *_: 1.0,
@@ -60,6 +62,15 @@ def test_windows_without_their_processors_are_left_out(monkeypatch: pytest.Monke
     assert profile.samples_per_second == pytest.approx(fair().samples_per_second)
     assert baseline.samples_per_second == profile.samples_per_second
     assert profile.doubt(PROCESSORS_TAKEN) is None
+
+
+def test_how_long_no_step_came_of_it_is_kept_for_later_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = SimpleNamespace()
+    validated = fair(step_seconds=(0.1, 0.3), validation_seconds=70.0, validations=1)
+    profiled(monkeypatch, {AS_IS: [fair(), validated, fair()]}, bench)
+    assert bench.longest_gap_seconds == pytest.approx(70.3)
 
 
 @pytest.mark.parametrize("mode", [AS_IS, DRAIN])

@@ -113,6 +113,12 @@ class TestNumWorkers:
         phases = {"data": 0.01, "forward": 0.5, "backward": 0.49}
         assert "at most 1.0 %" in reason("num_workers", on_a_cpu(ceilings=(), phases=phases))
 
+    def test_workers_that_compute_count_where_no_ceiling_was_measured(self) -> None:
+        phases = {"data": 0.01, "forward": 0.5, "backward": 0.49}
+        beside = builders.window(seconds=2.0, worker_cpu_seconds=1.0)
+        crowded = on_a_cpu(ceilings=(), phases=phases, windows=(beside,))
+        assert 0 in offered("num_workers", with_loader(crowded, num_workers=2))
+
     def test_is_tried_where_nothing_is_known_of_the_waits(self) -> None:
         assert offered("num_workers", on_a_cpu(ceilings=(), phases={})) == (0, 1, 2)
 

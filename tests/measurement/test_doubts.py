@@ -1,5 +1,7 @@
 """Doubts, from windows as they were seen on two cores."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.measurement.doubts import doubts_of, starved
@@ -197,6 +199,9 @@ def test_few_steps_are_doubted():
 def test_bursts_are_doubted_only_while_there_are_few():
     burst = window(step_seconds=(0.001,) * 39 + (0.361,))
     assert names([burst] * 6) == ["stepwise"]
+    for given, more in ((burst, "more of them"), (window(workers=1.0), "more bursts of batches")):
+        slow = replace(given, step_seconds=burst.step_seconds)
+        assert f"so that {more} are timed" in doubts_of([slow] * 6, cores=2)[0].advice
     assert names([burst] * 12) == []
 
 

@@ -109,6 +109,17 @@ def test_a_cache_that_is_not_full_in_time_is_said() -> None:
     assert "*.npy in data" in doubt.evidence
 
 
+@pytest.mark.parametrize("validations", [0, 1])
+def test_what_a_validation_may_have_made_is_not_said_to_be_a_cache(validations: int) -> None:
+    run = FakeRun(12, 12)
+    windows = [replace(run.window(0.3, steps=3), validations=validations)]
+    made = cast("ProcessRun", run)
+    found = fill(made, windows, made=lambda: run.files, limit_seconds=60.0, told=lambda: None)
+    (doubt,) = doubts_of_cache(found, "/")
+    assert ("or validates (24 so far" in doubt.evidence) is bool(validations)
+    assert ("Where they are a cache" in doubt.evidence) is bool(validations)
+
+
 def test_a_checkpoint_is_not_of_the_cache() -> None:
     samples = [f"/p/cache/{each}.pt" for each in range(5)]
     assert cache_of([*samples, "/p/last.pt", "/p/log.csv", "/p/log.txt"]) == tuple(samples)

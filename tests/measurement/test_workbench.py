@@ -113,6 +113,20 @@ def test_what_compiles_may_take_longer_to_its_first_step(
         assert ended.value.failure.kind == "hung"
 
 
+def test_what_the_program_does_between_two_steps_may_take_its_time_in_later_runs(
+    tmp_path: Path,
+) -> None:
+    with Workbench(load_target(program(tmp_path, ""))) as bench:
+        bench.observe().kill()
+        limits = []
+        for seconds in (2.0, 70.0):
+            bench.longest_gap_seconds = seconds
+            run = bench.start()
+            limits.append(run.step_limit_seconds)
+            run.kill()
+    assert limits[0] < limits[1] and 2 * limits[1] >= 3 * 70.0
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A disk of 3 MiB for temporary files."""

@@ -73,3 +73,21 @@ def test_without_a_backward_pass_the_rest_may_be_what_gradients_cost() -> None:
 def test_what_watching_costs_is_a_cpu_s_figure() -> None:
     assert profile(replayed=10.0).overhead_share == pytest.approx(HOOK_SECONDS_PER_STEP)
     assert profile(replayed=10.0, changes={"device": "cuda"}).overhead_share is None
+
+
+@pytest.mark.parametrize("replayed", [13.0, 5.0], ids=["shorter than most", "longer than most"])
+def test_one_batch_of_several_lengths_says_nothing_of_what_loading_could_gain(
+    replayed: float,
+) -> None:
+    for shapes, told in ((2, False), (40, True)):
+        compute = profile(replayed=replayed, changes={"shapes": shapes}).ceiling("compute")
+        assert compute is not None
+        assert ("many shapes" in compute.reason) is told
+        assert (compute.max_gain is None) is (told or replayed < 10.0)
+
+
+def test_of_batches_that_a_thread_draws_nothing_else_says_what_they_cost() -> None:
+    found = profile(replayed=14.0, changes={"shapes": 40}, threaded=True)
+    assert found.phases["data"] == pytest.approx(2 / 7)
+    compute = found.ceiling("compute")
+    assert compute is not None and compute.max_gain == pytest.approx(1.4)

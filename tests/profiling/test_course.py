@@ -49,6 +49,15 @@ def test_each_course_has_its_doubt(changes: dict[str, Any], name: str) -> None:
     assert names(**changes) == [name]
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.1, False), (1.0, True)])
+def test_of_one_step_an_epoch_only_what_is_in_each_counts(share: float, told: bool) -> None:
+    seen = builders.seen(evaluated_share=share)
+    assert seen.loader is not None
+    seen = replace(seen, loader=replace(seen.loader, length=1))
+    (doubt,) = doubts_of_course(seen, ended_early=False)
+    assert ("validation" in doubt.evidence) is told
+
+
 @pytest.mark.parametrize(
     "passes",
     [

@@ -228,6 +228,42 @@ def test_only_batches_that_are_trained_on_count(tmp_path: Path) -> None:
     assert first.samples <= 32 * first.steps and last.samples <= 32 * last.steps
 
 
+EPOCH = """
+    with torch.no_grad():
+        codes = torch.cat([model[0](x) for x, _ in loader])
+"""
+
+
+def test_a_pass_over_the_training_data_without_gradients_trains_on_none_of_it(
+    tmp_path: Path,
+) -> None:
+    window = window_of(run(loop(STEP) + EPOCH, steps(9), steps(14), folder=tmp_path))
+    assert (window.samples, window.validations) == (2 * 200, 2)
+
+
+def test_batches_that_are_drawn_without_gradients_are_trained_on_all_the_same(
+    tmp_path: Path,
+) -> None:
+    text = loop(
+        STEP,
+        before="""
+        @torch.no_grad()
+        def drawn(): yield from loader
+        """,
+    ).replace("enumerate(loader)", "enumerate(drawn())")
+    window = window_of(run(text, steps(9), steps(14), folder=tmp_path))
+    assert (window.samples, window.validations) == (2 * 200, 0)
+    assert window.phases["data"] > 0
+
+
+def test_what_is_replayed_is_not_the_incomplete_batch_of_an_epoch_of_two(tmp_path: Path) -> None:
+    text = PLAIN.replace("batch_size=32", "batch_size=120")
+    replay = RunWindow(seconds=0.0, steps=5, mode=REPLAY_DEVICE)
+    reports = run(text, steps(3), Tell(), replay, folder=tmp_path)
+    assert seen_of(reports).batch[0] == "float32[120, 8]"
+    assert window_of(reports).samples == 5 * 120
+
+
 def test_a_program_that_goes_on_with_another_loader_is_followed(tmp_path: Path) -> None:
     text = loop(
         STEP + "if step > 4: break\n",

@@ -83,9 +83,10 @@ for i in range(12):
     model(inputs[:1]).argmax(1)
     time.sleep(0.01)
 """
+ACTING = "with torch.no_grad():\n" + textwrap.indent(ROLLOUT, "    ")
 
 
-@pytest.mark.parametrize("between", [LONGER, ROLLOUT, ROLLOUT.replace("[:1]", "[:20]")])
+@pytest.mark.parametrize("between", [LONGER, ROLLOUT, ROLLOUT.replace("[:1]", "[:20]"), ACTING])
 def test_longer_sequences_and_rollouts_are_part_of_it(between: str, tmp_path: Path) -> None:
     window = window_of(run(program(between), steps(10), steps(50), folder=tmp_path))
     assert window.validations == 0

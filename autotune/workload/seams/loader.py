@@ -162,7 +162,7 @@ def _any_next(live: Live) -> Any:
             built.begin(self, live.loaders, live.built_at[built.place])
         if self._autotune_begun != getattr(loader_of(self), "_autotune_begun", 0):
             built.nested = True
-        if not built.trains and live.leader is not None and not live.discovering:
+        if samples.is_looked_at(live, built):
             return _strangers(live, built, self)
         if live.looked:  # what was drawn before was not to be trained on
             live.drawn.clear()
@@ -181,15 +181,14 @@ def _any_next(live: Live) -> Any:
         count = batches.count_samples(batch, self._autotune_batch_size)
         live.drawn.append((built, self._autotune_loader, count))
         if live.discovering:
-            live.batch = copied(batch)
-            live.batches[built.source] = built, live.batch
+            samples.keep(live, built, batch, self._autotune_batch_size)
         return batch
 
     return __next__
 
 
 def _strangers(live: Live, built: BuiltLoader, iterator: Any) -> Any:
-    """A batch of a loader that has not trained so far: validation, unless a backward follows."""
+    """A batch that is looked at: validation, unless a backward follows."""
     live.plain = False
     live.pace.leave_training()
     waits = threading.get_ident() == live.thread

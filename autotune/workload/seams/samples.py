@@ -1,6 +1,10 @@
-"""What was drawn, once it is trained on: which loader leads, and how many samples count."""
+"""What was drawn, once it is trained on, or looked at: which loader leads, and how many samples
+count.
+"""
 
+import functools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +15,7 @@ from autotune.workload.live import DISCOVERY_STEPS, Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.seams.construction import BUILT
+from autotune.workload.steps.replayed import copied
 
 Drawn = tuple[BuiltLoader, Callable[[], Any], int]
 
@@ -61,6 +66,31 @@ def note_training(live: Live) -> None:
     live.pace.pending_samples += sum(leading)
     live.fed.draw(leading)
     live.drawn.clear()
+
+
+def is_looked_at(live: Live, built: BuiltLoader) -> bool:
+    """Whether what a loader gives now is not trained on, unless a backward pass follows: it has not
+    trained so far, or is drawn from without gradients, which in the first steps it was not.
+    """
+    if live.leader is None or live.discovering:
+        return False
+    gradless = not torch.is_grad_enabled() and threading.get_ident() == live.thread
+    return not built.trains or (gradless and built.source not in live.fed.gradless)
+
+
+def keep(live: Live, built: BuiltLoader, batch: Any, batch_size: int | None) -> None:
+    """Keep a batch of the first steps, and whether gradients were off; once a step is complete, no
+    smaller one in the place of another, as the last of an epoch is.
+    """
+    note = live.fed.gradless.discard if torch.is_grad_enabled() else live.fed.gradless.add
+    note(built.source)
+    known, kept = live.batches.get(built.source, (None, None))
+    if live.draws and known is built:
+        count = functools.partial(batches.count_samples, batch_size=batch_size)
+        if count(batch) < count(kept):
+            return
+    live.batch = copied(batch)
+    live.batches[built.source] = built, live.batch
 
 
 def forget_dropped(live: Live, given: Any) -> None:

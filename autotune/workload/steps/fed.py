@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.workload.inspect import describe_loader, described_again
+from autotune.workload.loading.built import Source
 from autotune.workload.seen import SeenLoader
 
 
@@ -26,6 +27,7 @@ class Fed:
         described: the loader when it was gone through last, where it is not kept.
         kept: some step trained on what was drawn before: with another batch, or for an earlier
             epoch, and kept (a list of batches, `itertools.cycle`).
+        gradless: loaders whose batches were drawn without gradients in the first steps.
         drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
             are transforms.
         own_threads: how many the program computes with, while one is asked for instead.
@@ -44,6 +46,7 @@ class Fed:
     keeps: bool = False
     described: SeenLoader | None = None
     kept: bool = False
+    gradless: set[Source] = field(default_factory=set)
     drawing: bool = False
     own_threads: int | None = None
     own_blas_threads: int | None = None
