@@ -52,7 +52,7 @@ class ChannelsLast(Knob):
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if all(model.channels_last is None for model in profile.seen.models):
-            reason = "the weights of its convolutions are the same in both orders"
+            reason = "the weights of each nn.Conv2d are the same in both orders"
             return Skip(reason=reason, impossible=True)
         if any(model.five_dimensional for model in profile.seen.models):
             reason = (

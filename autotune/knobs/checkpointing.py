@@ -66,14 +66,16 @@ class Checkpointing(Knob):
             return Skip(reason="the model recomputes its activations already")
         if not _blocks(profile.seen):
             return Skip(
-                reason="the model has no repeated blocks that could be recomputed", impossible=True
+                reason="the model has no list of repeated blocks (an nn.Sequential or "
+                "nn.ModuleList of one class) that could be recomputed",
+                impossible=True,
             )
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if any(model.moving_blocks for model in profile.seen.models):
             reason = (
-                "its blocks keep statistics that a second forward pass would move once more "
-                "(batch norm, spectral norm)"
+                "some of its blocks keep statistics that a second forward pass would move once "
+                "more (batch norm, spectral norm)"
             )
             return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):

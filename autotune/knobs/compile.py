@@ -148,9 +148,9 @@ def _passed_over(model: SeenModel) -> str:
         )
     if model.of_torch:
         return (
-            f"what training calls is a {model.name} of torch's own, which compiling in place "
-            "passes over but for modules of other classes in it: a class of its own round it, "
-            "called as model(x) and not as model.forward(x), would be compiled as one"
+            f"the outermost that training calls as model(x) is a {model.name} of torch's own, "
+            "which compiling in place passes over but for modules of other classes in it: a class "
+            "of its own round it, called so and not by its forward(x), would be compiled as one"
         )
     return ""
 

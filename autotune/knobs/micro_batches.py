@@ -109,6 +109,8 @@ def _batches_kept_whole(seen: Seen) -> str:
     """Why the loader's batches could not be split."""
     if seen.loader is None:
         return "the program has no DataLoader whose batches could be split"
+    if seen.loader.batch_size == 1:
+        return "its batches have one sample each"
     if seen.loader.iterable:
         return (
             "the dataset is an IterableDataset: how many batches it gives, and how large the last "

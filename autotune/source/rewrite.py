@@ -1,6 +1,7 @@
 """The door of this package: edits in, rewritten sources and what became of each edit out."""
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -140,11 +141,13 @@ def _changed_line(original: Program, edit: Edit) -> str:
 
 
 def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
-    """What `program` reads no more where `edit` makes `changed` of it, or for which batch sizes it
-    is the same training; "" for nothing.
+    """What `program` reads no more where `edit` makes `changed` of it, for which batch sizes it is
+    the same training, or which package it needs; "" for nothing.
     """
     if isinstance(edit, Accumulate):
         return multiples(program, edit)
+    if packages := _packages(program, edit):
+        return f"it needs {', '.join(packages)}, which is installed here"
     if isinstance(edit, LoaderArgument):
         own = overridden(program, edit)
     else:
@@ -152,6 +155,14 @@ def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
         gone = (_read(was) - _read(is_now) for was, is_now in pairs if was.text != is_now.text)
         own = next((code for codes in gone for code in codes), "")
     return f"it was {' '.join(own.split())}, which has no effect here any more" if own else ""
+
+
+def _packages(program: Program, edit: Edit) -> list[str]:
+    """What `edit` imports that is not Python's own, nor torch, and that `program` does not."""
+    given = edit.imports if isinstance(edit, ProcessStatement) else ()
+    known = {name for script in program.scripts.values() for name in script.imports.values()}
+    names = {statement.removeprefix("import ") for statement in given}
+    return sorted(names - sys.stdlib_module_names - known - {"torch"})
 
 
 def _read(script: Script) -> Counter[str]:

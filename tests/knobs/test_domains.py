@@ -515,9 +515,15 @@ class TestModel:
         assert knob.expects(2, unmeasured).log_mean == 2 * knob.expects(-1, unmeasured).log_mean > 0
 
     def test_checkpointing_needs_blocks(self) -> None:
-        assert "no repeated blocks" in reason(
+        assert "no list of repeated blocks" in reason(
             "checkpointing", with_model(short_of_memory(on_a_gpu()), blocks=())
         )
+
+    def test_a_batch_of_one_sample_cannot_be_divided(self) -> None:
+        given = short_of_memory(on_a_gpu())
+        loader = replace(given.seen.loader, batch_size=1)
+        alone = replace(given, seen=replace(given.seen, loader=loader))
+        assert reason("micro_batches", alone) == "its batches have one sample each"
 
     def test_blocks_that_keep_statistics_are_not_computed_again(self) -> None:
         given = with_model(short_of_memory(on_a_gpu()), moving_blocks=True)

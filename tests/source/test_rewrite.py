@@ -258,3 +258,20 @@ def test_an_edit_that_would_break_the_file_is_left_to_a_person() -> None:
     broken = LoaderArgument(name="num_workers", code="(yield)")
     outcome = rewritten("loader = DataLoader(data, num_workers=1)\n", broken)
     assert outcome.hand_step == f"{PATH}:1: DataLoader(..., num_workers=(yield))"
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_package_that_the_program_does_not_import_is_named(imported: bool) -> None:
+    """And none of Python's own."""
+    edits = [
+        ProcessStatement(
+            code="threadpoolctl.threadpool_limits(1)", imports=("import threadpoolctl",)
+        ),
+        ProcessStatement(code='os.environ["A"] = "1"', imports=("import os",)),
+    ]
+    text = f"import {'threadpoolctl' if imported else 'torch'}\nprint(1)\n"
+    requests = [("blas_threads", edit) for edit in edits]
+    done, other = rewrite({"/p/t.py": text}, requests, Places(), main="/p/t.py").outcomes
+    said = "it needs threadpoolctl, which is installed here"
+    assert (done.status, done.reason) == ("done", "" if imported else said)
+    assert (other.status, other.reason) == ("done", "")

@@ -54,7 +54,10 @@ def _apart(
     if ratios and all(abs(ratio - 1) < 0.1 for ratio in ratios):
         why = "the loss is a sum over its batch, not a mean"
     else:
-        why = "its loss or a layer depends on the batch as a whole, or draws its own random numbers"
+        why = (
+            "something in it (the loss, a layer, what is done with the gradients) depends on the "
+            "batch as a whole, or draws its own random numbers"
+        )
     gradients, loss = (f"{100 * each:.1f} %" for each in (apart, max(shares, default=0.0)))
     return (
         f"a batch trained in {parts} parts is another step: its gradients lie {gradients} apart, "
