@@ -65,17 +65,6 @@ def out_folder(out: Path | None, target: str) -> Path:
     return OUT_FOLDER / (Path(target).stem if is_file else target.rpartition(".")[2])
 
 
-def profile_folder(out: Path | None, target: str) -> Path:
-    """Where a profile of `target` writes: beside what a search has found there, not over it."""
-    from autotune.outputs.document import read_document
-
-    folder = out_folder(out, target)
-    with suppress(UsageError):
-        if read_document(folder / "result.json").verdict is not None:
-            return folder / "profile"
-    return folder
-
-
 @contextmanager
 def unseen_by_git() -> Iterator[None]:
     """Where what runs makes the default folder, version control does not see it."""
