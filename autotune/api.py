@@ -43,7 +43,8 @@ def profile(
     Args:
         target: file of a training script or of a recipe module.
         arguments: what the program is called with.
-        out: directory for `result.json` and `report.html`; None writes nothing.
+        out: directory for `result.json` and `report.html`, which go into `profile` below it where a
+            search has written there; None writes nothing.
         device: "cpu" or "cuda"; the best there is by default.
         seed: of every random stream that the program leaves unseeded.
         progress: whether to show on stderr how it goes; None shows it on a terminal and in a

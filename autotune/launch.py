@@ -13,7 +13,7 @@ from autotune.knobs.config import read_settings
 from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
-from autotune.outputs.apply import is_applied
+from autotune.outputs.apply import PATCH, changed_since, is_applied, line_after, partly_in
 from autotune.outputs.document import read_document
 from autotune.result import Result
 from autotune.workload.program.script import import_root
@@ -64,6 +64,8 @@ def prepare(
         settings = _settings(out, result)
     else:
         settings = _of_trial(out, result, trial, applied=applied)
+    if settings and not applied and target.kind != RECIPE:
+        _refuse_what_is_partly_in(out)
     text = _tuned_program(out, result, settings) if target.kind == RECIPE else None
     written = bool(text) or applied
     injected = _not_written(result, settings) if written else settings
@@ -72,17 +74,13 @@ def prepare(
         path = [import_root(target.path, target.module), *filter(None, [environ.get("PYTHONPATH")])]
         environ["PYTHONPATH"] = os.pathsep.join(path)
     if injected:
-        seen = result.profile.seen
-        order = Order(
-            settings=injected, loader=seen.training_loader(), passed_loops=seen.passed_loops
-        )
-        environ = environment(order, environ)
-    changed = target.source_sha256 != result.target.source_sha256
+        environ = environment(_order(out, result, injected, applied=applied), environ)
+    changed = changed_since(result.target)
     return Launch(
         command=_command(target, text, launcher),
         environment=environ,
         summary=f"{Path(target.path).name} {_how(result, settings, trial)}",
-        warning=_warning(target, text)
+        warning=_warning(changed, target, text)
         if settings and changed and (text or not written)
         else _away(target),
     )
@@ -122,6 +120,24 @@ def _of_trial(out: Path, result: Result, number: int, *, applied: bool) -> Confi
             f"`autotune apply {out} --reverse` takes it out",
         )
     return trial.config
+
+
+def _refuse_what_is_partly_in(out: Path) -> None:
+    file = partly_in(out)
+    if file is not None:
+        raise UsageError(
+            f"{file.name} has lines of {out / PATCH}, but not all is as that leaves it: with the"
+            " settings put in as well, they would be there twice",
+            f"without `autotune run` it has what is in its source; {_SEARCH_AGAIN}",
+        )
+
+
+def _order(out: Path, result: Result, settings: Config, *, applied: bool) -> Order:
+    seen = result.profile.seen
+    loader = seen.training_loader()
+    if loader and applied:
+        loader = replace(loader, line=line_after(out, loader.path, loader.line))
+    return Order(settings=settings, loader=loader, passed_loops=seen.passed_loops)
 
 
 def _tuned_program(out: Path, result: Result, settings: Config) -> Path | None:
@@ -179,8 +195,8 @@ def _away(target: Target) -> str:
     )
 
 
-def _warning(target: Target, text: Path | None) -> str:
-    name = Path(target.path).name
-    if text:
+def _warning(changed: Path, target: Target, text: Path | None) -> str:
+    name = changed.name
+    if text and changed == Path(target.path):
         return f"{name} has changed since it was searched; what runs is {text}, as it was then"
     return CHANGED.format(name)

@@ -2,7 +2,8 @@
 1).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from autotune.diagnosis import Finding
 from autotune.profiling.profile import Profile
@@ -36,7 +37,8 @@ class Cost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFacts:
     """What the user named: `kind` is "script", "recipe" or "objects"; `path` is absolute ("" for
-    objects), and `module` its dotted name where it is run as `python -m` runs it.
+    objects), `module` its dotted name where it is run as `python -m` runs it, `root` the project's
+    directory. `files` has the hash of the text of each other file of the program, by its path.
     """
 
     kind: str
@@ -45,6 +47,8 @@ class TargetFacts:
     arguments: tuple[str, ...]
     source_sha256: str
     module: str = ""
+    root: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ import torch
 from autotune import api
 from autotune.durations import parse_duration
 from autotune.errors import UsageError
+from autotune.outputs.document import write_document
+from autotune.result import Result
 from autotune.workload.program.target import load_target
 from tests import builders
 
@@ -118,6 +120,21 @@ def test_a_wrong_argument_is_said_before_anything_is_started(
     given = {"model": torch.nn.Linear(2, 2), "dataset": [0]} | arguments
     with pytest.raises(UsageError, match=said):
         api.tune(**given)
+
+
+def test_a_profile_is_not_written_over_what_a_search_has_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def through(_target: object, _listener: object, options: Any, _stages: object) -> Result:
+        folders.append(options.out)
+        return builders.profile_result()
+
+    folders: list[Path] = []
+    monkeypatch.setattr("autotune.api.flow._through", through)
+    write_document(builders.search_result(), tmp_path / "out" / "result.json")
+    for folder in (tmp_path / "out", tmp_path / "other"):
+        api.profile(__file__, out=folder, progress=False)
+    assert folders == [tmp_path / "out" / "profile", tmp_path / "other"]
 
 
 def test_what_is_no_program_is_refused() -> None:

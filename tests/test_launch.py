@@ -14,7 +14,7 @@ from autotune.launch import CHANGED, Launch, prepare
 from autotune.outputs.document import read_document, write_document
 from autotune.source import unified_patch
 from autotune.source.edits import EditOutcome, LoaderArgument
-from autotune.workload.program.target import OBJECTS
+from autotune.workload.program.target import OBJECTS, load_target
 from tests.injection.programs import LOADER_LINE, PLAIN, TUNED, searched
 
 
@@ -35,6 +35,14 @@ def refused(out: Path, *knobs: str) -> None:
     edit = LoaderArgument(name="num_workers", code="1")
     edits = tuple(EditOutcome(knob=knob, edit=edit, status="refused") for knob in knobs)
     write_document(replace(read_document(out / "result.json"), edits=edits), out / "result.json")
+
+
+def with_patch(out: Path, script: Path) -> str:
+    """The text that a patch in `out`, which puts in one line, makes of PLAIN."""
+    tuned = PLAIN.replace("import torch\n", "import torch\ntorch.set_num_threads(1)\n", 1)
+    patch = unified_patch({str(script): PLAIN}, {str(script): tuned}, str(script.parent))
+    (out / "tuned.patch").write_text(patch)
+    return tuned
 
 
 def test_the_settings_and_the_loader_they_are_for_go_with_the_program(script: Path) -> None:
@@ -134,6 +142,20 @@ def test_a_source_that_has_changed_is_said_and_runs(script: Path) -> None:
     assert told(launch) == TUNED
 
 
+def test_a_module_that_has_changed_is_said(script: Path) -> None:
+    out = searched(script, PLAIN, TUNED)
+    result = read_document(out / "result.json")
+    module = script.with_name("data.py")
+    module.write_text("x = 1\n")
+    files = {str(module): load_target(module).source_sha256}
+    target = replace(result.target, files=files)
+    write_document(replace(result, target=target), out / "result.json")
+    assert prepare(out).warning == ""
+
+    module.write_text("x = 2\n")
+    assert prepare(out).warning == CHANGED.format("data.py")
+
+
 def test_a_program_that_runs_elsewhere_than_it_lies_is_told_so(
     script: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,9 +170,7 @@ def test_a_program_that_runs_elsewhere_than_it_lies_is_told_so(
 
 def test_what_an_applied_patch_has_written_is_not_put_in_again(script: Path) -> None:
     out = searched(script, PLAIN, TUNED)
-    tuned = PLAIN.replace("import torch\n", "import torch\ntorch.set_num_threads(1)\n", 1)
-    patch = unified_patch({str(script): PLAIN}, {str(script): tuned}, str(script.parent))
-    (out / "tuned.patch").write_text(patch)
+    tuned = with_patch(out, script)
     assert told(prepare(out)) == TUNED  # not applied yet
 
     script.write_text(tuned)
@@ -161,11 +181,30 @@ def test_what_an_applied_patch_has_written_is_not_put_in_again(script: Path) -> 
     assert told(prepare(out)) == {"num_workers": 1}
 
 
+def test_the_loader_is_found_where_an_applied_patch_has_moved_it(script: Path) -> None:
+    out = searched(script, PLAIN, TUNED)
+    script.write_text(with_patch(out, script))
+    refused(out, "num_workers")
+    order = json.loads(prepare(out).environment["AUTOTUNE_RUN"])
+    assert order["loader"]["line"] == LOADER_LINE + 1
+
+
+def test_settings_are_not_put_in_beside_lines_of_the_patch_that_have_moved(script: Path) -> None:
+    out = searched(script, PLAIN, TUNED)
+    script.write_text("# mine\n" + with_patch(out, script))
+    with pytest.raises(UsageError, match=r"train\.py has lines of .*tuned\.patch"):
+        prepare(out)
+
+    (out / "tuned.toml").write_text("[settings]\n")
+    assert told(prepare(out)) is None
+    (out / "tuned.toml").unlink()
+    script.write_text("# mine\n" + PLAIN)
+    assert told(prepare(out)) == TUNED
+
+
 def test_a_trials_settings_are_not_put_beside_those_of_an_applied_patch(script: Path) -> None:
     out = searched(script, PLAIN, TUNED)
-    tuned = PLAIN.replace("import torch\n", "import torch\ntorch.set_num_threads(1)\n", 1)
-    patch = unified_patch({str(script): PLAIN}, {str(script): tuned}, str(script.parent))
-    (out / "tuned.patch").write_text(patch)
+    tuned = with_patch(out, script)
     script.write_text(tuned)
 
     with pytest.raises(UsageError, match="the source has the patch") as refusal:

@@ -94,17 +94,6 @@ def _program_of(folder: Path) -> str:
     return ""
 
 
-def profile_folder(out: Path | None, target: str) -> Path:
-    """Where a profile of `target` writes: beside what a search has found there, not over it."""
-    from autotune.outputs.document import read_document
-
-    folder = out_folder(out, target)
-    with suppress(UsageError):
-        if read_document(folder / "result.json").verdict is not None:
-            return folder / "profile"
-    return folder
-
-
 @contextmanager
 def unseen_by_git() -> Iterator[None]:
     """Where what runs makes the default folder, version control does not see it."""

@@ -10,7 +10,7 @@ from autotune.cli.options import (
     Quiet,
     Seed,
     Target,
-    profile_folder,
+    out_folder,
     unseen_by_git,
 )
 
@@ -31,8 +31,9 @@ def profile(
     from autotune.cli.profile_screen import show_profile
     from autotune.cli.progress import Progress, console_for, print_document
     from autotune.durations import parse_duration
+    from autotune.outputs.others import profile_folder
 
-    folder = profile_folder(out, target)
+    folder = profile_folder(out_folder(out, target))
     console = console_for(as_json)
     options = flow.Options(
         budget_seconds=parse_duration(budget), out=folder, device=device, seed=seed

@@ -18,7 +18,7 @@ from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
-from autotune.flow.sameness import search_key
+from autotune.flow.sameness import hashes_of_files, search_key
 from autotune.flow.trying import (
     Found,
     later_start_seconds,
@@ -35,7 +35,7 @@ from autotune.measurement.processes.device_lock import DeviceLock
 from autotune.measurement.readings.storage import told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
-from autotune.outputs.others import refuse_others
+from autotune.outputs.others import profile_folder, refuse_others
 from autotune.outputs.patch import Emission
 from autotune.outputs.room import room
 from autotune.profiling.profile import Profile
@@ -63,15 +63,17 @@ def profile(
         arguments: what the program is called with.
         listener: is told how it goes.
         options: what differs from the defaults; with `out`, `result.json` and `report.html` are
-            written there.
+            written there, or in `profile` below it where a search has written there.
 
     Raises:
         UsageError: the target is none.
         ProgramError: the program itself failed.
         MeasurementError: nothing could be measured.
     """
-    target = load_target(path, arguments)
-    return _through(target, listener or Listener(), options or Options(), _profile)
+    target, options = load_target(path, arguments), options or Options()
+    if options.out is not None:
+        options = replace(options, out=profile_folder(options.out))
+    return _through(target, listener or Listener(), options, _profile)
 
 
 def search(
@@ -230,6 +232,8 @@ def _result(context: Context, profiled: Profile) -> Result:
             module=target.module,
             arguments=target.arguments,
             source_sha256=target.source_sha256,
+            root=target.root,
+            files=hashes_of_files(target, profiled.seen),
         ),
         profile=profiled,
         diagnosis=diagnose(profiled),

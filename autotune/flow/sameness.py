@@ -16,7 +16,7 @@ from autotune.flow.context import Context
 from autotune.flow.settings_files import settings_hash, settings_named
 from autotune.knobs import read_all
 from autotune.source.script import tree_of
-from autotune.workload.program.imported import imported_files
+from autotune.workload.program.imported import files_that_run, imported_files
 from autotune.workload.program.target import Target
 from autotune.workload.seen import Seen
 
@@ -89,6 +89,13 @@ def search_key(context: Context, seen: Seen) -> str:
     return f"{program_key(context)}-{_digest(facts)}"
 
 
+def hashes_of_files(target: Target, seen: Seen) -> dict[str, str]:
+    """The hash of the text of each file that the program runs beside its own, by its path."""
+    files = {str(file): text for file, text in files_that_run(target, seen.modules)}
+    files.pop(target.path, None)
+    return {path: _hash(text) for path, text in files.items()}
+
+
 def _training(seen: Seen) -> dict[str, Any]:
     """The data, and what the program chose itself, as far as two steps show it."""
     return {
@@ -99,6 +106,10 @@ def _training(seen: Seen) -> dict[str, Any]:
         "loader": [getattr(seen.loader, name, None) for name in _OF_LOADER],
         "autocast": seen.autocast,
     }
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _digest(facts: dict[str, Any]) -> str:
@@ -142,7 +153,7 @@ def _sources(target: Target) -> list[str]:
     """
     hashes = {target.path: target.source_sha256}
     for file, text in imported_files(target):
-        hashes.setdefault(str(file), hashlib.sha256(text.encode()).hexdigest())
+        hashes.setdefault(str(file), _hash(text))
         hashes.update(settings_named(tree_of(text), (Path(target.directory), file.parent)))
         hashes.update(_variables(text))
         hashes.update(_libraries(text))

@@ -3,7 +3,7 @@
 import errno
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import eq
@@ -21,6 +21,10 @@ _APPLIED = "applied.patch"  # the same, kept: the next search may leave none
 _TAKE_OUT = "Take an earlier one out with --reverse, or delete it, and apply this one then."
 _BY_HAND = "Take its lines out by hand: {} has them."
 _SEARCH_AGAIN = "Run `autotune search` again: it makes a patch for the source as it is now."
+_PARTLY_IN = (
+    "The source has lines of the patch already: take them out by hand, or run `autotune search`"
+    " again, for what else can be gained."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +52,14 @@ def apply_patch(out: Path, *, reverse: bool = False) -> Applied:
     if reverse:
         return _take_back(root, out)
     patches = _read_patch(out / PATCH)
-    changed = _changed(root, patches)
-    if not changed:
-        return Applied(files=())
-    _refuse_another_source(target, root, patches)
+    try:
+        changed = _changed(root, patches)
+    except PatchError as error:
+        if error.advice != _SEARCH_AGAIN or partly_in(out) is None:
+            raise
+        raise PatchError(error.message, _PARTLY_IN) from error
+    if changed:
+        _refuse_another_source(target, root, patches)
     files = _write(changed)
     with suppress(OSError):  # the next search replaces the patch itself
         shutil.copyfile(out / PATCH, out / _APPLIED)
@@ -68,13 +76,14 @@ def source_root(out: Path) -> Path:
 
 
 def _root(target: TargetFacts) -> Path:
-    return Path(Target(kind=target.kind, path=target.path, module=target.module).root)
+    own = Target(kind=target.kind, path=target.path, module=target.module)
+    return Path(target.root or own.root)
 
 
 def _take_back(root: Path, out: Path) -> Applied:
-    """What was applied last, whatever was searched for since."""
+    """What was applied last, by whatever, and whatever was searched for since."""
     applied = out / _APPLIED
-    patch = applied if applied.is_file() else out / PATCH
+    patch = applied if applied.is_file() and not is_applied(out) else out / PATCH
     patches = _read_patch(patch)
     try:
         changed = _changed(root, [each.reversed() for each in patches])
@@ -85,7 +94,8 @@ def _take_back(root: Path, out: Path) -> Applied:
             raise
         raise PatchError(error.message, _BY_HAND.format(patch)) from error
     files = _write(changed)
-    applied.unlink(missing_ok=True)
+    if applied.is_file() and applied.read_bytes() == patch.read_bytes():
+        applied.unlink()
     return Applied(files=files)
 
 
@@ -99,6 +109,53 @@ def is_applied(out: Path) -> bool:
         return False
     root = source_root(out)
     return all(_has(root, each) for each in _read_patch(out / PATCH))
+
+
+def partly_in(out: Path) -> Path | None:
+    """In a source that is not as `tuned.patch` in the folder `out` leaves it (`is_applied`), a file
+    that has lines of that all the same; None where none has.
+
+    Raises:
+        UsageError: as `is_applied`.
+    """
+    if not (out / PATCH).is_file():
+        return None
+    root = source_root(out)
+    for each in _read_patch(out / PATCH):
+        path = root / each.before
+        if path.is_file() and not _has(root, each.reversed()) and _stands(root, each):
+            return path
+    return None
+
+
+def line_after(out: Path, path: str, line: int) -> int:
+    """Where `line` of the file at `path` is, both counted from 1, once it has what `tuned.patch` in
+    the folder `out` says.
+
+    Raises:
+        UsageError: as `is_applied`.
+    """
+    root = source_root(out)
+    for each in _read_patch(out / PATCH):
+        if (root / each.before).resolve() == Path(path).resolve():
+            return each.new_line(line - 1) + 1
+    return line
+
+
+def changed_since(target: TargetFacts, patched: Collection[Path] = ()) -> Path | None:
+    """The first file of the program that is not as it was searched, those `patched` aside; None
+    where all are.
+    """
+    for name, digest in {target.path: target.source_sha256, **target.files}.items():
+        path = Path(name)
+        if path.resolve() in patched:
+            continue
+        if not path.is_file():
+            return path
+        now = Target(kind=target.kind, path=name, source=read_source(path))
+        if now.source_sha256 != digest:
+            return path
+    return None
 
 
 def _read_patch(path: Path) -> list[FilePatch]:
@@ -128,28 +185,27 @@ def _has(root: Path, patch: FilePatch) -> bool:
 
 
 def _stands(root: Path, patch: FilePatch) -> bool:
-    """Whether any line that `patch` puts in is in its file, wherever; or whether that is gone."""
+    """Whether half of the lines of a place that `patch` changes are in its file, wherever; or
+    whether that is gone.
+    """
     path = root / (patch.after or patch.before)
     if not path.is_file():
         return True
     lines = {line.strip() for line in read_source(path).splitlines()}
-    hunks = patch.hunks
-    old = {line.strip() for hunk in hunks for line in hunk.old}
-    new = {line.strip() for hunk in hunks for line in hunk.new}
-    return bool(lines & (new - old - {""}))
+    old = {"", *(line.strip() for hunk in patch.hunks for line in hunk.old)}
+    put_in = ({line.strip() for line in hunk.new} - old for hunk in patch.hunks)
+    return any(each and 2 * len(lines & each) >= len(each) for each in put_in)
 
 
 def _refuse_another_source(target: TargetFacts, root: Path, patches: Sequence[FilePatch]) -> None:
-    """Raises PatchError where the program itself is neither as it was searched nor patched."""
-    path = Path(target.path)
-    own = [each for each in patches if (root / each.before).resolve() == path.resolve()]
-    if any(_has(root, each) for each in own):
+    """Raises PatchError where a file of the program is neither as it was searched nor patched."""
+    patched = {(root / each.before).resolve() for each in patches if _has(root, each)}
+    path = changed_since(target, patched)
+    if path is None:
         return
     if not path.is_file():
         raise PatchError(f"{path} is no longer there.", _SEARCH_AGAIN)
-    now = Target(kind=target.kind, path=target.path, source=read_source(path))
-    if now.source_sha256 != target.source_sha256:
-        raise PatchError(f"{path} has changed since it was searched.", _SEARCH_AGAIN)
+    raise PatchError(f"{path} has changed since it was searched.", _SEARCH_AGAIN)
 
 
 def _changed(root: Path, patches: Sequence[FilePatch]) -> dict[Path, str | None]:
@@ -174,7 +230,7 @@ def _changed(root: Path, patches: Sequence[FilePatch]) -> dict[Path, str | None]
 def _file_changed(root: Path, patch: FilePatch) -> tuple[Path, str | None]:
     path = (root / (patch.before or patch.after)).resolve()
     if not path.is_relative_to(root.resolve()):
-        raise PatchError(f"{path} lies outside {root}.", _SEARCH_AGAIN)
+        raise PatchError(f"{path} lies outside {root}.", "Write its lines by hand.")
     if patch.before and not path.is_file():
         raise PatchError(f"{path} is no longer there.", _SEARCH_AGAIN)
     if not patch.before and path.exists():

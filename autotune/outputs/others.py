@@ -1,9 +1,13 @@
-"""What lies where results are to go and is none of autotune's: it is not written over."""
+"""What lies where results are to go and is not written over: what is none of autotune's, and by a
+profile what a search has found.
+"""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from autotune.errors import UsageError
+from autotune.outputs.document import read_document
 
 # How each begins that was written by autotune, as far as one does.
 _BEGINNINGS = {
@@ -33,6 +37,14 @@ def refuse_others(out: Path, program: str) -> None:
                 f"{out / name} is there already, and is none of autotune's: it would be lost.",
                 "Name another folder with --out.",
             )
+
+
+def profile_folder(out: Path) -> Path:
+    """Where a profile goes whose folder is `out`: beside what a search has found, not over it."""
+    with suppress(UsageError):
+        if read_document(out / "result.json").verdict is not None:
+            return out / "profile"
+    return out
 
 
 def _is_own(file: Path, begins: re.Pattern[str]) -> bool:

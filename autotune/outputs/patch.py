@@ -2,6 +2,7 @@
 makes it so.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,7 +66,8 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
     """Write `config` into the source of `target`, of which a run was `seen`.
 
     Modules of the project in which nothing was seen to happen are read all the same: what they do
-    with a model or loader that is handed to them may forbid an edit.
+    with a model or loader that is handed to them may forbid an edit. What a link leads to outside
+    the project is only read: `apply` would change it for others too.
     """
     requests = [
         (knob.name, edit)
@@ -75,8 +77,10 @@ def emit(target: Target, config: Config, seen: Seen) -> Emission:
     ]
     imported = [str(file) for file, _ in files_that_run(target, seen.modules)]
     before = target.texts([*_files(seen), *imported])
-    rewritten = rewrite(before, requests, seen.places, main=target.path)
     root = target.root
+    inside = os.path.join(os.path.realpath(root), "")
+    linked = frozenset(path for path in before if not os.path.realpath(path).startswith(inside))
+    rewritten = rewrite(before, requests, seen.places, main=target.path, fixed=linked)
     if target.kind == RECIPE:
         tuned = str(Path(target.path).with_name(f"{target.name}_tuned.py"))
         patch = unified_patch({}, {tuned: rewritten.sources[target.path]}, root)

@@ -47,6 +47,32 @@ class FilePatch:
             ),
         )
 
+    def new_line(self, line: int) -> int:
+        """Where `line` of the file before, counted from 0, is after; of one that is changed, where
+        the line is that is most like it.
+        """
+        moved = 0
+        for hunk in self.hunks:
+            if line < hunk.line:
+                break
+            if line < hunk.line + len(hunk.old):
+                return hunk.new_line + _nearest(hunk, line - hunk.line)
+            moved = hunk.new_line + len(hunk.new) - hunk.line - len(hunk.old)
+        return line + moved
+
+
+def _nearest(hunk: Hunk, at: int) -> int:
+    """Which of the new lines is the old one at `at`, or most like it."""
+    parts = difflib.SequenceMatcher(None, hunk.old, hunk.new, autojunk=False).get_opcodes()
+    what, start, _, first, end = next(part for part in parts if at < part[2])
+    if what == "equal":
+        return first + at - start
+
+    def likeness(new: int) -> float:
+        return difflib.SequenceMatcher(None, hunk.old[at], hunk.new[new]).ratio()
+
+    return max(range(first, end), key=likeness, default=first)
+
 
 def unified_patch(before: Mapping[str, str], after: Mapping[str, str], root: str) -> str:
     """The patch, to be applied in `root`, that makes `after` of `before`; "" where they are equal.

@@ -47,18 +47,21 @@ class Program:
     main: str
     places: Places
     broken: Mapping[str, str]  # path -> why it could not be parsed
+    fixed: frozenset[str] = frozenset()  # paths of those that are only to be read
 
     def changed(self, changes: Iterable[Change]) -> "Program":
         """This program with `changes` made and its places moved along.
 
         Raises:
-            Refusal: a changed file would no longer be Python.
+            Refusal: a changed file would no longer be Python, or is only to be read.
         """
         by_path: dict[str, list[Change]] = {}
         for change in changes:
             by_path.setdefault(change.path, []).append(change)
         if not by_path:
             return self
+        if linked := next((path for path in by_path if path in self.fixed), ""):
+            raise Refusal(f"{linked} is a link to what lies outside the project's own files")
         ordered = {path: sorted(some, key=lambda c: c.start) for path, some in by_path.items()}
         scripts = dict(self.scripts)
         for path, some in ordered.items():

@@ -4,7 +4,7 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from autotune.source.calls.building import NEEDS_WORKERS
@@ -50,6 +50,7 @@ def rewrite(
     places: Places,
     *,
     main: str = "",
+    fixed: frozenset[str] = frozenset(),
 ) -> Rewrite:
     """`sources` with the edits made; an edit that is refused changes nothing.
 
@@ -61,9 +62,11 @@ def rewrite(
         requests: knob name and edit, in order of application.
         places: where the program was seen to do what the edits change, in lines of `sources`.
         main: path of the main script; the first of `sources` where it is not given.
+        fixed: paths of those of `sources` that are links to what is not the project's.
     """
     marked = {path for path, text in sources.items() if text.startswith(BYTE_ORDER_MARK)}
-    original = program = parsed(sources, places, main or next(iter(sources), ""))
+    program = parsed(sources, places, main or next(iter(sources), ""))
+    original = program = replace(program, fixed=fixed)
     outcomes: list[EditOutcome] = []
     for knob, edit in requests:
         try:

@@ -1,5 +1,6 @@
 """Which searches are the same: what may change the trials or the answer makes another key."""
 
+import hashlib
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autotune import flow
 from autotune.flow import Options
 from autotune.flow.sameness import program_key, search_key, study_key
 from autotune.workload.program.target import load_target
@@ -40,6 +42,21 @@ def context(*arguments: str, **options: Any) -> Any:
 def test_the_same_program_has_the_same_key_and_its_name(project: Path) -> None:
     assert program_key(context()) == program_key(context(budget_seconds=9.0))
     assert program_key(context()).startswith("train-")
+
+
+def test_a_result_has_the_project_and_the_hashes_of_the_program_s_other_files(
+    project: Path,
+) -> None:
+    (project / ".git").mkdir()
+    bench = SimpleNamespace(protection="")
+    given: Any = SimpleNamespace(began=0.0, bench=bench, **vars(context()))
+    facts = flow._result(given, builders.profile()).target
+    names = ("model.py", "parts/layers.py", "parts/__init__.py")
+    assert facts.root == str(project)
+    assert facts.files == {
+        str(project / name): hashlib.sha256((project / name).read_bytes()).hexdigest()
+        for name in names
+    }
 
 
 @pytest.mark.parametrize("name", ["train.py", "model.py", "parts/layers.py", "parts/__init__.py"])

@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import os
 import shutil
 import tempfile
@@ -46,7 +47,18 @@ def searched(
     after = {str(project / name): text for name, (_, text) in changes.items()}
     target = Target(kind=kind, path=str(main), source=main.read_bytes().decode())
     hashed = target.source_sha256
-    facts = builders.target(kind=kind, path=str(main), source_sha256=hashed, module=module)
+    facts = builders.target(
+        kind=kind,
+        path=str(main),
+        source_sha256=hashed,
+        module=module,
+        root=str(project),
+        files={
+            path: hashlib.sha256(text.encode()).hexdigest()
+            for path, text in before.items()
+            if path != str(main)
+        },
+    )
     out = project / "out"
     write_document(builders.search_result(target=facts), out / "result.json")
     (out / "tuned.patch").write_bytes(unified_patch(before, after, str(project)).encode())
@@ -75,6 +87,16 @@ def test_a_name_that_would_end_its_line_is_found(tmp_path: Path) -> None:
 
     apply_patch(out, reverse=True)
     assert (tmp_path / "project" / name).read_text() == BEFORE
+
+
+def test_a_project_that_is_put_under_version_control_stays_the_same(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    (tmp_path / ".git").mkdir()
+
+    apply_patch(out)
+
+    assert (tmp_path / "project" / "train.py").read_text() == AFTER
+    assert is_applied(out)
 
 
 def test_applying_twice_is_applying_once(tmp_path: Path) -> None:
@@ -190,6 +212,38 @@ def test_a_program_that_has_changed_is_refused_though_the_patch_leaves_it_alone(
     (tmp_path / "project" / "train.py").write_text(BEFORE + "print('more')\n")
     with pytest.raises(PatchError, match=r"train\.py has changed since"):
         apply_patch(out)
+
+
+def test_a_module_that_has_changed_is_refused_though_the_patch_leaves_it_alone(
+    tmp_path: Path,
+) -> None:
+    changes = {"train.py": (BEFORE, AFTER), "data.py": ("x = 1\n", "x = 1\n")}
+    out = searched(tmp_path / "project", changes)
+    script, module = (tmp_path / "project" / name for name in ("train.py", "data.py"))
+    module.write_text("x = 2\n")
+    with pytest.raises(PatchError, match=r"data\.py has changed since it was searched"):
+        apply_patch(out)
+    module.unlink()
+    with pytest.raises(PatchError, match=r"data\.py is no longer there"):
+        apply_patch(out)
+    assert script.read_text() == BEFORE
+
+    module.write_text("x = 1\n")
+    assert apply_patch(out).files == (script,)
+
+
+def test_lines_of_the_patch_that_have_moved_are_told_of(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    script.write_text("# mine\n" + AFTER)
+    with pytest.raises(PatchError, match="has changed since") as refused:
+        apply_patch(out)
+    assert refused.value.advice.startswith("The source has lines of the patch already")
+
+    script.write_text("# mine\n" + BEFORE)
+    with pytest.raises(PatchError, match="has changed since") as refused:
+        apply_patch(out)
+    assert refused.value.advice.startswith("Run `autotune search` again")
 
 
 @pytest.mark.parametrize(
@@ -344,6 +398,32 @@ def test_what_was_applied_is_taken_back_though_another_search_left_no_patch(
     assert apply_patch(out, reverse=True).files == (script,)
     assert script.read_text() == BEFORE
     assert not (out / "applied.patch").exists()
+
+
+def test_what_git_applied_is_taken_back_before_what_was_applied_earlier(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    apply_patch(out)
+    more = AFTER.replace("num_workers=4", "num_workers=4, pin_memory=True")
+    patch = unified_patch({str(script): AFTER}, {str(script): more}, str(script.parent))
+    (out / "tuned.patch").write_text(patch)
+    script.write_text(more)
+
+    apply_patch(out, reverse=True)
+    assert script.read_text() == AFTER
+    apply_patch(out, reverse=True)
+    assert script.read_text() == BEFORE
+
+
+def test_what_git_applied_is_kept_to_be_taken_back_once_apply_has_seen_it(tmp_path: Path) -> None:
+    out = searched(tmp_path / "project", {"train.py": (BEFORE, AFTER)})
+    script = tmp_path / "project" / "train.py"
+    script.write_text(AFTER)
+    assert apply_patch(out).files == ()
+    (out / "tuned.patch").unlink()  # by another search
+
+    assert apply_patch(out, reverse=True).files == (script,)
+    assert script.read_text() == BEFORE
 
 
 def test_a_program_that_was_named_as_a_module_is_found_in_its_package(tmp_path: Path) -> None:

@@ -94,3 +94,21 @@ def test_a_module_in_which_nothing_was_seen_to_happen_is_read_too(tmp_path: Path
         emission = emit(load_target(program), {"micro_batches": 2}, seen)
         assert [edit.status for edit in emission.edits] == [status], emission.edits
         assert str(beside) not in emission.sources
+
+
+def test_what_a_link_leads_to_outside_the_project_is_not_changed(tmp_path: Path) -> None:
+    project, shared = tmp_path / "project", tmp_path / "shared"
+    project.mkdir()
+    shared.mkdir()
+    (shared / "data.py").write_text("def make(data):\n    return DataLoader(data)\n")
+    (project / "common").symlink_to(shared)
+    (project / "train.py").write_text("from common.data import make\n")
+    path = str(project / "common" / "data.py")
+    seen = builders.seen(places=Places(loader=Place(path=path, line=2)))
+
+    emission = emit(load_target(project / "train.py"), {"num_workers": 4}, seen)
+
+    (edit,) = emission.edits
+    assert edit.status == "refused" and "outside the project's own files" in edit.reason
+    assert edit.hand_step == f"{path}:2: DataLoader(..., num_workers=4)"
+    assert emission.patch == ""

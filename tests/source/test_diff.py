@@ -84,6 +84,17 @@ def test_any_two_texts(tmp_path: Path, before: list[str], after: list[str]) -> N
         _applied(tmp_path, "git", {"a.py": "".join(before)}, {"a.py": "".join(after)})
 
 
+def test_a_line_is_found_again_where_the_patch_has_moved_it() -> None:
+    old = [f"line {number} of all\n" for number in range(40)]
+    new = [*old[:2], "import more\n", *old[2:12], *old[13:30], "more()\n", "line 30 of it\n"]
+    new += old[31:]
+    text = unified_patch({"/p/a.py": "".join(old)}, {"/p/a.py": "".join(new)}, "/p")
+    [patch] = parse_patch(text)
+    found = [new[patch.new_line(number)] for number in range(40)]
+    assert found[:12] + found[13:30] + found[31:] == old[:12] + old[13:30] + old[31:]
+    assert found[30] == "line 30 of it\n"
+
+
 def test_equal_sources_make_no_patch() -> None:
     assert unified_patch({"/p/a.py": "a"}, {"/p/a.py": "a"}, "/p") == ""
 
