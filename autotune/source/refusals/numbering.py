@@ -186,9 +186,8 @@ def _made_anew(node: ast.AST) -> Iterator[str]:
         case ast.Assign():
             for each in assigned(node):
                 match each:
-                    case (
-                        ast.Subscript(value=ast.Attribute() as whole, slice=ast.Slice())
-                        | (ast.Attribute() as whole)
+                    case ast.Subscript(value=ast.Attribute() as whole, slice=ast.Slice()) | (
+                        ast.Attribute() as whole
                     ):
                         yield ast.unparse(whole)
         case ast.Call(args=[shuffled]) if last_name(node.func) == "shuffle":
