@@ -83,6 +83,7 @@ def test_where_the_one_other_loader_is_built_is_told(lines, said):
     found = first(validation_share=0.79, phases=HEALTHY, windows=(window,), seen=seen)
     assert found.bottleneck == Bottleneck.VALIDATION
     assert ("other loader (train.py:41) is searched" in found.evidence) is said
+    assert ("What the model generates" in found.evidence) is (lines == (9,))
 
 
 @pytest.mark.parametrize(("length", "named"), [(100, True), (10_000, False), (None, False)])

@@ -222,7 +222,7 @@ def test_callbacks_hear_of_steps_and_epochs() -> None:
     only_epochs = SimpleNamespace(on_epoch=lambda trainer, epoch: heard.append(-1.0))
 
     history = trainer(
-        callbacks=[Listener(), lambda trainer, loss: heard.append(loss.item()), only_epochs],
+        callbacks=iter([Listener(), lambda trainer, loss: heard.append(loss.item()), only_epochs]),
         validation_dataset=numbers(),
     ).fit(2)
 
@@ -671,10 +671,17 @@ class Overlapping(OnDevice):
         return device, non_blocking
 
 
+class Built:
+    """A batch whose `to` does not tell what it takes, as one of C."""
+
+    to = str
+
+
 def test_a_batch_of_a_class_of_its_own_is_copied_as_it_takes_it() -> None:
     cpu = torch.device("cpu")
-    copied = to_device({"x": OnDevice(), "y": [Overlapping()]}, cpu, non_blocking=True)
-    assert copied == {"x": (cpu,), "y": [(cpu, True)]}
+    given = {"x": OnDevice(), "y": [Overlapping()], "z": Built()}
+    copied = to_device(given, cpu, non_blocking=True)
+    assert copied == {"x": (cpu,), "y": [(cpu, True)], "z": "cpu"}
     packed = to_device(pack_sequence([torch.zeros(2)]), cpu, non_blocking=True)
     assert isinstance(packed, PackedSequence)
 

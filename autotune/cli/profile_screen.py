@@ -29,9 +29,8 @@ _FREE = {
     "data": "with training for free",
 }
 # Doubts that stand in another line than theirs.
-_SAID_ELSEWHERE = (
-    *(PROCESSORS_TAKEN, NOT_FINITE, NOT_ALL_FINITE),
-    *(TRACKER_OFF, NO_VALIDATION, FIRST_READ),
+_SAID_ELSEWHERE = frozenset(
+    {FIRST_READ, NOT_ALL_FINITE, NOT_FINITE, NO_VALIDATION, PROCESSORS_TAKEN, TRACKER_OFF}
 )
 _FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free"}
 

@@ -12,6 +12,7 @@ from autotune.diagnosis.finding import (
     severity,
 )
 from autotune.profiling.profile import Profile
+from autotune.source.edits import Place
 from autotune.workload.seen import Seen
 from autotune.workload.window import AS_IS
 
@@ -37,9 +38,14 @@ def validation(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
         evidence=f"{seen}: validate less often, on less, or in larger batches"
+<<<<<<< HEAD
         f"{_other_loader(profile.seen)}. What the model generates between steps counts as one, and "
         "so does a pass over the data without gradients; what follows one until the next batch (a "
         "checkpoint, plots) counts with it. All other shares are of training steps.",
+=======
+        f"{_other_loader(profile.seen)}.{_generated(profile.seen)} "
+        "All other shares are of training steps.",
+>>>>>>> 9c6e7f35b727d0aff1d96dc66788bf833f575f83
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )
@@ -47,12 +53,20 @@ def validation(profile: Profile) -> Finding | None:
 
 def _other_loader(seen: Seen) -> str:
     """Where the one loader is built that is none of the training's, a validation's mostly."""
-    training = seen.places.loader
-    others = [each for each in seen.loaders_at if each != training]
-    if len(others) != 1 or training is None:
+    others = _others(seen)
+    if len(others) != 1 or seen.places.loader is None:
         return ""
     at = f"{os.path.basename(others[0].path)}:{others[0].line}"
     return f"; no setting of the other loader ({at}) is searched"
+
+
+def _generated(seen: Seen) -> str:
+    """What a validation may be where none has a loader."""
+    return "" if _others(seen) else " What the model generates between steps counts as one."
+
+
+def _others(seen: Seen) -> list[Place]:
+    return [each for each in seen.loaders_at if each != seen.places.loader]
 
 
 def validation_share(profile: Profile) -> float:

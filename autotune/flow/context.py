@@ -36,7 +36,7 @@ WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
 # Where processes of the program differ so much by the memory that they take anew (`faults`), one
-# pair of them tells nothing: more is kept, for a second. Chosen: in two minutes it is 18 s more.
+# pair of them tells nothing: more is kept, for a second pair. Chosen: in two minutes, 18 s more.
 SCATTERED, SCATTERED_SHARE = 1.5 * PAIR_SCATTER, 0.6
 MOST_SEED = 2**32 - 1  # NumPy takes none beyond
 # What one percent of expected gain may take: all of a budget is worth 20 %.

@@ -12,6 +12,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from autotune.source.script import last_name
+
 # Such a file counts by its text, unless it is data rather than settings.
 MOST_SETTINGS_BYTES = 1 << 20
 _SETTINGS = (
@@ -19,9 +21,10 @@ _SETTINGS = (
     *(".py", ".gin", ".jsonnet", ".xml"),
 )
 _FOLDERS = ("config_path", "config_dir")  # arguments of `hydra.main`, `initialize_config_dir`
-_MOST_FILES = 200  # of one pattern: more are data
+_MOST_FILES = 200  # of one pattern, with those that they name: more are data
 # What a file of settings calls others that it goes on from (`_base_: ../base.yaml`).
-_NAMED = re.compile(rf"[\w./-]+(?:{'|'.join(map(re.escape, _SETTINGS))})\b")
+_NAMED = re.compile(rf"(?<![\w./-])[\w./-]+(?:{'|'.join(map(re.escape, _SETTINGS))})\b")
+_WRITING = re.compile("[wax][bt+]*")  # modes of `open`
 _ANY = "*"
 
 
@@ -29,12 +32,13 @@ def settings_named(tree: ast.AST, folders: tuple[Path, ...]) -> Iterator[tuple[s
     """Those that a module names, from one of `folders` on, and that these name: each with its
     hash.
     """
-    known: set[str] = set()
     for pattern in dict.fromkeys(_patterns(tree)):
         for folder in folders:
+            known: set[str] = set()
             with suppress(OSError, ValueError):
                 found = glob.iglob(os.path.join(glob.escape(str(folder)), pattern), recursive=True)
-                for name in sorted(islice(found, _MOST_FILES)):
+                settings = (each for each in found if each.endswith(_SETTINGS))
+                for name in sorted(islice(settings, _MOST_FILES)):
                     yield from _with_its_own(Path(name), known)
 
 
@@ -53,7 +57,8 @@ def _text(named: Path) -> bytes | None:
 def _with_its_own(named: Path, known: set[str]) -> Iterator[tuple[str, str]]:
     """A file, and those that it names itself, one by the other."""
     path = os.path.normpath(named)
-    text = _text(named) if path.endswith(_SETTINGS) and path not in known else None
+    new = path.endswith(_SETTINGS) and path not in known and len(known) < _MOST_FILES
+    text = _text(named) if new else None
     if text is None:
         return
     known.add(path)
@@ -69,6 +74,9 @@ def _patterns(tree: ast.AST) -> Iterator[str]:
         node = waiting.pop()
         if isinstance(node, ast.Call) and _writes(node):
             continue
+        if isinstance(node, ast.Call) and last_name(node.func) in ("write_text", "write_bytes"):
+            waiting += node.args  # but not the file
+            continue
         waiting += ast.iter_child_nodes(node)
         if isinstance(node, ast.keyword) and node.arg in _FOLDERS:
             if (folder := _pattern(node.value)).strip("*/."):
@@ -82,10 +90,13 @@ def _patterns(tree: ast.AST) -> Iterator[str]:
 
 
 def _writes(call: ast.Call) -> bool:
-    """Whether it opens a file to be written: `open(f"runs/{name}.json", "w")`."""
-    texts = [each.value for each in call.args[1:] if isinstance(each, ast.Constant)]
-    return any(isinstance(each, str) and each[:1] in tuple("wax") for each in texts) and (
-        getattr(call.func, "id", getattr(call.func, "attr", "")) == "open"
+    """Whether it opens a file to be written: `open(f"runs/{name}.json", "w")`, or
+    `Path("runs/a.json").open(mode="w")`.
+    """
+    modes = [*call.args[:2], *(each.value for each in call.keywords if each.arg == "mode")]
+    texts = [each.value for each in modes if isinstance(each, ast.Constant)]
+    return last_name(call.func) == "open" and any(
+        isinstance(each, str) and _WRITING.fullmatch(each) for each in texts
     )
 
 

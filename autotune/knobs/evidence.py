@@ -25,8 +25,8 @@ MOST_CALLS = 0.1
 
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 
-# How much more than training takes a loader must deliver to keep up once computing takes half as
-# long, as shorter formats make it.
+# A loader that delivers less than twice as fast as training takes does not keep up once computing
+# takes half as long, as in shorter formats.
 _KEEPS_UP = 1.0
 
 # From this share of its time on, a loading process counts as keeping a core busy: what is left is

@@ -16,7 +16,7 @@ What it costs
 What it changes
     Numbers below 1.2e-38 (in float32) become zero. An average of squared gradients (Adam's) that
     becomes zero is no other to divide by, unless `eps` is as small as its root: that is refused,
-    as are Lion, which goes by the sign of its averages, programs in which such a number is
+    as are optimizers that step by a sign (Lion, Rprop), programs in which such a number is
     written, and those that ask of numbers which they make smaller again and again whether they are
     zero. Where two steps, carried out with zeros as well, come to another result of some size
     (products of tiny units that are multiplied back), it is refused too.
@@ -42,13 +42,15 @@ _TIMES_AS_LONG, _LITTLE = 100.0, 0.1
 _LARGEST_DENORMAL, _OF_DIVISOR = 1.18e-38, 1e-4
 # Where their cost could not be timed, so many averages are taken to have one.
 _MANY_AVERAGES = 0.05
+# In the names of optimizers that step by a sign, torch's own and those of libraries.
+_BY_A_SIGN = ("lion", "rprop", "sign")
 
 
 def _goes_by_them(seen: Seen) -> str:
     """Which optimizer would go another way with such numbers taken for zero; "" where none does."""
     for each in (seen.optimizer, *seen.beside):
-        if each is not None and "lion" in each.name.lower():  # its own, and those of libraries
-            return f"{each.name} steps by the sign of an average, however small that is"
+        if each is not None and any(kind in each.name.lower() for kind in _BY_A_SIGN):
+            return f"{each.name} steps by the sign of what may be so small"
         least = math.sqrt(_LARGEST_DENORMAL) / _OF_DIVISOR
         if each is not None and each.eps is not None and each.eps < least:
             return (

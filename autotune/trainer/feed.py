@@ -5,6 +5,7 @@ import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -120,8 +121,10 @@ def _takes_non_blocking(batch: Any) -> bool:
     """Whether its `to` does: that of a class of the user's own may take the device only."""
     if isinstance(batch, torch.Tensor):
         return True
-    taken = inspect.signature(batch.to).parameters.values()
-    return any(at.name == "non_blocking" or at.kind is at.VAR_KEYWORD for at in taken)
+    with suppress(TypeError, ValueError):  # one of C may not tell
+        taken = inspect.signature(batch.to).parameters.values()
+        return any(at.name == "non_blocking" or at.kind is at.VAR_KEYWORD for at in taken)
+    return False
 
 
 def _part_size(batch_size: int, parts: int) -> int:

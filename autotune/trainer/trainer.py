@@ -93,7 +93,8 @@ class Trainer:
         callbacks: Sequence[object] = (),
         progress: bool | None = None,
     ) -> None:
-        more = {"clip_norm": clip_norm, "callbacks": callbacks}
+        self._seed, self._progress, self._callbacks = seed, progress, tuple(callbacks)
+        more = {"clip_norm": clip_norm, "callbacks": self._callbacks}
         check_arguments(model, dataset, training_step, optimizer, batch_size, **more)
         self._per_step = is_per_step(scheduler_per)
         self.model = model
@@ -103,7 +104,6 @@ class Trainer:
         self._dataset = dataset
         self._validation_dataset = validation_dataset
         self._batch_size = int((config or {}).get("batch_size", batch_size))
-        self._seed, self._progress, self._callbacks = seed, progress, tuple(callbacks)
         self._position = Position()
         self._config = dict(config or {})
         self._setup = setup_for(self._config)

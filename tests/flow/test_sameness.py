@@ -1,6 +1,11 @@
 """Which searches are the same: what may change the trials or the answer makes another key."""
 
+<<<<<<< HEAD
 import hashlib
+=======
+import ast
+import time
+>>>>>>> 9c6e7f35b727d0aff1d96dc66788bf833f575f83
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +17,7 @@ import pytest
 from autotune import flow
 from autotune.flow import Options
 from autotune.flow.sameness import program_key, search_key, study_key
+from autotune.flow.settings_files import settings_named
 from autotune.workload.program.target import load_target
 from tests import builders
 
@@ -99,6 +105,11 @@ def test_a_change_in_the_settings_that_the_program_names_itself_makes_another(
         ("path = Path('conf') / 'start.yaml'", True),  # which goes on from the other
         ("path = Path(__file__).parent / 'conf/data/cifar.yaml'", True),
         ("file = open(f'conf/data/{name}.yaml', 'w')", False),  # written, not read
+        ("file = open('conf/data/cifar.yaml', mode='w')", False),
+        ("file = Path('conf/data/cifar.yaml').open('w')", False),
+        ("Path('conf/data/cifar.yaml').write_text(text)", False),
+        ("Path('runs/a.yaml').write_text(open('conf/data/cifar.yaml').read())", True),
+        ("file = codecs.open('conf/data/cifar.yaml', 'r', 'ascii')", True),
         ("names = [f'{folder}/{name}.yaml', 'conf', 'conf/data', f'conf/{name}/cifar.txt']", False),
     ],
 )
@@ -112,6 +123,32 @@ def test_settings_that_are_named_in_part_or_by_their_folder_count(
     before = program_key(context())
     (project / "conf" / "data" / "cifar.yaml").write_text("size: 9\n")
     assert (program_key(context()) != before) is counts
+
+
+def test_settings_are_found_among_many_other_files(project: Path) -> None:
+    (project / "conf").mkdir()
+    for number in range(2000):
+        (project / "conf" / f"{number}.pt").write_text("")
+    (project / "conf" / "config.yaml").write_text("size: 8\n")
+    (project / "model.py").write_text("@hydra.main(config_path='conf')\ndef main(cfg): ...\n")
+    before = program_key(context())
+    (project / "conf" / "config.yaml").write_text("size: 9\n")
+    assert program_key(context()) != before
+
+
+def test_files_of_data_that_name_many_others_are_not_all_read(project: Path) -> None:
+    for number in range(300):
+        (project / f"{number}.xml").write_text("")
+    (project / "boxes.json").write_text(" ".join(f"{number}.xml" for number in range(300)))
+    tree = ast.parse("BOXES = 'boxes.json'")
+    assert len(list(settings_named(tree, (project,)))) == 200
+
+
+def test_a_long_word_in_settings_takes_no_time(project: Path) -> None:
+    (project / "settings.toml").write_text("x" * 100_000)
+    began = time.process_time()
+    list(settings_named(ast.parse("NAMED = 'settings.toml'"), (project,)))
+    assert time.process_time() - began < 5
 
 
 def test_variables_count_that_are_not_of_the_shell_or_a_job(

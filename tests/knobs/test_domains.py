@@ -683,8 +683,8 @@ class TestFlushDenormal:
             assert skip("flush_denormal", profile).impossible
             assert "divides by the root" in reason("flush_denormal", profile)
 
-    @pytest.mark.parametrize("name", ["Lion", "PagedLion8bit"])
-    def test_is_refused_where_the_sign_of_an_average_is_stepped_by(self, name: str) -> None:
+    @pytest.mark.parametrize("name", ["Lion", "PagedLion8bit", "Rprop", "SignSGD"])
+    def test_is_refused_where_a_sign_is_stepped_by(self, name: str) -> None:
         optimizer = on_a_cpu().seen.optimizer
         assert optimizer is not None
         optimizer = replace(optimizer, name=name, eps=None)

@@ -235,6 +235,13 @@ REFUSED = {
         ("criterion(model(x), y)", "mse(model(x), y, reduction='sum') / len(data)"),
         "the loss adds up at train.py:7, and may be a sum over",
     ),
+    "sums over a part's size": (
+        (
+            "    loss = criterion(model(x), y)",
+            "    x, y = x[y > 0], y[y > 0]\n    loss = ce(model(x), y, reduction='sum') / len(y)",
+        ),
+        "adds up at train.py:8",
+    ),
     "sums of a mask": (
         ("criterion(model(x), y)", "(ce(model(x), y) * mask).sum() / mask.sum()"),
         "adds up at train.py:7",
@@ -304,6 +311,10 @@ REFUSED = {
             "    if loss > 1:\n        clip_grad_norm_(p)\n    optimizer.step()",
         ),
         "clipped",
+    ),
+    "norms that an object keeps": (
+        ("    optimizer.step()", "    log.norm = clip_grad_norm_(p, 1.0)\n    optimizer.step()"),
+        "clipped in another way",
     ),
     "norms of a part": (
         (
@@ -432,6 +443,13 @@ REFUSED["a loader of another class in a call"] = (
     ),
     "Wrapped makes of the loader",
 )
+REFUSED["a loader of another class in a branch"] = (
+    (
+        "for x, y in loader:",
+        "train(Wrapped(loader) if cuda else loader)\ndef train(batches):\n  for x, y in batches:",
+    ),
+    "Wrapped makes of the loader",
+)
 
 USUAL = {
     "a function that the model has a method of that name of": (
@@ -484,6 +502,18 @@ USUAL = {
         "mse(model(x), y, reduction='sum') / len(x)",
     ),
     "a sum over the batch's shape": ("criterion(model(x), y)", "mse(x, y).sum() / x.shape[0]"),
+    "a sum over the batch's size on a device": (
+        "    loss = criterion(model(x), y)",
+        "    x, y = x.to(device), y.to(device)\n    loss = mse(model(x), y).sum() / len(x)",
+    ),
+    "a norm that is kept as a number": (
+        "    optimizer.step()",
+        "    norm = clip_grad_norm_(model.parameters(), 1.0).item()\n    optimizer.step()",
+    ),
+    "a norm that is kept as a float": (
+        "    optimizer.step()",
+        "    norm = float(clip_grad_norm_(model.parameters(), 1.0))\n    optimizer.step()",
+    ),
     "a norm that is kept": (
         "    optimizer.step()",
         "    norm = clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()",

@@ -798,7 +798,9 @@ def test_what_must_come_before_cuda_keeps_the_scaler_out_of_the_module(
     ("function", "status"),
     [
         ("(net):\n    optimizer = build(net)\n    net(1).backward()\n", "done"),
-        ("(net, optimizer):\n    net(1).backward()\n", "done"),
+        ("(net, optimizer):\n    optimizer.zero_grad()\n    net(1).backward()\n", "done"),
+        ("(net, optimizer):\n    net(1).backward()\n    optimizer.zero_grad()\n", "refused"),
+        ("(net, optimizer):\n    optimizer.zero_grad()\n", "refused"),
         ("(net):\n    optimizer = build(net)\n", "refused"),
         ("(net):\n    net(1).backward()\n", "refused"),
     ],

@@ -39,6 +39,7 @@ def program(columns: str) -> str:
         "x = x.double(); x[:, 1] += 500; x = x.float()",
         "x = x[:, None, None].repeat(1, 6, 5, 1); x[..., 0] += 290; x[..., 1] *= 100",
         "x = x[:, None].repeat(1, 2000, 1); x[..., 0] += 290",  # a sample's rows are alike
+        "nn.Linear(3, 1)(torch.zeros(32, 0, 3)); x[:, 0] += 290",  # no boxes in a batch
     ],
 )
 def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: str) -> None:
@@ -61,6 +62,7 @@ def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: st
         "x[:, 0] += (30 if step % 2 else 0)",  # up and down
         "x = x[:4]; x[:, 0] += 290",  # too few to tell
         "x[:, 3] = step / 4 + torch.rand(32) / 5",  # in order: all of them differ by more
+        "x = 400 * x[None, None]; x[..., 0] = 6 * torch.randn(32) - 1000",  # an image's border
     ],
 )
 def test_others_are_not(rounding: Vet, columns: str) -> None:

@@ -246,6 +246,8 @@ SQUARED_APART = (
 SORTED = f"{SQUARED_APART}\n        index = apart.sort(-1)[1][..., :4]"
 SMALLEST = f"{SQUARED_APART} + 99 * torch.eye(2000)\n        index = apart.min(-1)[1][..., None]"
 WITHIN = f"{SQUARED_APART}\n        index = (apart < 0.02).long().cumsum(-1)[..., :4] % 2"
+PADDING = "apart = apart.masked_fill(torch.arange(500) > 199, 1e9)"
+PADDED = WITHIN.replace("0.02", "6.0").replace("index", f"{PADDING}; index")
 
 
 @pytest.mark.parametrize("near", [NEAR, FIRST, SORTED, SMALLEST])
@@ -272,8 +274,13 @@ def test_those_within_a_radius_are_not_told_by_what_is_rounded(rounding: Vet) ->
         (f"{SMALLEST.replace('[1]', '.values')}; index = (index > 1e9).long()", 2000),
         (WITHIN.replace("0.02", "6.0"), 500),
         ("index = ((x @ x.mT * 0 > 0) | (x @ x.mT * 0 >= 0)).long()[..., :4]", 500),
+        (PADDED, 500),
+        (f"(x @ x.mT)[:, :0].max(-1)[1].sum(); {NEAR}", 6),
     ],
-    ids=["few points", "in float32", "learnt", "their distance", "a wide radius", "just the limit"],
+    ids=[
+        *("few points", "in float32", "learnt", "their distance", "a wide radius"),
+        *("just the limit", "padded", "no rows"),
+    ],
 )
 def test_other_choices_are(rounding: Vet, near: str, points: int) -> None:
     assert rounding(POINTS.format(near=near, points=points), VALUES).values == VALUES
@@ -318,6 +325,7 @@ BCE = "loss = F.binary_cross_entropy(p, F.one_hot(y, 4).float())"
         ("self.head(x).exp()", "loss = torch.log(1 + p).mean()"),
         ("self.head(x).tanh()", "loss = torch.log(2.0 * (1 - p.pow(2)) + 1e-6).mean()"),
         ("self.head(x).tanh()", "loss = torch.log(torch.ones(4) * (1 - p * p) + 1e-6).mean()"),
+        (SIGMOID, "loss = torch.log(2 * (1 - p) + 1e-6).mean()"),
         (SOFTMAX, "loss = -(p * F.one_hot(y, 4).float()).sum(1).log().mean()"),
         (f"{SOFTMAX} * {SIGMOID} / 2", "loss = -p.mean(1).log().mean()"),
         (SOFTMAX, "loss = -(0 * p).scatter_add(1, y[:, None], p[:, :1]).add(1e-6).log().mean()"),
@@ -357,6 +365,10 @@ def test_logarithms_of_rounded_random_numbers_are(rounding: Vet, drawn: str, wid
         ("self.head(x).tanh()", "loss = torch.log1p(p.square().sum(1)).mean()"),
         (SOFTMAX, "loss = F.mse_loss(p, x[:, :4]) - 0.01 * -(p * torch.log(p + 1e-8)).mean()"),
         (SOFTMAX, "q = p.mean(0); loss = (q * q.log()).mean()"),
+        (SOFTMAX, "q = p.sum(0) / len(p); loss = (q * q.log()).mean()"),
+        (f"80 * {SIGMOID}", "loss = p.log().square().mean()"),  # a depth
+        (f"2 * {SIGMOID} + 0.1", "loss = p.log().square().mean()"),  # a deviation
+        (f"torch.full((4,), 80.0) * {SIGMOID}", "loss = p.log().square().mean()"),
         (SOFTMAX, "loss = p.square().mean(); (p.detach() * p.detach().log()).sum()"),
         (SIGMOID, "loss = torch.log(p * x[:, :4].abs() + 1e-6).square().mean()"),  # of data
     ],
@@ -456,6 +468,19 @@ def test_changes_of_the_input_that_are_rounded_away_are_refused(rounding: Vet, c
     found = rounding(ADVERSARIAL.format(change=change), VALUES)
     assert found.values == ("fp32",)
     assert found.reason.startswith("in bf16 the model is not given the change of its input at")
+
+
+# One that is as large as its input, in two places, and beside it a small one.
+OFTEN = f"""{DIRECTION}
+    count = globals().get("count", 0) + 1
+    far, near, beyond = (x + scale * d for scale in (1.0, 1e-6, 1.0))
+    for each in (far,) * (1 + count % 2) + (near, beyond):
+        net(each)
+    near = beyond"""
+
+
+def test_a_small_change_is_told_from_a_large_one_computed_more_often(rounding: Vet) -> None:
+    assert rounding(ADVERSARIAL.format(change=OFTEN), VALUES).values == ("fp32",)
 
 
 # Nearly one of the two inputs alone in most steps.

@@ -79,8 +79,8 @@ class TrainingLoop:
             fixed = not statement.orelse and self.is_constant(statement.test)
             return fixed and all(map(self._belongs_to_step, statement.body))
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
-                return last_name(function) in CLIPS and not self._reads(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return _gives_norm(value) and not self.reads(name)
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         call = statement.value
@@ -89,12 +89,23 @@ class TrainingLoop:
         own = last_name(call.func) in (*CLIPS, "unscale_") or is_zero_grad(statement)
         return own or is_method(call, "step")
 
-    def _reads(self, name: str) -> bool:
+    def reads(self, name: str) -> bool:
         """Whether the loop has a use for the variable but to clip gradients by it."""
         used = (at for at in ast.walk(self.node) if isinstance(at, ast.Name) and at.id == name)
         return any(
             isinstance(at.ctx, ast.Load) and not _clips(self.script.statement(at)) for at in used
         )
+
+
+def _gives_norm(value: ast.expr) -> bool:
+    """Whether `value` is what clipping gives, or a number of it: `clip_grad_norm_(...).item()`."""
+    match value:
+        case (
+            ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="item" | "cpu" | "detach"))
+            | ast.Call(func=ast.Name(id="float"), args=[ast.Call() as inner])
+        ):
+            return _gives_norm(inner)
+    return isinstance(value, ast.Call) and last_name(value.func) in CLIPS
 
 
 def _clips(statement: ast.stmt) -> bool:

@@ -126,8 +126,31 @@ def _means(node: ast.AST, loop: ast.For) -> Iterator[ast.AST]:
                     slice=ast.Constant(value=0),
                 )
             ),
-        ) if name in names and node in ast.walk(loop):
+        ) if name in names and name not in _made_another(loop) and node in ast.walk(loop):
             yield from (added, *added.keywords)
+
+
+def _made_another(loop: ast.For) -> Iterator[str]:
+    """The variables that the body of `loop` gives another value than themselves elsewhere
+    (`x, y = x.to(device), y.to(device)`).
+    """
+    moved = set[ast.AST]()
+    for node in (at for at in ast.walk(loop) if isinstance(at, ast.Assign)):
+        match node.targets, node.value:
+            case [ast.Tuple(elts=targets)], ast.Tuple(elts=values):
+                pass
+            case targets, value:
+                values = [value]
+        for target, value in zip(targets, values, strict=False):
+            match target, value:
+                case (
+                    ast.Name(id=name),
+                    ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr="to" | "cuda")),
+                ) if own == name:
+                    moved.add(target)
+    for at in (each for statement in loop.body for each in ast.walk(statement)):
+        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store) and at not in moved:
+            yield at.id
 
 
 def _adds_up(node: ast.AST) -> bool:

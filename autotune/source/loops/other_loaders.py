@@ -109,15 +109,27 @@ def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | N
     values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
     if function := loop.script.function(loop.node):
         bound = is_bound(loop.script, function)
-        told = (argument(at, function, name, bound=bound) for at in _calls_of(program, function))
-        bars = (*WRAPPERS, function.name)
-        values += [at for at in told if isinstance(at, ast.Call) and last_name(at.func) not in bars]
-    for value in values:
+        for called in _calls_of(program, function):
+            told = argument(called, function, name, bound=bound)
+            if told is not None and told is not called and _called(told) not in WRAPPERS:
+                values.append(told)
+    for value in (at for each in values for at in _branches(each)):
         if isinstance(value, ast.Call):
             given = [*value.args, *(at.value for at in value.keywords)]
             if any(at is call.node or last_name(at) in names for at in given):
                 return value
     return None
+
+
+def _branches(value: ast.expr) -> list[ast.expr]:
+    """`Wrapped(loader)` and `loader` of `Wrapped(loader) if cuda else loader`; no progress bar."""
+    if not isinstance(value, ast.IfExp):
+        return [value]
+    return [at for at in (value.body, value.orelse) if _called(at) not in WRAPPERS]
+
+
+def _called(value: ast.expr) -> str:
+    return last_name(value.func) if isinstance(value, ast.Call) else ""
 
 
 def _calls_of(program: Program, function: Function) -> Iterator[ast.Call]:

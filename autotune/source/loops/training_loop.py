@@ -131,9 +131,11 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
     if any(is_zero_grad(at) for at in ordered[:first]):
         yield "gradients are cleared between backward and step"
     for call in (at for at in calls if last_name(at.func) in CLIPS and at not in guarded):
-        if isinstance(loop.script.statement(call), ast.Assign):
-            yield f"the norm of the gradients is used in the loop ({loop.script.at(call)})"
-        yield "gradients are clipped in another way than by a statement before the step"
+        match loop.script.statement(call):
+            case ast.Assign(targets=[ast.Name(id=name)]) if loop.reads(name):
+                yield f"the norm of the gradients is used in the loop ({loop.script.at(call)})"
+            case _:
+                yield "gradients are clipped in another way than by a statement before the step"
     if any(call.args or call.keywords for call in steps if call is not loop.step.node):
         yield "a scheduler is told where in the epoch it is"
 

@@ -12,6 +12,9 @@ from autotune.source.script import Function, last_name
 _COUNTING = frozenset(("update", "subtract", "add", "append", "appendleft", "extend"))
 _DROPPING = frozenset(("pop", "popleft", "popitem", "remove", "discard", "clear"))
 _ITSELF = frozenset(("self", "cls"))
+# Functions that open what stays the same or tell the time, and that make something empty.
+_OPENING = ("open", "File", "Environment", "time", "perf_counter", "monotonic")
+_EMPTY = ("dict", "list", "set", "OrderedDict")
 # Functions that say something, or write it down, and make nothing of it.
 SAYING = frozenset(
     (
@@ -146,18 +149,16 @@ def _asked_for_nothing(function: Function, node: ast.AST) -> ast.expr | None:
 
 def _draws_anew(node: ast.AST, name: str, functions: Sequence[Function]) -> bool:
     """Whether `node`, or a method of its own that it calls, makes or shuffles anew something that
-    `functions` read, other than `name`.
+    `functions` read elsewhere, other than `name`, or drops it for them to draw.
     """
     called = {*map(_own_method, ast.walk(node))}
     methods = [each for each in functions if each.name in called]
-    read = {
-        ast.unparse(at)
-        for each in functions
-        for at in ast.walk(each)
-        if each not in methods and isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Load)
-    }
-    parts = [at for each in (node, *methods) for at in ast.walk(each)]
-    return bool(read & {made for at in parts for made in _made_anew(at)} - {name})
+    apart = (node, *methods)
+    made = {each for part in apart for at in ast.walk(part) for each in _made_anew(at)}
+    nodes = [at for each in functions for at in ast.walk(each)]
+    drawn = {each for at in nodes if _may_draw(at) for each in _made_anew(at)}
+    read = {ast.unparse(at) for each in functions for at in _read_in(each, apart)}
+    return bool(read & made & drawn - {name})
 
 
 def _own_method(node: ast.AST) -> str:
@@ -168,12 +169,39 @@ def _own_method(node: ast.AST) -> str:
     return ""
 
 
+def _read_in(function: ast.AST, apart: Sequence[ast.AST]) -> Iterator[ast.Attribute]:
+    """The attributes that `function` reads, but in what is `apart`, or to say them."""
+    waiting = [function]
+    while waiting:
+        node = waiting.pop()
+        if node in apart or isinstance(node, ast.JoinedStr) or _says(node):
+            continue
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node
+        waiting += ast.iter_child_nodes(node)
+
+
 def _made_anew(node: ast.AST) -> Iterator[str]:
     match node:
-        case ast.Assign(targets=[*targets], value=value) if not isinstance(value, ast.Constant):
-            yield from (ast.unparse(each) for each in targets if isinstance(each, ast.Attribute))
+        case ast.Assign():
+            for each in assigned(node):
+                match each:
+                    case ast.Subscript(value=ast.Attribute() as whole, slice=ast.Slice()) | (
+                        ast.Attribute() as whole
+                    ):
+                        yield ast.unparse(whole)
         case ast.Call(args=[shuffled]) if last_name(node.func) == "shuffle":
             yield ast.unparse(shuffled)
+
+
+def _may_draw(node: ast.AST) -> bool:
+    """Whether what `node` makes may be another each time: no constant, nothing empty, no file."""
+    match node:
+        case ast.Assign(value=ast.Constant() | ast.Dict(keys=[]) | ast.List(elts=[])):
+            return False
+        case ast.Assign(value=ast.Call(func=function, args=args)):
+            return last_name(function) not in (_OPENING if args else (*_OPENING, *_EMPTY))
+    return True
 
 
 def _makes_nothing(function: Function, body: Sequence[ast.stmt]) -> bool:

@@ -116,17 +116,21 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
 
 
 def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
-    """Whether `node` is a step of an optimizer that another function builds, or is given, and has a
-    backward pass of its own for.
+    """Whether `node` is a step of an optimizer that another function builds, or is given and clears
+    (it may be the same one), and has a backward pass of its own for.
     """
     function, stepping = script.function(node), _stepping(node)
     if function is None or step.node in ast.walk(function) or not isinstance(stepping, ast.Name):
         return False
-    inside = list(ast.walk(function))
+    calls = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
+    passes = [at.lineno for at in calls if is_method(at, "backward")]
+    clears = [at.lineno for at in calls if is_method(at, "zero_grad")]
+    if not passes:
+        return False
     given = any(isinstance(at, ast.arg) and at.arg == stepping.id for at in ast.walk(function.args))
     built = (at for at in script.binds(stepping.id) if script.function(at) is function)
-    local = given or any(isinstance(at, ast.Call) for at in built)
-    return local and any(is_method(at, "backward") for at in inside)
+    cleared = bool(clears) and min(clears) < min(passes)
+    return (given and cleared) or any(isinstance(at, ast.Call) for at in built)
 
 
 def _other_optimizer(program: Program, backward: Call, step: Call) -> str:

@@ -37,7 +37,8 @@ _GROUPS = (
     *(_MAKING, _DRAWING, _NEARLY, _POWERS, _SHIFTING, _HANDING, _SCALING, _ADDING_UP),
     _LOGARITHMS,
 )
-_NEARLY_ONE, _ONE, _DRAWN = range(3)  # what makes a probability yet, one, and random numbers
+# What makes a probability yet, one, what is taken from 1 or added to it, and random numbers.
+_NEARLY_ONE, _ONE, _TAKEN, _DRAWN = range(4)
 
 
 class Chances:
@@ -75,26 +76,33 @@ class Chances:
         self._entropies.note(kind, given, told)
         nearly = most == _NEARLY_ONE
         hands = kind in self._handing or (nearly and kind in self._powers)
-        hands = hands or (most == _ONE and self._weighs(kind, given))
+        hands = hands or (most in (_ONE, _TAKEN) and self._weighs(kind, given, most == _TAKEN))
         self._hands = bool(known) and hands
-        if nearly and kind in self._shifting and any(map(_shifts, given)):
-            most = _ONE
+        takes = (nearly and kind in self._shifting) or kind is torch.ops.aten.rsub
+        if takes and most in (_NEARLY_ONE, _ONE) and any(map(_shifts, given)):
+            most = _TAKEN
         self._makes = most if self._hands else self._made.get(kind)
 
-    def _weighs(self, kind: Any, given: Sequence[Any]) -> bool:
+    def _weighs(self, kind: Any, given: Sequence[Any], taken: bool) -> bool:
         """Whether it adds probabilities up, or weights them: by a number, by others, by a mask or
-        a scale that is not learnt; not by data, as many as they are.
+        a scale that is not learnt; not by data, as many as they are. What is `taken` from 1 is lost
+        as it becomes 0, whatever its scale; others are no probabilities on a larger one.
         """
         if kind not in self._scaling:
             return kind in self._adding_up
         if kind is torch.ops.aten.div:
-            return given[0] in self._known and not torch.is_tensor(given[1])
-        sizes = [each.numel() for each in tensors(given) if each in self._known]
-        return all(
-            each in self._known
-            or not (each.requires_grad or (each.numel() >= max(sizes) and not _is_mask(each)))
-            for each in tensors(given)
-        )
+            by_a_number = given[0] in self._known and not torch.is_tensor(given[1])
+            return by_a_number and (taken or abs(given[1]) >= 1)
+        most = max(each.numel() for each in tensors(given) if each in self._known)
+        return all(self._is_weight(each, most, taken) for each in given)
+
+    def _is_weight(self, each: Any, most: int, taken: bool) -> bool:
+        if not torch.is_tensor(each):
+            return taken or abs(each) <= 1
+        if each in self._known:
+            return True
+        is_scale = not each.requires_grad and (each.numel() < most or _is_mask(each))
+        return is_scale and (taken or _is_mask(each) or bool((each.abs() <= 1).all()))
 
     def note_result(self, result: Any) -> None:
         """It has given `result`."""

@@ -12,8 +12,13 @@ from autotune.workload.found import RoundedChance
 from autotune.workload.loading.batches import tensors
 
 _MAKING = ("_softmax", "softmax")
-# What gives others of the kind, which are 1 together: of several, or in another shape.
-_OTHERS = ("_unsafe_view", "mean", "permute", "squeeze", "transpose", "unsqueeze", "view")
+# What gives others of the kind: of several, which may then be divided by their number, or in
+# another shape.
+# fmt: off
+_OTHERS = (
+    "_unsafe_view", "div", "mean", "permute", "squeeze", "sum", "transpose", "unsqueeze", "view",
+)
+# fmt: on
 # What gives the same probabilities, so far as their logarithm tells; `add` only of a small number.
 _SAME = ("_to_copy", "add", "alias", "clamp", "clamp_max", "clamp_min", "clone", "detach")
 _MOST_ADDED = 1e-2

@@ -42,11 +42,17 @@ class Inputs:
         if kind is not self._copy or named.get("dtype") not in _SHORT:
             return
         numbers = given[0].detach()
-        if numbers.dtype not in _LONG or isinstance(given[0], nn.Parameter) or not numbers.ndim:
+        if numbers.dtype not in _LONG or isinstance(given[0], nn.Parameter):
             return
-        # Of more dimensions, columns are the first after the samples (channels), or the last.
-        for columns in (1, -1) if numbers.ndim > 2 else (-1,):
-            rows = numbers.movedim(columns, -1).float()
+        if not (numbers.ndim and numbers.numel()):
+            return
+        # Of more dimensions, columns are the first after the samples (channels), or the last, if
+        # that is not the width of an image.
+        columns = (-1,) if numbers.ndim < 3 else (1, -1)
+        if numbers.ndim > 3 and numbers.shape[-1] >= min(numbers.shape[1:-1]):
+            columns = (1,)
+        for column in columns:
+            rows = numbers.movedim(column, -1).float()
             rows = rows.reshape(-1, rows.shape[-1])
             if len(rows) >= _ENOUGH and bool(rows.isfinite().all()):
                 self._note_columns(rows, named["dtype"], samples=numbers.shape[0])

@@ -23,8 +23,9 @@ _HANDING = (
     "slice", "squeeze", "stack", "t", "transpose", "unsqueeze", "view",
 )
 # fmt: on
-# By where a tensor was changed, the largest share that a change has of it.
-Changes = dict[Place | None, float]
+# By where a tensor was changed, which change of a step's that was there, and its share of the
+# tensor: of several the first, and the largest share.
+Changes = dict[Place | None, tuple[int, float]]
 
 
 class Perturbations:
@@ -61,25 +62,28 @@ class Perturbations:
         if self._is_of_weights:
             return
         if kind in self._changing:
-            self._makes = _change(given, float(named.get("alpha", 1.0)))
+            if share := _share(given, float(named.get("alpha", 1.0))):
+                place = users_place()
+                self._makes = {place: (self._turns[place], share)}
+                self._turns[place] += 1
         elif kind in self._handing:
-            for place, share in self._changes_of(inside):
-                self._makes[place] = max(share, self._makes.get(place, 0.0))
+            for place, turn, share in self._changes_of(inside):
+                first, most = self._makes.get(place, (turn, share))
+                self._makes[place] = min(first, turn), max(most, share)
         elif kind is self._copy and named.get("dtype") in _SHORT:
-            for place, share in self._changes_of(inside):
-                self._note_rounded(place, share, torch.finfo(named["dtype"]).eps)
+            step = torch.finfo(named["dtype"]).eps
+            for place, turn, share in self._changes_of(inside):
+                known = self._found.get((place, turn))
+                if known is None or share > known.share:
+                    found = RoundedChange(place=place, turn=turn, share=share, step=step)
+                    self._found[place, turn] = found
 
-    def _changes_of(self, inside: Sequence[torch.Tensor]) -> Iterator[tuple[Place | None, float]]:
+    def _changes_of(
+        self, inside: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[Place | None, int, float]]:
         for each in inside:
-            yield from self._changed.get(each, {}).items()
-
-    def _note_rounded(self, place: Place | None, share: float, step: float) -> None:
-        turn = self._turns[place]
-        self._turns[place] += 1
-        known = self._found.get((place, turn))
-        if known is None or share > known.share:
-            found = RoundedChange(place=place, turn=turn, share=share, step=step)
-            self._found[place, turn] = found
+            for place, (turn, share) in self._changed.get(each, {}).items():
+                yield place, turn, share
 
     def note_result(self, result: Any) -> None:
         """It has given `result`."""
@@ -93,13 +97,14 @@ class Perturbations:
         return isinstance(tensor, nn.Parameter) or tensor in self._of_weights
 
 
-def _change(given: Sequence[Any], alpha: float) -> Changes:
-    """What the smaller of two tensors of the same numbers in float32 changes the other by."""
+def _share(given: Sequence[Any], alpha: float) -> float:
+    """What the smaller of two tensors of the same numbers in float32 changes the other by, as a
+    share of it; 0.0 where it does not.
+    """
     if len(given) < 2 or not all(map(torch.is_tensor, given[:2])):
-        return {}
+        return 0.0
     one, other = (each.detach() for each in given[:2])
     if one.shape != other.shape or not one.ndim or {one.dtype, other.dtype} != {torch.float32}:
-        return {}
+        return 0.0
     sizes = float(one.square().mean().sqrt()), abs(alpha) * float(other.square().mean().sqrt())
-    small, large = min(sizes), max(sizes)
-    return {users_place(): small / large} if small and large else {}
+    return min(sizes) / max(sizes) if all(sizes) else 0.0

@@ -164,7 +164,9 @@ class _Looking(EachOperation):
             self.number = RoundedNumber(place=users_place(), size=size, step=step)
 
     def _note_choices(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
-        """Where some are chosen of what has lost: at once, or by indices that are used later."""
+        """Where some are chosen of what has lost: at once, or by indices that are used later, in
+        whatever way (a gradient of what was chosen is one).
+        """
         self._chooses = None
         for each in tensors(given):
             self._keep_choice(self._chosen.get(each))
@@ -213,7 +215,7 @@ def _choice(
     told, numbers, aten = _told(operation, given, named), given[0], torch.ops.aten
     dim, kind = told.get("dim"), operation.overloadpacket
     count = told.get("k", _FIRST if kind is aten.sort else 1)
-    if dim is None or not numbers.ndim or count >= numbers.shape[dim]:
+    if dim is None or not numbers.numel() or not numbers.ndim or count >= numbers.shape[dim]:
         return None
     largest = told.get("largest", told.get("descending", kind in (aten.argmax, aten.max)))
     rows = numbers.detach().float().movedim(dim, -1)
@@ -231,7 +233,11 @@ def _limited(numbers: torch.Tensor, limit: float, eps: float) -> RoundedChoice |
     rarer = above if 2 * int(above.sum()) < numbers.numel() else ~above
     if not numbers.ndim or int(rarer.sum()) < _ENOUGH_WITHIN:
         return None
-    step = eps * numbers.abs().median(-1, keepdim=True).values
+    sizes = numbers.abs()
+    padding = sizes == sizes.amax(-1, keepdim=True)
+    padding &= ~padding.all(-1, keepdim=True)
+    known = sizes.masked_fill(padding, math.nan)
+    step = eps * known.nanmedian(-1, keepdim=True).values
     close = ((numbers - limit).abs() < step) & (numbers != limit)
     untold = float(close[rarer].float().mean())
     return RoundedChoice(place=users_place(), untold=untold, limit=limit)
