@@ -38,14 +38,9 @@ def validation(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
         evidence=f"{seen}: validate less often, on less, or in larger batches"
-<<<<<<< HEAD
-        f"{_other_loader(profile.seen)}. What the model generates between steps counts as one, and "
-        "so does a pass over the data without gradients; what follows one until the next batch (a "
-        "checkpoint, plots) counts with it. All other shares are of training steps.",
-=======
-        f"{_other_loader(profile.seen)}.{_generated(profile.seen)} "
-        "All other shares are of training steps.",
->>>>>>> 9c6e7f35b727d0aff1d96dc66788bf833f575f83
+        f"{_other_loader(profile.seen)}.{_generated(profile.seen)} A pass over the data without "
+        "gradients counts as one, and what follows one until the next batch (a checkpoint, plots) "
+        "with it. All other shares are of training steps.",
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )

@@ -1,11 +1,8 @@
 """Which searches are the same: what may change the trials or the answer makes another key."""
 
-<<<<<<< HEAD
-import hashlib
-=======
 import ast
+import hashlib
 import time
->>>>>>> 9c6e7f35b727d0aff1d96dc66788bf833f575f83
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
