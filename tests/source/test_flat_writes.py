@@ -26,6 +26,10 @@ TOP
         ({"trained": "weight.reshape(-1)[smallest] = 0.0"}, "train.py:8"),
         ({"trained": "flat = weight.reshape(-1); flat[smallest] = 0.0"}, "train.py:8"),
         ({"trained": "weight.reshape(-1)[:3].fill_(0)"}, "train.py:8"),
+        (
+            {"trained": "flat = weight.reshape(9, -1); flat.div_(vector_norm(flat, 1))"},
+            "train.py:8",
+        ),
         ({"top": "flat = weight.flatten(); flat[smallest] = 0.0"}, "train.py:10"),
         ({"top": "flat = weight.flatten(); flat[smallest] = 0.0; keep(flat)"}, ""),
         ({"trained": "axes.ravel()[0].set(title='a')"}, ""),

@@ -11,6 +11,10 @@ from autotune.source.refusals.rewritten_files import making
 from autotune.source.script import Function, Script, last_name
 
 _TOLD = frozenset(("print", "len", "float", "int", "str", "info", "debug"))
+# Functions that make something new of what they are given, mostly to measure or to choose by it.
+_READING = frozenset(
+    ("norm", "vector_norm", "topk", "kthvalue", "quantile", "sort", "argsort", "median")
+)
 _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 
@@ -66,7 +70,9 @@ def _is_only_written(function: Function | ast.Module, name: str) -> bool:
 def _given(node: ast.AST, name: str) -> Iterator[ast.expr]:
     """What `node` hands on to others than the variable `name`, which have its memory then."""
     match node:
-        case ast.Call(func=function, args=args, keywords=named) if last_name(function) not in _TOLD:
+        case ast.Call(func=function) if last_name(function) in _TOLD | _READING:
+            return
+        case ast.Call(args=args, keywords=named):
             yield from (*args, *(each.value for each in named))
         case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
             yield from value.elts if isinstance(value, ast.Tuple) else [value]

@@ -1,0 +1,43 @@
+"""Averages of gradients that a checkpoint has in the usual order, beside weights that are channels
+last: an optimizer that is fused goes through both as they lie in memory.
+"""
+
+import ast
+from collections.abc import Sequence
+
+from autotune.source.places import Call
+from autotune.source.program import Program
+from autotune.source.refusals.loads import loads_of
+
+
+def mixed_up(program: Program, built: Sequence[Call]) -> str:
+    """Why weights of one of these optimizers, `built` so, cannot be both channels last and updated
+    by a fused one; "" where `program` gives it no checkpoint's state.
+    """
+    for load in loads_of(program, built):
+        return (
+            f"a checkpoint's state is loaded ({ast.unparse(load.node.func)}), whose averages may "
+            "lie in the usual order: a fused optimizer goes through them and through weights that "
+            "are channels last as they lie in memory, and mixes up which is whose"
+        )
+    return ""
+
+
+def is_any_fused(program: Program) -> bool:
+    """Whether `program` asks for a fused optimizer."""
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg == "fused"
+        and not (isinstance(node.value, ast.Constant) and not node.value.value)
+        for script in program.scripts.values()
+        for node in script.nodes
+    )
+
+
+def is_any_reordered(program: Program) -> bool:
+    """Whether `program` has something channels last."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "channels_last"
+        for script in program.scripts.values()
+        for node in script.nodes
+    )
