@@ -107,6 +107,7 @@ def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, 
             best.config,
             cores=context.machine.cores,
             unobserved=lambda seen: unconfirmed(best.config, seen),
+            named=settings(best.config),
             edits=emission.edits,
             may_differ=context.options.allow is Semantics.DIFFERENT,
         )

@@ -67,6 +67,7 @@ def decide(
     *,
     cores: int,
     unobserved: Callable[[Seen], Sequence[str]],
+    named: str = "the best settings",
     edits: Sequence[EditOutcome] = (),
     may_differ: bool = False,
 ) -> Verdict:
@@ -78,6 +79,7 @@ def decide(
         config: the best settings found; empty where none beat the program's own.
         cores: cores that the programs may use.
         unobserved: which settings a run did not have, in sentences; asked of the emitted program.
+        named: `config`, as people are told of it.
         edits: what became of the edits, for the reason why nothing was emitted.
         may_differ: another training was allowed.
     """
@@ -88,7 +90,8 @@ def decide(
     delivered = _delivered(turns, rounds, unobserved, edits) if config else None
     if delivered and speedup and turns.losses.get(DELIVERED):
         delivered = _compared(delivered, trained(DELIVERED))
-    outcome, reason = _outcome(turns, config, speedup, same, delivered, left_out)
+    claim = functools.partial(_claim, named, same=same, delivered=delivered)
+    outcome, reason = _outcome(turns, config, speedup, claim, left_out)
     if speedup:
         reason += unlike_said(unlike_steps(turns, TUNED))
     validations = validations_in(*_both(turns, TUNED), speedup) if speedup else None
@@ -203,8 +206,7 @@ def _outcome(
     turns: Turns,
     config: Config,
     speedup: Ratio | None,
-    same: Parity | None,
-    delivered: Delivered | None,
+    claim: Callable[[Ratio], tuple[str, str]],
     left_out: int,
 ) -> tuple[str, str]:
     if not config:
@@ -221,7 +223,7 @@ def _outcome(
         )
     if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
         return "failed", _why_too_few(turns, left_out)
-    return _claim(speedup, same, delivered)
+    return claim(speedup)
 
 
 def _why_too_few(turns: Turns, left_out: int) -> str:
@@ -246,15 +248,17 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
     return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
 
 
-def _claim(speedup: Ratio, same: Parity | None, delivered: Delivered | None) -> tuple[str, str]:
+def _claim(
+    named: str, speedup: Ratio, same: Parity | None, delivered: Delivered | None
+) -> tuple[str, str]:
     found = f"{speedup.estimate:.2f}× (interval {speedup.low:.2f}× to {speedup.high:.2f}×)"
     if speedup.high < 1:
-        return "no_gain", f"Timed in turns, the best settings came out slower: {found}."
+        return "no_gain", f"Timed in turns, {named} came out slower: {found}."
     if speedup.low <= 1:
         meaning = "too rough to tell" if speedup.spans(ROUGH) else "no difference found"
         if speedup.estimate > WORTH_MORE_TIME:
             meaning = "it may be chance"
-        return "no_gain", f"Timed in turns, the best settings came out {found}: {meaning}."
+        return "no_gain", f"Timed in turns, {named} came out {found}: {meaning}."
     if speedup.estimate < MINIMUM_GAIN:
         return "no_gain", f"The best settings came out {found}: too little to change a program for."
     if same is not None and same.same_training is False:
