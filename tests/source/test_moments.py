@@ -29,7 +29,7 @@ RESUMED = 'optimizer.load_state_dict(torch.load("last.pt"))'
 @pytest.mark.parametrize(
     ("edits", "given", "loaded", "statuses"),
     [
-        ([REORDERED, FUSED], "", RESUMED, ["done", "refused"]),
+        ([REORDERED, FUSED], "", RESUMED, ["done", "done"]),
         ([FUSED, REORDERED], "", RESUMED, ["done", "refused"]),
         ([REORDERED], ", fused=True", RESUMED, ["refused"]),
         ([REORDERED], ", fused=args.fused", RESUMED, ["refused"]),
@@ -45,6 +45,8 @@ def test_averages_in_the_usual_order_are_not_mixed_up(
     text = PROGRAM.replace("LOADED", loaded).replace("{given}", given)
     done = rewritten(text, *edits)
     assert done.statuses == statuses
+    told = '["param_groups"]' in done.text  # that it is fused
+    assert told is (edits[0] == FUSED and loaded == RESUMED)
     refused = [each.reason for each in done.outcomes if each.status == "refused"]
     assert all(
         "is loaded (optimizer.load_state_dict), whose averages may lie" in each for each in refused

@@ -11,8 +11,8 @@ from autotune.source.refusals.loads import loads_of
 
 
 def mixed_up(program: Program, built: Sequence[Call]) -> str:
-    """Why weights of one of these optimizers, `built` so, cannot be both channels last and updated
-    by a fused one; "" where `program` gives it no checkpoint's state.
+    """Why weights of one of these optimizers, `built` so and fused, cannot be channels last; ""
+    where `program` gives it no checkpoint's state.
     """
     for load in loads_of(program, built):
         return (
