@@ -71,7 +71,7 @@ def test_others_are_not(rounding: Vet, columns: str) -> None:
 
 @pytest.mark.parametrize(("offset", "refused"), [(290, True), (2, False)])
 def test_channels_of_one_dimension_are_columns(rounding: Vet, offset: float, refused: bool) -> None:
-    columns = f"x = torch.randn(32, 4, 3); x[:, 0] += {offset}; x[:, 1] *= 100"
+    columns = f"x = torch.randn(32, 4, 3); x[:, 0] += {offset}; x[:, 1] *= 10"
     text = program(columns).replace("nn.Linear(4, 16)", "nn.Conv1d(4, 16, 3), nn.Flatten()")
     assert rounding(text, VALUES).values == (("fp32",) if refused else VALUES)
 
