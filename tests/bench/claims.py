@@ -152,6 +152,8 @@ def main(arguments: Sequence[str]) -> None:
         timed = f"timed {each.timed:.2f} over {each.pairs}"
         print(f"{each.ratio:.3f}  {each.program}: {told}, {timed}; {each.settings}")
     print(summary(found, "all"))
+    half = median(math.sqrt(each.high / each.low) for each in found) - 1
+    print(f"Half of the intervals reach no more than {100 * half:.0f} % to either side.")
     of_a_pair = {name: scatter(found, name) for name in (BY_ITSELF, IN_TURNS)}
     beyond = denied(found, of_a_pair)
     one, other = (f"{100 * of_a_pair[name]:.0f} %" for name in (BY_ITSELF, IN_TURNS))
