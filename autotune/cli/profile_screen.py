@@ -70,7 +70,7 @@ def show_cautions(console: Console, profile: Profile) -> None:
 def show_facts(console: Console, profile: Profile, protection: str) -> None:
     """What the figures leave out, memory, machine, and how the user's files were kept."""
     facts = {
-        "Left out": wording.outside(profile),
+        "Not counted": wording.outside(profile),
         "Doubts": " ".join(
             f"{doubt.evidence} {doubt.advice}"
             for doubt in profile.doubts

@@ -52,7 +52,7 @@ class Progress(Listener):
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
-        self._left_out: set[str] = set()  # those that the result's "Left out" says
+        self._left_out: set[str] = set()  # those that the result's "Not counted" says
         self._live = ExitStack()
 
     def __enter__(self) -> Self:

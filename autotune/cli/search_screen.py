@@ -176,7 +176,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
         "Timed": timed(verdict, result.profile),
-        "Left out": wording.outside(result.profile, verdict),
+        "Not counted": wording.outside(result.profile, verdict),
         "Ended": ended(result),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),

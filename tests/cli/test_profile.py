@@ -134,7 +134,7 @@ def test_other_doubts_are_said_below(run: Run, made_up: MadeUpFlow) -> None:
 
     shown = run("profile", "photos.py").stdout
 
-    assert "Doubts      Its windows differ. Stop other programs." in shown
+    assert "Doubts       Its windows differ. Stop other programs." in shown
 
 
 def test_what_the_figures_leave_out_is_said(run: Run, made_up: MadeUpFlow) -> None:
@@ -144,7 +144,7 @@ def test_what_the_figures_leave_out_is_said(run: Run, made_up: MadeUpFlow) -> No
     shown = run("profile", "photos.py").stdout
 
     assert (
-        "Left out    Validation took 23 % of the observed run and the start takes 14 s: both are"
+        "Not counted  Validation took 23 % of the observed run and the start takes 14 s: both are"
         in shown
     )
 
