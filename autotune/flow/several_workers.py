@@ -26,8 +26,8 @@ def without_several(space: Space, program: Program, loader: SeenLoader) -> Space
 def _why_of_a_table(program: Program) -> str:
     if place := filled_by_several(program):
         return (
-            f"making a sample fills a file of a cache that others are read from as well ({place}): "
-            "two workers may write it at once, or one read what the other has half written "
+            f"making a sample may write a file that several samples have in common ({place}): two "
+            "workers may write it at once, or one read what the other has half written "
             "(`os.replace` puts it there as a whole)"
         )
     return ""
@@ -36,12 +36,12 @@ def _why_of_a_table(program: Program) -> str:
 def _why_of_a_stream(program: Program) -> str:
     if place := shared_out_rounded_down(program):
         return (
-            f"each worker's share of the stream is rounded down ({place}): what "
-            "is left over would be read by none"
+            f"each worker's share of the stream seems to be rounded down ({place}): what is left "
+            "over may be read by none"
         )
     if state := carried_state(program):
         return (
-            f"the training carries its state from each batch to the next ({state}), and several "
+            f"the training may carry a state from each batch to the next ({state}), and several "
             "workers give batches of their own parts of the stream in turns"
         )
     return ""

@@ -81,16 +81,19 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         return space
     program = whole_program(context.target, profiled.seen)
     if place := caught_of_samples(program):
-        reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
-        reason += "comes with a traceback for what it holds, or as another kind"
+        reason = (
+            f"exceptions round what draws batches are told apart, or looked at (caught at {place})"
+        )
+        reason += ": what a sample raises comes out of workers with a traceback for what it holds, "
+        reason += "or as another kind"
     elif place := kept_for_good(program):
-        reason = f"the training keeps tensors of its batches from epoch to epoch ({place}), each "
-        reason += "of which holds an open file where a worker has sent it, until these run out "
-        reason += "(`ulimit -n`): copies (`y.clone()`) hold none"
+        reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
+        reason += "each that a worker has sent holds an open file meanwhile, and these may run out "
+        reason += "(`ulimit -n`); copies (`y.clone()`) hold none"
     elif (rewrites := rewritten(program))[0]:
         name, written, read = rewrites
-        reason = f"the training writes {name} ({written}), by which samples are made ({read}): "
-        reason += "workers read it ahead of that"
+        reason = f"the training writes {name} ({written}), and samples go by what has that name "
+        reason += f"({read}): workers would read it ahead of that"
     else:
         return space
     return space.narrowed_by_text("num_workers", (0,), reason)
@@ -141,8 +144,8 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
         if at.path.startswith((SAMPLER, GIVEN_OUT)) or "persistent_workers" not in space.choices:
             continue  # the first stays where the training is
         if place := meanwhile or training.sets_later(at):
-            why = f"the training sets `{at.path}` ({place}), by which samples are made: workers "
-            reason = f"{why}that live on never see it"
+            why = f"the training may set `{at.path}` ({place}), by which samples are made: workers "
+            reason = f"{why}that live on would not see it"
             space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 
@@ -152,10 +155,10 @@ def _seen_otherwise(at: Setting, place: str) -> str:
     if at.path.startswith(GIVEN_OUT):
         what = at.path.removeprefix(f"{GIVEN_OUT}.")
         return (
-            f"batches hold what the dataset keeps, and the training sets `{what}` of it ({place}): "
-            "workers send copies"
+            f"batches hold what the dataset keeps, and the training may set `{what}` of it "
+            f"({place}): workers send copies"
         )
-    sets = f"the training sets `{at.path}` ({place}), by which samples are"
+    sets = f"the training may set `{at.path}` ({place}), by which samples are"
     if at.path.startswith(SAMPLER):
         return f"{sets} chosen: workers read ahead of it"
     return f"{sets} made: workers read from copies of it"
@@ -172,8 +175,8 @@ def _without_other_numbers(
             space = space.narrowed_by_text("num_workers", (0,), reason)
     if anew and "persistent_workers" in space.choices:
         (place, *_) = anew.values()
-        reason = f"each epoch begins with the same random numbers ({place}): workers that live on "
-        reason += "go on with theirs"
+        reason = f"random numbers may begin anew with the same seed in each epoch ({place}): "
+        reason += "workers that live on would go on with theirs"
         space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 
@@ -184,13 +187,13 @@ def _other_numbers(streams: Sequence[str], anew: Mapping[str, str]) -> Iterator[
     moves_on = [each for each in streams if each not in anew]
     if LOADER in anew or (seeds and moves_on):
         yield (
-            f"each epoch begins with the same random numbers of torch's ({seeds}), by which those "
-            "of workers go: they would make the same of a sample in every epoch"
+            f"torch's random numbers may begin anew with the same seed in each epoch ({seeds}), "
+            "and those of workers go by them: they may make the same of a sample in every epoch"
         )
     for place in (anew[each] for each in streams if each in anew and not seeds):
         yield (
-            f"each epoch begins with the same random numbers ({place}), by which samples are made: "
-            "workers have others"
+            f"random numbers by which samples are made may begin anew with the same seed in each "
+            f"epoch ({place}): workers would have others"
         )
 
 

@@ -49,8 +49,8 @@ _SAID = {
     ),
     LATER_SAMPLES: (
         (
-            "By its source the training changes what its samples are made by ({place}): later ones "
-            f"may take another time to make, and a step then {_ANOTHER_TIME}"
+            "By its source the training may change what its samples are made by ({place}): later "
+            f"ones may take another time to make, and a step then {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),

@@ -251,7 +251,7 @@ def with_workers(
     [
         (
             "batch.Note.hard",
-            "batches hold what the dataset keeps, and the training sets `Note.hard`",
+            "batches hold what the dataset keeps, and the training may set `Note.hard`",
         ),
         ("sampler.hard", "by which samples are chosen: workers read ahead of it"),
         ("dataset.notes[0].hard", "by which samples are made: workers read from copies of it"),
@@ -313,7 +313,8 @@ def test_workers_are_not_offered_where_the_training_writes_what_samples_are_made
     places = replace(builders.seen().places, backward=Place(path="train.py", line=6))
     program = parsed({"train.py": REWRITTEN.format(name=name)}, places, "train.py")
     found = with_workers(monkeypatch, device, program, Vetted(values=(0, 2)))
-    said = "the training writes level.json (train.py:7), by which samples are made (train.py:3)"
+    said = "the training writes level.json (train.py:7), and samples go by what has that name "
+    said += "(train.py:3)"
     is_read = name == "level.json"
     assert ("num_workers" not in found.choices) is is_read
     assert any(each.reason.startswith(said) for each in found.skipped) is is_read

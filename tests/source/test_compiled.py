@@ -55,7 +55,7 @@ DRAWN = CACHED.format(cache="lru_cache(8)", drawn="torch.randperm(width)")
         ),
         (
             {"above": DRAWN, "forward": "x[wiring(3)]"},
-            "the function at train.py:6 keeps what it has drawn by chance",
+            "the function at train.py:6 has a cache and may draw",
         ),
         (
             {
@@ -65,18 +65,18 @@ DRAWN = CACHED.format(cache="lru_cache(8)", drawn="torch.randperm(width)")
             "",
         ),
         ({"above": DRAWN, "step": "wiring(3)"}, ""),  # is not compiled
-        ({"forward": "x - x.half().float()"}, "numbers are rounded at train.py:8 by"),
+        ({"forward": "x - x.half().float()"}, "numbers may be rounded at train.py:8 by"),
         (
             {"forward": "x.to(torch.bfloat16).to(dtype=torch.float32)"},
-            "numbers are rounded at train.py:8 by",
+            "numbers may be rounded at train.py:8 by",
         ),
         (
             {"above": ROUNDED.format(then=""), "forward": "rounded(x)"},
-            "numbers are rounded at train.py:7 by",
+            "numbers may be rounded at train.py:7 by",
         ),
         ({"above": ROUNDED.format(then="low = layer(low); "), "forward": "rounded(x)"}, ""),
-        ({"forward": "x.half().type_as(x)"}, "numbers are rounded at train.py:8 by"),
-        ({"forward": "x.half().to(x.dtype)"}, "numbers are rounded at train.py:8 by"),
+        ({"forward": "x.half().type_as(x)"}, "numbers may be rounded at train.py:8 by"),
+        ({"forward": "x.half().to(x.dtype)"}, "numbers may be rounded at train.py:8 by"),
         ({"step": "x = x.half().float()"}, ""),  # is not compiled
         ({"forward": "x.half()", "step": "loss = x.float()"}, ""),
     ],

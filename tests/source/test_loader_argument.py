@@ -513,7 +513,7 @@ def test_a_program_that_computes_with_its_workers_keeps_them(line: str) -> None:
     done = rewritten(source(f"loader = DataLoader(data)\n{line}"), WORKERS)
     (outcome,) = done.outcomes
     assert outcome.forbidden
-    assert "computes with the number of its loader's workers at train.py:" in outcome.reason
+    assert "asks how many workers a loader has at train.py:" in outcome.reason
 
 
 @pytest.mark.parametrize(

@@ -49,5 +49,6 @@ def test_averages_in_the_usual_order_are_not_mixed_up(
     assert told is (edits[0] == FUSED and loaded == RESUMED)
     refused = [each.reason for each in done.outcomes if each.status == "refused"]
     assert all(
-        "is loaded (optimizer.load_state_dict), whose averages may lie" in each for each in refused
+        "is given a state (optimizer.load_state_dict), whose averages may lie" in each
+        for each in refused
     )

@@ -148,14 +148,18 @@ class TestCounts:
     def test_what_is_read_later_may_depend_on_how_much_was_read(self, workers: Vet) -> None:
         text = table(self.COUNTED.format(100_000), "self.read = 0")
         vetted = workers(text, (0, 2))
-        assert vetted.values == (0,) and ".read`, and what is read depends on it" in vetted.depends
+        assert (
+            vetted.values == (0,) and ".read`, and what is read may depend on it" in vetted.depends
+        )
         assert vetted.reason.startswith("with 2 workers, reading c")
 
     def test_so_it_may_where_workers_read_already(self, workers: Vet) -> None:
         options = "batch_size=16, shuffle=True, num_workers=2"
         text = table(self.COUNTED.format(100_000), "self.read = 0", options=options)
         vetted = workers(text, (0, 2, 4))
-        assert vetted.values == (2,) and ".read`, and what is read depends on it" in vetted.depends
+        assert (
+            vetted.values == (2,) and ".read`, and what is read may depend on it" in vetted.depends
+        )
 
     @pytest.mark.parametrize(
         ("late", "prepare", "said"),

@@ -35,7 +35,7 @@ LOOKED_STEPS, LOOKED_SECONDS = 3, 0.5  # that tell which functions the steps run
 FEWEST_COUNTED = 4  # in which a number goes up each time
 _MOST_NAMED = 2
 _GOES_ON = {
-    CHANGED: "reading changes `{}`, and what is read depends on it",
+    CHANGED: "reading changes `{}`, and what is read may depend on it",
     NUMBERED: "what `{}` does not have yet is given the next number there as samples are read",
     TAKEN: "samples take the next of `{}`",
 }
@@ -78,7 +78,7 @@ def why_by_turn(goes_on: Mapping[str, str], counts: str) -> str:
     by the number that it `counts`; "" where it does not.
     """
     if counts:
-        return f"reading counts `{counts}`, and what is read depends on it"
+        return f"reading counts `{counts}`, and what is read may depend on it"
     return next((_GOES_ON[how].format(name) for name, how in goes_on.items()), "")
 
 

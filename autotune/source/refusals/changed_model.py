@@ -24,24 +24,26 @@ def check_program(program: Program, edit: ModelStatement) -> None:
     """
     if edit.reordered and (at := viewed_later(program)):
         raise Forbidden(
-            f"beyond the steps that are tried, tensors of the model are viewed at {at}, as torch "
-            "only does in the usual order",
+            f"what stands at {at} may merge dimensions of a tensor by a view, and the steps that "
+            "are tried need not come to it: torch may refuse that of one in another order",
             f"at {at}: .reshape(...) instead of .view(...)",
         )
     if edit.reordered and (at := saved_in_order(program)):
         raise Forbidden(
-            f"weights are saved at {at} with safetensors, which refuses those in another order",
+            f"tensors are saved at {at} with safetensors, which refuses any that lie in another "
+            "order",
             f"at {at}: .contiguous() of each tensor",
         )
     if edit.reordered and (at := read_as_it_lies(program)):
         raise Forbidden(
-            f"the memory of tensors is read at {at}, where they lie in another order then",
+            f"a tensor's memory may be read as it lies at {at}: of one in another order that would "
+            "be other numbers",
             f"at {at}: .contiguous() before it",
         )
     if edit.reordered and (at := written_flat(program)):
         raise Forbidden(
-            f"what flattens a tensor is written into at {at}: where that lies in another order it "
-            "is a copy, and the tensor stays as it was",
+            f"a tensor may be written into at {at} by what flattens it, or puts it in order: "
+            "where it lies in another order that may be a copy, and the tensor stays as it was",
             f"at {at}: .view(...) instead, which fails there",
         )
     if edit.compiled and (reason := why_not_compiled(program)):
@@ -60,20 +62,21 @@ def check_uses(
     if hindered := handed_on(program, call, model, edit.hinders):
         at = hindered.script.at(hindered.node)
         undone = edit.undone.replace("{model}", name)
-        reason = f"the program hands a model to {hindered.what} at {at}, which this hinders"
+        reason = f"the program may hand a model to {hindered.what} at {at}, which this hinders"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
     if edit.reordered and (at := merged(program)):
-        reason = f"what the model gives is viewed at {at} as torch only does in the usual order"
+        reason = f"what a model gives is viewed at {at}, which torch may refuse in another order"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
     if edit.reordered and (at := gradients_given(program)):
         reason = (
-            f"weights are given gradients at {at} that lie in the usual order: an optimizer that "
-            "goes through both as they lie in memory, as a fused one does, would mix them up"
+            f"a gradient is set at {at}, which may lie in the usual order: an optimizer that goes "
+            "through weights and gradients as they lie in memory, as a fused one does, would then "
+            "mix up which is whose"
         )
         by_hand = f"{hand_step}\nat {at}: .contiguous(memory_format=torch.channels_last) of those"
         raise call.refusal(reason, by_hand, Forbidden)
     if edit.reordered and is_any_fused(program) and (reason := mixed_up(program, [call])):
         raise call.refusal(reason, hand_step, Forbidden)
     if edit.replayed and (at := kept(program)):
-        reason = f"what the model gives is kept at {at}, and its next call overwrites that"
+        reason = f"what a model gives may be kept at {at}, and its next call may overwrite that"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .clone() what is kept")

@@ -34,17 +34,20 @@ _DRAWS = frozenset(
 def why_not_compiled(program: Program) -> str:
     """Which of these it is, and where; "" where none is seen."""
     if at := next(_hooked_later(program), ""):
-        return f"hooks are registered at {at} while it trains, which a compiled model passes over"
+        return (
+            f"hooks are registered at {at}, in what the training's loops run, and a model that was "
+            "compiled before may pass over them"
+        )
     ran = running(program, _compiled(program), strictly=True)
     if at := next(_kept_by_chance(program, ran), ""):
         return (
-            f"the function at {at} keeps what it has drawn by chance, and a compiled model draws "
-            "it anew in each call"
+            f"the function at {at} has a cache and may draw random numbers: a compiled model may "
+            "pass over the cache, and draw them anew in each call"
         )
     if at := next(_rounded(program, ran), ""):
         return (
-            f"numbers are rounded at {at} by a cast to a shorter format and back, which a compiled "
-            "model leaves out"
+            f"numbers may be rounded at {at} by a cast to a shorter format and back, and a "
+            "compiled model may leave that out"
         )
     return ""
 

@@ -16,9 +16,9 @@ def mixed_up(program: Program, built: Sequence[Call]) -> str:
     """
     for load in loads_of(program, built):
         return (
-            f"a checkpoint's state is loaded ({ast.unparse(load.node.func)}), whose averages may "
-            "lie in the usual order: a fused optimizer goes through them and through weights that "
-            "are channels last as they lie in memory, and mixes up which is whose"
+            f"an optimizer is given a state ({ast.unparse(load.node.func)}), whose averages may "
+            "lie in the usual order: a fused one goes through them and through weights that are "
+            "channels last as they lie in memory, and would mix up which is whose"
         )
     return ""
 

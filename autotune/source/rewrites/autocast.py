@@ -44,14 +44,15 @@ def autocast(program: Program, edit: Autocast) -> Program:
         hand_step = f"{hand_step}; {scaler_by_hand(program, edit.device_type)}"
     if at := put_in_a_branch(program):
         raise Forbidden(
-            f"what a layer gives is put into another tensor at {at}, in a branch that a run need "
-            "not come to: under autocast they may be of two formats, which torch refuses",
+            f"what a part of the model gives is put into another tensor at {at}, in a branch that "
+            "a run need not come to: under autocast they may be of two formats, which torch may "
+            "refuse",
             f"{at}: .to(...) with the other's dtype behind what the layer gives; {hand_step}",
         )
     if at := small_error(program):
         raise Forbidden(
-            f"the training ends at {at} once what it computes (an error, say) is below a bound: in "
-            f"{edit.dtype} it may come to that later, or never",
+            f"a loop of the training may end at {at} once what it computes (an error, say) is "
+            f"below a bound: in {edit.dtype} it may come to that later, or never",
             f"a number of steps instead of the condition at {at}; {hand_step}",
         )
     _check_bfloat16(program, edit, hand_step)
@@ -75,20 +76,21 @@ def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
     on_a_gpu = edit.device_type == "cuda"
     if at := given_to_numpy(program, on_a_gpu=on_a_gpu):
         raise Forbidden(
-            f"what a module keeps of its forward pass is given to NumPy at {at} without "
-            ".float(), which has no bfloat16",
+            f"what a module keeps of its forward pass may be given at {at} to NumPy, or to what "
+            "takes its arrays, without .float(): NumPy has no bfloat16",
             f"{at}: .float() before that; {hand_step}",
         )
     if at := running_values(program, on_a_gpu=on_a_gpu):
         raise Forbidden(
-            f"a module moves on at {at} what it has kept of an earlier forward pass, and bfloat16 "
-            "loses small steps",
+            f"a module moves on at {at} what it has kept of an earlier forward pass: bfloat16, "
+            "where it is kept in that, loses small steps",
             f"{at}: .float() of what is kept first; {hand_step}",
         )
     if at := rare_chance(program):
         raise Forbidden(
-            f"a model compares random numbers in the format of its activations at {at}, or takes "
-            "their logarithm: bfloat16 has 256 of them, and what is rare would come otherwise",
+            f"a model compares random numbers at {at} that are in a tensor's format, or takes "
+            "their logarithm: where that is bfloat16 there are 256 of them, and what is rare may "
+            "come otherwise",
             f"{at}: torch.rand(h.shape, device=h.device) instead; {hand_step}",
         )
 
@@ -156,7 +158,7 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
         if isinstance(context, ast.Call) and _is_autocast(context):
             found.append(Call(script=script, node=context, what="autocast"))
             if not _is_torchs(found[-1]):
-                reason = f"forward runs under {script.code(context)}, which is not torch's own"
+                reason = f"forward runs under {script.code(context)}, not seen to be torch's own"
                 raise found[-1].refusal(reason, hand_step)
         elif _may_be_autocast(script, script.binds(last_name(context))):
             own = script.code(context)
@@ -169,7 +171,7 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
         if not _is_off(call) and not (elsewhere and _signature(call) is _CUDA_AUTOCAST)
     ]
     if len(found) > 1:
-        raise found[1].refusal("forward and loss run under more than one autocast", hand_step)
+        raise found[1].refusal("forward and loss may run under more than one autocast", hand_step)
     return found[0] if found else None
 
 

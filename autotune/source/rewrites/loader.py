@@ -54,11 +54,11 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
 def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> None:
     """Raises Refusal where workers that live on would deliver other samples."""
     if draws_again(program):
-        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
+        reason = "the loop may draw from its loader a second time meanwhile, from the same workers"
         by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
         raise at.call.refusal(reason, by_hand, Forbidden)
     if changed := changed_later(program, at):
-        reason = f"workers that live on would not see what is changed of the dataset at {changed}"
+        reason = f"workers that live on would not see what {changed} may change of the dataset"
         raise at.call.refusal(reason, hand_step, Forbidden)
 
 
@@ -67,16 +67,16 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
     would be the program once more.
     """
     if not edit.had_workers and (changed := changed_meanwhile(program, at)):
-        what = f"what the loop changes of the dataset at {changed}"
+        what = f"what the loop may change of the dataset at {changed}"
         reason = f"workers, which make samples ahead, would see {what} too late or not at all"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if asked := counted_by_workers(program):
-        reason = f"the program computes with the number of its loader's workers at {asked}"
+        reason = f"the program asks how many workers a loader has at {asked}, and may go by that"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if run_anew(program, at):
         reason = (
-            "each worker would import the main script, and run the whole program: processes are "
-            'spawned, and the training is not under `if __name__ == "__main__":`'
+            "each worker may import the main script, and run the whole program: workers need not "
+            'be forked here, and the training is not under `if __name__ == "__main__":`'
         )
         by_hand = f'the training under `if __name__ == "__main__":`, and {hand_step}'
         raise at.call.refusal(reason, by_hand, Forbidden)

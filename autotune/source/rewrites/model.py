@@ -113,7 +113,7 @@ def _why_another(
     """Why `model` is, or may be, another than the one that `edit` is for; "" where it is that."""
     name = call.script.code(model)
     if edit.of and name == "self" and not _is_self(program, call, edit.of):
-        return f"the optimizer is built in a module that holds the {edit.of} which is trained"
+        return f"the optimizer is built in another class than the {edit.of} which is trained"
     if _may_be_a_part(model, called):
         part = f"the optimizer is given the parameters of {name}, which may be a part"
         return f"{part} of what the loop calls"

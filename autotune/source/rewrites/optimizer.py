@@ -38,8 +38,8 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
     is_fused = (edit.name, edit.code) == ("fused", "True")
     if is_fused and (place := turned_gradients(program)):
         raise Forbidden(
-            f"weights are given gradients of the program's own at {place}, which may lie in memory "
-            "otherwise than they do: a fused optimizer mixes up which is whose"
+            f"a gradient of the program's own is set at {place}, which may lie in memory otherwise "
+            "than its weight: a fused optimizer would then mix up which is whose"
         )
     built = _built(program, edit)
     if built is program:
@@ -67,12 +67,12 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
     if place := counted_anew(program, calls):
         raise Forbidden(
             f"the count of a weight's steps is set at {place}: torch's implementations for many "
-            "weights at once fail where that is no float32"
+            "weights at once may fail where that is no float32"
         )
     if is_fused and (place := joined(program, calls)):
         raise Forbidden(
-            f"weights join the optimizer at {place}, and the program has complex or sparse ones, "
-            "which none that is fused takes"
+            f"weights join the optimizer at {place}, and the source names complex numbers or "
+            "sparse gradients: a fused one takes no weights that have such"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
     if not (is_fused and by_sgd):
@@ -99,7 +99,7 @@ def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
     if writing is not None and (place := gradients_read(program)):
         raise Forbidden(
             f"the program reads gradients at {place}: torch's implementation of "
-            f"{last_name(writing.node.func)} for many weights at once (foreach) writes into them"
+            f"{last_name(writing.node.func)} for many weights at once (foreach) may write into them"
         )
 
 

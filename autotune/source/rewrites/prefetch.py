@@ -83,7 +83,9 @@ def prefetch_to_device(program: Program) -> Program:
     around = (at for at in script.ancestors(backward.node))
     node = next((at for at in around if isinstance(at, ast.For | ast.While | Function)), None)
     if not isinstance(node, ast.For):
-        raise backward.refusal("backward is not written in a for loop over a loader", _BY_HAND)
+        raise backward.refusal(
+            "backward is not written right in a for loop over a loader", _BY_HAND
+        )
     if any(isinstance(at, ast.Call) and last_name(at.func) == _NAME for at in ast.walk(node.iter)):
         return program
     if _NAME in script.own_names():
@@ -153,7 +155,7 @@ def _only_if(call: Call, loop: ast.For, loader: ast.expr) -> str:
     for at in conditions:
         copied = isinstance(at, ast.If) and script.statement(call.node) in at.body
         if len(conditions) > 1 or not copied or not _is_fixed(script, at.test, loop, loader):
-            reason = f"the loop copies its batches only if {script.code(at.test)}"
+            reason = f"whether the loop copies its batches goes by {script.code(at.test)}"
             raise call.refusal(reason, _BY_HAND)
     return "".join(f' if {script.code(at.test)} else "cpu"' for at in conditions)
 
