@@ -41,7 +41,7 @@ def _why_of_a_stream(program: Program) -> str:
         )
     if state := carried_state(program):
         return (
-            f"the training carries its state from each batch to the next ({state}), and several "
-            "workers give batches of their own parts of the stream in turns"
+            f"what came of one batch goes into the next ({state}), and several workers give "
+            "batches of their own parts of the stream in turns"
         )
     return ""

@@ -81,12 +81,13 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         return space
     program = whole_program(context.target, profiled.seen)
     if place := caught_of_samples(program):
-        reason = f"the training goes by what samples raise (caught at {place}): out of workers it "
-        reason += "comes with a traceback for what it holds, or as another kind"
+        reason = "what is caught round the drawing of batches is told by its kind, or by what it "
+        reason += f"holds ({place}): what a sample raises comes out of workers with a traceback "
+        reason += "for that, or as another kind"
     elif place := kept_for_good(program):
-        reason = f"the training keeps tensors of its batches from epoch to epoch ({place}), each "
-        reason += "of which holds an open file where a worker has sent it, until these run out "
-        reason += "(`ulimit -n`): copies (`y.clone()`) hold none"
+        reason = f"the training keeps tensors of its batches ({place}) in what no epoch begins "
+        reason += "anew: each that a worker has sent, and that is no copy (`y.clone()`, or on a "
+        reason += "GPU), holds an open file, of which there may be so many (`ulimit -n`)"
     elif (rewrites := rewritten(program))[0]:
         name, written, read = rewrites
         reason = f"the training writes {name} ({written}), by which samples are made ({read}): "
@@ -181,11 +182,12 @@ def _without_other_numbers(
 def _other_numbers(streams: Sequence[str], anew: Mapping[str, str]) -> Iterator[str]:
     """Why workers would draw other random numbers than the program does as it is."""
     seeds = anew.get(LOADER) or anew.get("torch")
+    whose = "of the loader's generator" if LOADER in anew else "of torch's"
     moves_on = [each for each in streams if each not in anew]
     if LOADER in anew or (seeds and moves_on):
         yield (
-            f"each epoch begins with the same random numbers of torch's ({seeds}), by which those "
-            "of workers go: they would make the same of a sample in every epoch"
+            f"each epoch begins with the same random numbers {whose} ({seeds}), by which those of "
+            "workers go: what these draw for their samples would be the same in every epoch"
         )
     for place in (anew[each] for each in streams if each in anew and not seeds):
         yield (

@@ -292,7 +292,7 @@ def test_workers_are_not_offered_where_the_training_goes_by_what_samples_raise(
     found = with_workers(monkeypatch, device, program, same)
     is_lost = kind == "ValueError"  # as json.JSONDecodeError is
     assert ("num_workers" not in found.choices) is is_lost
-    assert ("caught at train.py:5" in " ".join(each.reason for each in found.skipped)) is is_lost
+    assert ("holds (train.py:5)" in " ".join(each.reason for each in found.skipped)) is is_lost
 
 
 REWRITTEN = """\
