@@ -143,7 +143,7 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
             continue  # the first stays where the training is
         if place := meanwhile or training.sets_later(at):
             why = f"the training sets `{at.path}` ({place}), by which samples are made: workers "
-            reason = f"{why}that live on never see it"
+            reason = f"{why}that live on go on reading from copies of before"
             space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 

@@ -10,6 +10,7 @@ from autotune.result import Result
 from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
 NUM_WORKERS = "num_workers"
+MORE_TIME = "a larger budget has more"  # as reasons say for which there was too little
 _WHY = {
     BUDGET: " (the time for trials was used up)",
     TRIALS: " (there were to be no more trials)",
@@ -142,9 +143,13 @@ def _said_untried(result: Result, names: Sequence[str], why: str = "") -> str:
 
 
 def _is_cut_short(result: Result) -> bool:
-    """Whether more might have been tried, by what ended the search."""
+    """Whether more might have been tried, by what ended the search, or by what was left out since
+    it could not be looked at in time.
+    """
     ending = result.search.ending if result.search else None
-    return ending is not None and ending.why in (BUDGET, TRIALS)
+    skipped = result.space.skipped if result.space else ()
+    late = any(MORE_TIME in each.reason for each in skipped)
+    return late or (ending is not None and ending.why in (BUDGET, TRIALS))
 
 
 def _takes_too_much(result: Result) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.diagnosis import Bottleneck
+from autotune.flow.vetting_workers import TOO_LATE
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.report import render
@@ -39,6 +40,14 @@ def searched(*names: str, why: str = PATIENCE, failed: str = "") -> Result:
 def test_all_that_was_to_be_searched_was_tried() -> None:
     result = searched("threads", "compile", why=EXHAUSTED)
     assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
+
+
+def test_what_could_not_be_compared_in_time_is_no_proof_either() -> None:
+    result = searched("threads", "compile", why=EXHAUSTED)
+    assert result.space is not None
+    late = SkippedKnob(knob="num_workers", reason=f"it could not be compared: {TOO_LATE}")
+    left = replace(result, space=replace(result.space, skipped=(late,)))
+    assert no_gain(left) == "Nothing found to gain in what was tried"
 
 
 def test_a_gain_that_is_not_excluded_is_not_denied() -> None:
