@@ -128,7 +128,7 @@ def test_two_validations_tell_how_often_they_come():
     ("busy", "count", "words"),
     [
         (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes, transforms or "),
-        (0.02, 0, "uses 0.02 of a core: it waits for slow reads"),
+        (0.02, 0, "uses 0.02 of a core: it waits itself, as for slow reads"),
         (0.45, 1, "with 1 worker, uses 0.45 of a core: it works and waits by turns"),
         (1.95, 4, "with 4 workers, keeps all 2 cores busy"),
         (None, 0, "was not measured"),
@@ -157,7 +157,7 @@ def test_workers_that_slow_the_rest_of_a_step_are_why_more_can_be_gained_than_is
         for count, gain in ((2, 46.0), (1, 1.9), (0, 46.0))
     }
     assert found[2].headline == (
-        "Waits for data 44 % of each step, and workers take processors from the rest; "
+        "Waits for data 44 % of each step, and workers slow the rest; "
         "loading faster can gain up to 46.0×."
     )
     assert "processors" not in found[1].headline + found[0].headline
@@ -383,7 +383,7 @@ def test_many_small_operations_are_told_however_long_the_step():
     found = first(**given, operations=counted)
     assert found.bottleneck == "overhead"
     assert found.headline == (
-        "Takes 126 ms a step: 60,000 small operations, most of whose time is spent on starting "
+        "Takes 126 ms a step: 60,000 small operations, much of whose time is spent on starting "
         "them, most of them in score (model.py:47)."
     )
     spread = first(**given, operations=replace(counted, share=0.3))
@@ -683,7 +683,7 @@ def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
     one = profile(phases=phases, ceilings=ceilings(compute=gain), seen=workers(4), probes={})
     found = diagnose(one)[0]
     assert found.bottleneck == first
-    assert ("workers take processors from the rest" in found.headline) is (first == "data")
+    assert ("workers slow the rest" in found.headline) is (first == "data")
 
 
 def test_workers_that_take_the_processors_come_before_what_they_slow_down() -> None:
@@ -697,7 +697,15 @@ def test_it_says_why_a_batch_at_hand_gains_more_than_the_wait_for_it() -> None:
     for count, said in ((0, False), (8, True)):
         given = {"ceilings": ceilings(compute=1.24, data=22.0), "seen": workers(count)}
         (found,) = diagnose(profile(phases=HEALTHY, **given))
-        assert ("workers take processors from the rest" in found.evidence) is said
+        assert ("workers slow the rest" in found.evidence) is said
+
+
+def test_what_copies_take_is_not_said_to_be_the_workers_doing() -> None:
+    """On a GPU a batch that is at hand need not be copied either."""
+    phases = {**HEALTHY, "copy": 0.2, "forward": HEALTHY["forward"] - 0.2}
+    given = {"ceilings": ceilings(compute=1.24, data=22.0), "seen": workers(8)}
+    evidence = " ".join(each.evidence for each in diagnose(profile(phases=phases, **given)))
+    assert "workers slow" not in evidence
 
 
 @pytest.mark.parametrize(("device", "said"), [("cpu", True), ("cuda:0", False)])

@@ -228,7 +228,7 @@ def _overhead(profile: Profile) -> Finding | None:
         f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}."
         f"{_one_thread(profile)}",
         max_gain=None,
-        headline=f"Takes {step} a step: {counted(profile)}small operations, most of whose time is "
+        headline=f"Takes {step} a step: {counted(profile)}small operations, much of whose time is "
         f"spent on starting them{started(profile)}.",
     )
 

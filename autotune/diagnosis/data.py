@@ -42,7 +42,7 @@ def data(profile: Profile) -> Finding | None:
         grade = severity(1 - 1 / gain, WAIT_WARNING, WAIT_CRITICAL)
     if not grade:
         return None
-    slowed = ", and workers take processors from the rest" if crowded else ""
+    slowed = ", and workers slow the rest" if crowded else ""
     busy = busiest(profile, "data")
     started, mostly = _starts(profile, starts, share)
     said = (started, _loader_at_work(profile), _rates(profile), beyond)
@@ -72,11 +72,11 @@ def _starts(profile: Profile, of_all: float, share: float) -> tuple[str, str]:
     if begins is None or loader is None or of_all < WAIT_WARNING:
         return "", ""
     mend = "Build the loader once, with persistent_workers=True" if begins.anew else ""
+    workers = f"{loader.num_workers} worker{'' if loader.num_workers == 1 else 's'}"
     evidence = (
-        f"Starting {loader.num_workers} workers anew in each epoch of {begins.epoch_samples:,.0f} "
+        f"Starting {workers} anew in each epoch of {begins.epoch_samples:,.0f} "
         f"samples takes {begins.seconds:.2f} s, {percent(of_all)} of all time."
     )
-    workers = f"{loader.num_workers} worker{'' if loader.num_workers == 1 else 's'}"
     most = of_all >= MOST_OF_THE_WAIT * share
     headline = f", most of it for {workers} to start anew in each epoch" if most else ""
     return " ".join(filter(None, (evidence, mend and f"{mend}, or have fewer."))), headline
@@ -84,19 +84,20 @@ def _starts(profile: Profile, of_all: float, share: float) -> tuple[str, str]:
 
 def beside_the_wait(profile: Profile) -> str:
     """What batches at hand gain clearly more than the wait for them takes, where that is short, and
-    why: what makes them has processors that the rest of a step lacks. "" where they do not.
+    why: what makes them slows the rest of a step. "" where they do not. Where a GPU has them at
+    hand already, they gain what copies take as well.
     """
     ceiling, share = profile.ceiling("compute"), profile.phases.get("data", 0.0)
     if ceiling is None or ceiling.max_gain is None or share >= WAIT_WARNING:
         return ""
     if ceiling.reason:
         return f" {ceiling.reason}"
-    loader = profile.seen.loader
-    if not (loader and loader.num_workers) or ceiling.max_gain <= UNDISTURBED * most_gain(share):
+    loader, freed = profile.seen.loader, share + profile.phases.get("copy", 0.0)
+    if not (loader and loader.num_workers) or ceiling.max_gain <= UNDISTURBED * most_gain(freed):
         return ""
     return (
         f" With batches always at hand it ran {times(ceiling.max_gain)} as fast: the loader's "
-        "workers take processors from the rest."
+        "workers slow the rest, as where they take processors from it."
     )
 
 
@@ -121,7 +122,7 @@ def _loader_at_work(profile: Profile) -> str:
     if busy >= WORKING_SHARE:
         return f"{who} keeps {busy:.1f} of {cores} cores busy: {_making(profile)}."
     if busy < WAITING_SHARE:
-        return f"{who} uses {busy:.2f} of a core: it waits for slow reads."
+        return f"{who} uses {busy:.2f} of a core: it waits itself, as for slow reads."
     return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
 
 

@@ -166,7 +166,8 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
         "would probably fit.",
         max_gain=None,
         headline=f"Trains {parts} small batches a step: {left} of {larger * size} would be the "
-        "same training with the device busier, where the loss is a mean over its samples.",
+        "same training with the device busier, where a step goes by the mean of its samples' "
+        "losses, each of that sample alone.",
     )
 
 
@@ -180,7 +181,8 @@ def allocator_of_device(profile: Profile) -> Finding | None:
             bottleneck=Bottleneck.MEMORY,
             severity="warning",
             evidence=f"While it was timed, torch's allocator gave its cache back "
-            f"{gpu.allocator_retries} times to find room, for which the device is waited for.",
+            f"{gpu.allocator_retries} time{'s' * (gpu.allocator_retries != 1)} to find room, for "
+            "which the device is waited for.",
             max_gain=None,
             headline="Runs into the end of the device's memory, and goes on more slowly.",
         )
@@ -193,7 +195,8 @@ def allocator_of_device(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.MEMORY,
         severity="info",
         evidence=f"torch's allocator holds {reserved / _GIB:.1f} GiB of the device for a peak of "
-        f"{peak / _GIB:.1f} GiB: its free blocks do not fit what is asked for.{_between(profile)}",
+        f"{peak / _GIB:.1f} GiB: its free blocks may not fit what is asked for, or are left of "
+        f"what took more before.{_between(profile)}",
         max_gain=None,
         headline=f"Takes {times(reserved / peak)} the memory that it uses at most.",
     )

@@ -44,8 +44,8 @@ def own_python(profile: Profile) -> Finding | None:
         what = f"Acts or evaluates without gradients {percent(gradless)} of each step"
         evidence = (
             "From a call of its model without gradients to the next with them: rollouts, with "
-            f"their environment, evaluation or pseudo-labels. {percent(share)} of a step are "
-            "outside loading, copies, "
+            f"their environment, evaluation, pseudo-labels or a teacher, say. {percent(share)} of "
+            "a step are outside loading, copies, "
         )
         share = gradless
     elif profile.seen.loader is None:

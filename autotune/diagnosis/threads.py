@@ -28,9 +28,10 @@ def threads_in_the_way(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.THREADS,
         severity=grade,
         evidence=f"OpenBLAS has {profile.seen.blas_threads} threads in this process, torch "
-        f"{profile.seen.threads}, on {cores} cores. OpenBLAS's go on spinning for tens of "
-        "milliseconds after each product of NumPy's, on cores that torch's then wait for.",
+        f"{profile.seen.threads}, on {cores} core{'s' * (cores != 1)}. OpenBLAS's may go on "
+        "spinning for tens of milliseconds after each product of NumPy's, on cores that torch's "
+        "then wait for.",
         max_gain=gain,
-        headline="NumPy's threads take the cores from torch's: with one thread for NumPy's linear "
-        f"algebra it ran {times(gain)} as fast.",
+        headline="NumPy's threads are in the way: with one thread for NumPy's linear algebra it "
+        f"ran {times(gain)} as fast.",
     )

@@ -103,6 +103,13 @@ class _Through:
         """Whether the program has anything that can be had sooner."""
         return bool(self._seen.loader or self._seldom)
 
+    @property
+    def _how(self) -> str:
+        """How it runs: a program without a loader may have no epochs that are cut."""
+        if self._seen.loader or any(each.inner for each in self._seldom.values()):
+            return f"with its epochs cut to {STEPS_PER_EPOCH} steps,"
+        return "where what it does later comes sooner,"
+
     def start(
         self,
         config: Config | None = None,
@@ -152,16 +159,15 @@ class _Through:
         own = self.of(seconds=OWN_SECONDS, steps=other.steps + 1)
         if own.failure is not None:
             return (
-                f"what it does later could not be tried: with epochs of {STEPS_PER_EPOCH} steps "
-                f"the program fails as it is ({own.failure.reason}), and may do so in a plain run, "
-                "when it comes to that"
+                f"what it does later could not be tried: {self._how} the program fails as it is "
+                f"({own.failure.reason}), and may do so in a plain run, when it comes to that"
             )
         assert other.failure is not None
         if own.ended or own.steps:
             return ""
         return (
-            f"with epochs of {STEPS_PER_EPOCH} steps the tuned program failed "
-            f"({other.failure.reason}); as it is, it did not come as far in {OWN_SECONDS:.0f} s"
+            f"{self._how} the tuned program failed ({other.failure.reason}); as it is, it did not "
+            f"come as far in {OWN_SECONDS:.0f} s"
         )
 
     def awaited(self, given: Mapping[str, Any], config: Config) -> Through:
@@ -183,24 +189,27 @@ class _Through:
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
         """`verdict` on `config`, with which the program has a `failure` later on."""
         assert verdict.speedup is not None
-        name = self._guilty(config)
-        blamed = {name: config[name]} if name else config
+        name = self._guilty(config, failure)
+        without_it = f", and without {name}," if name else ""
         return replace(
             verdict,
             outcome="no_gain",
-            reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but with "
-            f"{settings(blamed)} the program fails later, where as it is it does not: "
-            f"{failure.reason}",
+            reason=f"The best settings ({settings(config)}) came out "
+            f"{verdict.speedup.estimate:.2f}×, but with them the program fails later, where as it "
+            f"is{without_it} it does not: {failure.reason}",
             config={},
             suspect=name or in_order(config)[0],
             breaks=True,
         )
 
-    def _guilty(self, config: Config) -> str:
-        """The one setting without which the program does not fail; "" where none is."""
-        names = in_order(config)
-        for name in names if len(names) > 1 else ():
-            if self.of(config=without(config, name, self._seen)).failure is None:
+    def _guilty(self, config: Config, failure: Failure) -> str:
+        """The one setting without which the program has no such `failure`; "" where none is."""
+        endless = failure is NO_END
+        names = [name for name in in_order(config) if not endless or name in WITH_WORKERS]
+        for name in names if len(config) > 1 else ():
+            rest = without(config, name, self._seen)
+            found = self.awaited({"config": rest}, rest) if endless else self.of(config=rest)
+            if found.failure is None and (found.ended or not endless):
                 return name
         return ""
 
@@ -247,7 +256,7 @@ class _Through:
     def said(self, tuned: Through, same: Parity | None) -> str:
         """What was seen of what does not fail."""
         ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
-        said = f"with its epochs cut to {STEPS_PER_EPOCH} steps, the tuned program ran {ran}"
+        said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (
                 f"; over {same.steps} steps {'of longer ones' if self._are_longer else 'of that'} "

@@ -35,8 +35,8 @@ def why_untried(context: Context, profiled: Profile, space: Space, found: Found)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
     return (
         f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
-        f"tried: starting and profiling the program took {context.spent_seconds:.0f} s. "
-        f"A budget of {budget} s would do."
+        f"tried: starting and profiling the program, and what was looked at before trials, took "
+        f"{context.spent_seconds:.0f} s. A budget of {budget} s should do."
     )
 
 
@@ -56,22 +56,33 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
         return (
             f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
-            "memory they need is not known."
+            "memory those need that could be measured is not known."
         )
     spoilt = len(disturbed) + sum(failure.kind == "busy" for failure in failures)
     sound = len(tried) - len(failures) - len(disturbed)
+    reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if tried and (spoilt >= MOST_SPOILT * len(tried) if sound else disturbed):
-        left = f"only {sound}" if sound else "none"
-        return (
-            f"The machine was too busy: of {len(tried)} settings tried {left} could be measured "
-            "undisturbed."
-        )
+        return _why_disturbed(len(tried), sound, spoilt, reasons)
     if not tried or sound:
         return ""
-    reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if len(tried) == 1:
         return f"The one setting tried could not be measured: {reasons}"
     return f"None of the {len(tried)} settings tried could be measured: {reasons}"
+
+
+def _why_disturbed(tried: int, sound: int, spoilt: int, reasons: str) -> str:
+    """That so many of the settings tried were `spoilt`, so that no more, or none, are `sound`; the
+    others failed, for these `reasons`.
+    """
+    if spoilt < MOST_SPOILT * tried:
+        return (
+            f"None of the {tried} settings tried could be measured undisturbed: the machine was "
+            f"too busy for {spoilt}, and the others failed: {reasons}"
+        )
+    left = f"only {sound}" if sound else "none"
+    return (
+        f"The machine was too busy: of {tried} settings tried {left} could be measured undisturbed."
+    )
 
 
 def why_too_large(trials: Sequence[Trial], limit_bytes: int | None) -> str:

@@ -81,11 +81,9 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         return space
     program = whole_program(context.target, profiled.seen)
     if place := caught_of_samples(program):
-        reason = (
-            f"exceptions round what draws batches are told apart, or looked at (caught at {place})"
-        )
-        reason += ": what a sample raises comes out of workers with a traceback for what it holds, "
-        reason += "or as another kind"
+        reason = "exceptions round what draws batches are told apart, or looked at (caught at "
+        reason += f"{place}): what a sample raises comes out of workers with a traceback for what "
+        reason += "it holds, or as another kind"
     elif place := kept_for_good(program):
         reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
         reason += "each that a worker has sent holds an open file meanwhile, and these may run out "
@@ -145,7 +143,7 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
             continue  # the first stays where the training is
         if place := meanwhile or training.sets_later(at):
             why = f"the training may set `{at.path}` ({place}), by which samples are made: workers "
-            reason = f"{why}that live on would not see it"
+            reason = f"{why}that live on would go on reading from copies of before"
             space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 
@@ -184,11 +182,13 @@ def _without_other_numbers(
 def _other_numbers(streams: Sequence[str], anew: Mapping[str, str]) -> Iterator[str]:
     """Why workers would draw other random numbers than the program does as it is."""
     seeds = anew.get(LOADER) or anew.get("torch")
+    whose = "of the loader's generator" if LOADER in anew else "of torch's"
     moves_on = [each for each in streams if each not in anew]
     if LOADER in anew or (seeds and moves_on):
         yield (
-            f"torch's random numbers may begin anew with the same seed in each epoch ({seeds}), "
-            "and those of workers go by them: they may make the same of a sample in every epoch"
+            f"random numbers {whose} may begin anew with the same seed in each epoch ({seeds}), "
+            "and those of workers go by them: what these draw for their samples may be the same "
+            "in every epoch"
         )
     for place in (anew[each] for each in streams if each in anew and not seeds):
         yield (

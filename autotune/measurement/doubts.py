@@ -212,15 +212,17 @@ def _stepwise(windows: Sequence[Window]) -> Doubt | None:
     if len(steps) < FEWEST_STEPS or median(steps) <= 0:
         return None
     mean, typical = fmean(steps), median(steps)
-    bursts = sum(seconds > mean for seconds in steps)
+    long = [seconds for seconds in steps if seconds > mean]
+    bursts, share = len(long), sum(long) / sum(steps)
     if mean < BURST_RATIO * typical or bursts >= FEWEST_BURSTS:
         return None
+    hold = "holds" if bursts == 1 else "hold"
     of_workers = any(window.worker_cpu_seconds for window in windows)
     more = "more bursts of batches" if of_workers else "more of them"
     return Doubt(
         name="stepwise",
-        evidence=f"{bursts} of {len(steps)} steps hold most of the time: half of them take "
-        f"{1000 * typical:.1f} ms or less, the mean is {1000 * mean:.1f} ms.",
+        evidence=f"{bursts} of {len(steps)} steps {hold} {100 * share:.0f} % of the time: half of "
+        f"all take {1000 * typical:.1f} ms or less, the mean is {1000 * mean:.1f} ms.",
         advice=f"Give it a larger budget, so that {more} are timed.",
     )
 

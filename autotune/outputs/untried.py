@@ -1,5 +1,7 @@
 """What a search says of what it did not try, and of what it tried and left as it was."""
 
+from collections.abc import Sequence
+
 from autotune.diagnosis import Bottleneck
 from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs import wording
@@ -8,6 +10,7 @@ from autotune.result import Result
 from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
 
 NUM_WORKERS = "num_workers"
+MORE_TIME = "a larger budget has more"  # as reasons say for which there was too little
 _WHY = {
     BUDGET: " (the time for trials was used up)",
     TRIALS: " (there were to be no more trials)",
@@ -42,9 +45,10 @@ def why_untried(result: Result) -> str:
     if not names:
         return barely_timed(result)
     ending = result.search.ending if result.search else None
-    them = "it" if len(names) == 1 else "them"
+    begun = {name for trial in result.trials for name in trial.config}
+    them = "it" if len(set(names) - begun) == 1 else "them"
     why = _WHY.get(ending.why, "").format(them) if ending else ""
-    return " ".join(filter(None, (f"Not tried: {', '.join(names)}{why}.", barely_timed(result))))
+    return " ".join(filter(None, (_said_untried(result, names, why), barely_timed(result))))
 
 
 def barely_timed(result: Result) -> str:
@@ -93,7 +97,7 @@ def loading_stays(result: Result) -> str:
     if space and NUM_WORKERS in left_out and NUM_WORKERS not in space.choices:
         return f"as it is: {left_out[NUM_WORKERS].rstrip('.')}"
     measured = [each for each in result.trials if isinstance(each.outcome, Measurement)]
-    workers = [each for each in measured if each.config.get(NUM_WORKERS)]
+    workers = [each for each in measured if NUM_WORKERS in each.config]
     fastest, others = (
         max(each, key=_speed, default=None)
         for each in (workers, [each for each in measured if each not in workers])
@@ -101,6 +105,8 @@ def loading_stays(result: Result) -> str:
     if fastest is None or others is None or _speed(fastest) >= _speed(others):
         return ""
     rates = " against ".join(wording.rate(_speed(each)) for each in (fastest, others))
+    if space and space.own.get(NUM_WORKERS):
+        return f"as it is: with other numbers of workers the best trial came out slower ({rates})"
     return f"as it is: with workers the best trial came out slower ({rates} without)"
 
 
@@ -120,14 +126,30 @@ def ended(result: Result) -> str:
     names = [name for name in untried(result) if f"{name} was not tried" not in ending.reason]
     if not gained:
         return ending.reason
-    left = f"Not tried: {', '.join(names)}." if names else ""
+    left = _said_untried(result, names)
     return " ".join(filter(None, (ending.reason, left, barely_timed(result))))
 
 
+def _said_untried(result: Result, names: Sequence[str], why: str = "") -> str:
+    """Which knobs were not tried, and of which each trial was spoilt by what else was going on."""
+    begun = {name for trial in result.trials for name in trial.config}
+    spoilt = [name for name in names if name in begun]
+    left = [name for name in names if name not in begun]
+    said = (
+        f"Not tried: {', '.join(left)}{why}." if left else "",
+        f"Tried, but not measured: {', '.join(spoilt)}." if spoilt else "",
+    )
+    return " ".join(filter(None, said))
+
+
 def _is_cut_short(result: Result) -> bool:
-    """Whether more might have been tried, by what ended the search."""
+    """Whether more might have been tried, by what ended the search, or by what was left out since
+    it could not be looked at in time.
+    """
     ending = result.search.ending if result.search else None
-    return ending is not None and ending.why in (BUDGET, TRIALS)
+    skipped = result.space.skipped if result.space else ()
+    late = any(MORE_TIME in each.reason for each in skipped)
+    return late or (ending is not None and ending.why in (BUDGET, TRIALS))
 
 
 def _takes_too_much(result: Result) -> bool:

@@ -32,13 +32,14 @@ _NOISY = 0.25  # of the loss: a band as wide as this hides differences that peop
 # Doubts that say what of the run is in none of the figures.
 OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
 _CAUTIONS = {
-    PROCESSORS_TAKEN: "Measured while the processors were taken away: measure again when the "
-    "machine is quiet.",
+    PROCESSORS_TAKEN: "Measured without all the processors that it was ready for: measure again "
+    "when the machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
     NOT_ALL_FINITE: "Some losses are no numbers: look whether those steps are to count.",
     FILLING: "Measured in the first epoch: later ones may be faster by themselves.",
     FIRST_EPOCH: "Measured in the first epoch: later ones may be faster by themselves.",
-    SHORT_RUN: "The program ended while it was measured: let it train longer.",
+    SHORT_RUN: "The program, or its training loop, ended while it was measured: let it train "
+    "longer.",
 }
 
 _BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -204,7 +205,7 @@ def withheld(verdict: Verdict) -> str:
     if verdict.breaks:
         return "Fails later"
     between = verdict.validations is not None and verdict.validations.between
-    slower = "Slower between epochs" if between else "Slower validations"
+    slower = "Slower between steps" if between else "Slower validations"
     return slower if verdict.slows else "Another training"
 
 
@@ -242,7 +243,7 @@ def _outside_the_loop(profile: Profile, validations_told: bool) -> str:
     which, them = ("both are", "them") if len(parts) > 1 else ("that is", "it")
     return (
         f"{text[0].upper()}{text[1:]}: {which} outside these figures, and what the training loop "
-        f"gains does not apply to {them}."
+        f"gains need not apply to {them}."
     )
 
 

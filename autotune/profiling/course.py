@@ -137,8 +137,9 @@ def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
         doubts.append(
             Doubt(
                 name="rate by the clock",
-                evidence=f"The learning rate goes by the clock ({found.rate}): in a faster "
-                "program each step has another one, which is another training.",
+                evidence=f"By its source the learning rate goes by the clock ({found.rate}): where "
+                "it does, a faster program has another one in the same step, which is another "
+                "training.",
                 advice="Compute it from the step, where the training is to be the same at any "
                 "speed.",
             )

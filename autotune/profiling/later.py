@@ -12,22 +12,24 @@ from autotune.profiling.profile import (
 )
 from autotune.workload.seen import Seen
 
-_ANOTHER_TIME = "gains less or more. All figures are of the steps that came."
+_ANOTHER_TIME = (
+    "may take another time, and gain less or more. All figures are of the steps that came."
+)
 # Evidence, with the place where the source shows it, and advice.
 _SAID = {
     THAWS: (
         (
             "By its source the program gives gradients to weights anew between its epochs "
-            "({place}): phases that come later then compute more, and may gain otherwise. All "
-            "figures are of the first."
+            "({place}): where it comes to that, a step computes more, and may gain otherwise. All "
+            "figures are of the steps that came."
         ),
         "Measure a later phase too: begin with it, where the program has an option for that.",
     ),
     REPLACED: (
         (
-            "By its source the program puts other weights in the place of its model's while it "
-            "trains ({place}), as cutting and growing do: where it comes to that, a step takes "
-            f"another time, and {_ANOTHER_TIME}"
+            "By its source the program makes a parameter, or prunes weights, while it trains "
+            "({place}), as cutting and growing a model do: where it comes to that, a step "
+            f"{_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later phase too.",
     ),
@@ -35,15 +37,14 @@ _SAID = {
         (
             "By its source the program trains in another way from some epoch or step on ({place}: "
             "another loss or more passes, weights frozen, more in a step, or less): where it comes "
-            f"to that, a step takes another time, and {_ANOTHER_TIME}"
+            f"to that, a step {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or measure a later stage too.",
     ),
     LATER_LOADER: (
         (
             "By its source the program builds a loader in its training ({place}) that was not "
-            "built while it was looked at: steps that draw from it take another time, and "
-            f"{_ANOTHER_TIME}"
+            f"built while it was looked at: a step that draws from it {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with that loader and measure again.",
     ),
@@ -57,7 +58,7 @@ _SAID = {
     MOVED_CHANCE: (
         (
             "By its source a random number is held against a chance that the training moves "
-            "({place}), as exploring is: how much a step computes goes by that, and where the "
+            "({place}), as exploring is: how much a step computes may go by that, and where the "
             f"chance has moved, it {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with the chance that it comes to and measure again.",
@@ -65,8 +66,8 @@ _SAID = {
     OTHER_SIZES: (
         (
             "By its source the program trains again and again, each time with something else of "
-            "which its model or its data are built ({place}): what comes later computes more, or "
-            f"less, and {_ANOTHER_TIME}"
+            "which its model or its data are built ({place}): what comes later "
+            f"{_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with the one that takes most of the time.",
     ),

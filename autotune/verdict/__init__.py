@@ -241,9 +241,10 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
             "enough others could be taken: allow more."
         )
     if 2 * len(turns.disturbed) > left_out:
+        count = len(turns.disturbed)
         return (
-            f"The GPU was shared with other programs or kept its clocks down in {spoilt}: "
-            "measure again when it is free and cool."
+            "The GPU was shared with other programs or kept its clocks down in "
+            f"{count} turn{'s' * (count != 1)}: measure again when it is free and cool."
         )
     return f"The machine was too busy: other programs, or its host, spoilt {spoilt}."
 

@@ -132,10 +132,11 @@ def held_to(verdict: Verdict, validations: Validations | None) -> Verdict:
 def _slower(verdict: Verdict, validations: Validations) -> str:
     assert verdict.speedup is not None
     kind = "a validation of a few batches" if validations.short else "a validation"
-    kind = "what the program does between its epochs" if validations.between else kind
+    kind = "what the program does now and then between its steps" if validations.between else kind
+    often = " once an epoch" if validations.between else ""
     takes = f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s"
     return (
         f"The best settings make the steps {verdict.speedup.estimate:.2f}× as fast, but {kind} "
-        f"takes {takes} as the program is: with that counted in it is {validations.whole:.2f}× "
-        "as fast."
+        f"takes {takes} as the program is: with that counted in{often} it is "
+        f"{validations.whole:.2f}× as fast."
     )

@@ -104,7 +104,9 @@ def test_other_programs_on_the_processors_are_said_first(run: Run, made_up: Made
     shown = run("profile", "photos.py").stdout
     brief = run("profile", "photos.py", "--quiet").stdout
 
-    caution = "Measured while the processors were taken away: measure again when the machine"
+    caution = (
+        "Measured without all the processors that it was ready for: measure again when the machine"
+    )
     assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
     assert brief.startswith(caution)
 

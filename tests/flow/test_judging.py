@@ -210,6 +210,18 @@ def test_what_is_faster_and_too_large_is_said_to_be() -> None:
     assert not unanswered.why_too_large(trials, 512 * builders.MIB)
 
 
+def test_what_failed_by_itself_is_not_said_to_be_the_machines_doing() -> None:
+    taken = Doubt(name=PROCESSORS_TAKEN, evidence="", advice="")
+    outcomes: list[Any] = [Failure(kind="crashed", reason="no kernel")] * 4
+    outcomes.append(builders.measurement(100.0, doubts=(taken,)))
+    trials = [
+        builders.trial(number, {"threads": number}, each) for number, each in enumerate(outcomes, 1)
+    ]
+    reason = unanswered.why_unknown(builders.profile(), trials)
+    assert reason.startswith("None of the 5 settings tried could be measured undisturbed")
+    assert reason.endswith("too busy for 1, and the others failed: no kernel")
+
+
 @pytest.mark.parametrize(("spoilt", "said"), [(1, ""), (2, "only 2"), (3, "only 1"), (4, "none")])
 def test_where_half_of_the_trials_were_spoilt_nothing_is_said_of_a_gain(
     spoilt: int, said: str

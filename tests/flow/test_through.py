@@ -169,7 +169,7 @@ def test_what_goes_by_between_epochs_is_counted_in(monkeypatch: pytest.MonkeyPat
 
     verdict, emission, _ = judged(monkeypatch, lambda which: False, between=took)
     assert verdict.slows and verdict.is_withheld and emission == Emission()
-    assert "what the program does between its epochs takes 2 s with them" in verdict.reason
+    assert "now and then between its steps takes 2 s with them" in verdict.reason
 
 
 @pytest.mark.parametrize(("losses", "batches"), [(15, 20), (60, 5)])
@@ -215,7 +215,8 @@ def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPa
     assert verdict.outcome == "no_gain" and verdict.breaks and verdict.is_withheld
     assert not verdict.trains_otherwise and not verdict.config
     assert verdict.suspect == "channels_last" and emission == Emission()
-    assert "1.50×, but with channels_last on the program fails later" in verdict.reason
+    assert "channels_last on, optimizer fused) came out 1.50×, but with them" in verdict.reason
+    assert "where as it is, and without channels_last, it does not" in verdict.reason
     assert FAILURE.reason in verdict.reason
     assert (None, 5, through.OWN_SECONDS) in runs, "as it is it has to come further"
 
@@ -223,7 +224,10 @@ def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPa
 def test_where_no_one_setting_is_to_blame_all_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict, _, _ = judged(monkeypatch, lambda which: which is not None)
     assert verdict.breaks and verdict.suspect == "precision"
-    assert "with precision bf16, channels_last on, optimizer fused the program" in verdict.reason
+    assert (
+        "(precision bf16, channels_last on, optimizer fused) came out 1.50×, but with them"
+        in verdict.reason
+    )
 
 
 def test_a_program_that_fails_by_itself_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,8 +296,12 @@ def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyP
     longer = through.TO_THE_END * 4.0 + through.TO_THE_END_SECONDS + starts
     verdict, runs = answer([None, {"num_workers": 2}])
     assert runs == [(PATCHED, 12.0), (None, 12.0), (PATCHED, longer)]
-    assert verdict.breaks and verdict.suspect == "num_workers"
+    assert verdict.breaks and verdict.suspect == "persistent_workers"
     assert "the program fails later" in verdict.reason and "come to its end" in verdict.reason
+    assert "and without persistent_workers, it does not" in verdict.reason
+    verdict, _ = answer([None])
+    assert verdict.breaks and verdict.suspect == "num_workers"
+    assert "without" not in verdict.reason, "it came to no end without one of them either"
     verdict, runs = answer([])
     assert verdict.outcome == "faster" and len(runs) == 2, "neither ends in time"
     verdict, runs = answer([PATCHED])

@@ -199,6 +199,7 @@ def test_few_steps_are_doubted():
 def test_bursts_are_doubted_only_while_there_are_few():
     burst = window(step_seconds=(0.001,) * 39 + (0.361,))
     assert names([burst] * 6) == ["stepwise"]
+    assert "6 of 240 steps hold 90 % of the time" in doubts_of([burst] * 6, cores=2)[0].evidence
     for given, more in ((burst, "more of them"), (window(workers=1.0), "more bursts of batches")):
         slow = replace(given, step_seconds=burst.step_seconds)
         assert f"so that {more} are timed" in doubts_of([slow] * 6, cores=2)[0].advice

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.diagnosis import Bottleneck
+from autotune.flow.vetting_workers import TOO_LATE
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.report import render
@@ -39,6 +40,14 @@ def searched(*names: str, why: str = PATIENCE, failed: str = "") -> Result:
 def test_all_that_was_to_be_searched_was_tried() -> None:
     result = searched("threads", "compile", why=EXHAUSTED)
     assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
+
+
+def test_what_could_not_be_compared_in_time_is_no_proof_either() -> None:
+    result = searched("threads", "compile", why=EXHAUSTED)
+    assert result.space is not None
+    late = SkippedKnob(knob="num_workers", reason=f"it could not be compared: {TOO_LATE}")
+    left = replace(result, space=replace(result.space, skipped=(late,)))
+    assert no_gain(left) == "Nothing found to gain in what was tried"
 
 
 def test_a_gain_that_is_not_excluded_is_not_denied() -> None:
@@ -81,7 +90,9 @@ def test_what_was_left_untried_is_named_with_its_reason(why: str, said: str) -> 
 
 @pytest.mark.parametrize(("failed", "left"), [("crashed", ()), ("busy", ("compile",))])
 def test_a_trial_that_told_nothing_was_none(failed: str, left: tuple[str, ...]) -> None:
-    assert untried(searched("threads", failed=failed)) == left
+    found = searched("threads", failed=failed)
+    assert untried(found) == left
+    assert why_untried(found) == ("Tried, but not measured: compile." if left else "")
 
 
 def test_a_search_without_a_trial_found_nothing_out() -> None:
@@ -127,6 +138,11 @@ def test_a_loader_that_is_waited_for_and_stays_is_told_why() -> None:
     slower = "as it is: with workers the best trial came out slower (160 samples/s against 180"
     assert loading_stays(gained).startswith(slower)
     assert "Loading stays as it is" in render(gained)
+    assert gained.space is not None
+    own = replace(gained.space, own={**gained.space.own, "num_workers": 4})
+    others = "as it is: with other numbers of workers the best trial came out slower (160 samples/s"
+    said = loading_stays(replace(gained, space=own))
+    assert said.startswith(others) and "without" not in said
     faster = (*gained.trials, builders.trial(2, {"num_workers": 2}, 190.0))
     assert loading_stays(replace(gained, trials=faster)) == ""
     assert gained.space is not None

@@ -103,7 +103,7 @@ def test_what_takes_notable_time_outside_the_loop_is_said():
     assert wording.outside(builders.profile(**quiet)) == ""
     assert wording.outside(builders.profile(**quiet | {"validation_share": 0.23})) == (
         "Validation took 23 % of the observed run: that is outside these figures, and what the "
-        "training loop gains does not apply to it."
+        "training loop gains need not apply to it."
     )
     later = {"startup_seconds": 3.0, "seen": builders.seen(passed_loops=1)}
     assert wording.outside(builders.profile(**quiet | later)).startswith(

@@ -212,7 +212,7 @@ REFUSED = {
     "left early": (("    total", "    if total > 9:\n        break\n    total"), "left early"),
     "skips batches": (("    # predict", "    if bad(x):\n        continue"), "left early"),
     "an else": (("    total", "else:\n    total"), "left early"),
-    "never clears": (("    optimizer.zero_grad()\n", ""), "clear its gradients"),
+    "never clears": (("    optimizer.zero_grad()\n", ""), "calls no zero_grad()"),
     "clears late": (
         ("    optimizer.step()", "    optimizer.zero_grad()\n    optimizer.step()"),
         "between backward and step",
@@ -273,7 +273,7 @@ REFUSED = {
     ),
     "own learning rate": (
         ("    # predict", "    for g in optimizer.param_groups: g['lr'] = 1"),
-        "learning rates",
+        "the optimizer's groups",
     ),
     "looks at gradients": (
         ("    total", "    norm = model.weight.grad.norm()\n    total"),
@@ -290,7 +290,10 @@ REFUSED = {
         ),
         "handed",
     ),
-    "a scheduler that is told": (("    total", "    sched.step(loss)\n    total"), "told"),
+    "a scheduler that is told": (
+        ("    total", "    sched.step(loss)\n    total"),
+        "sched.step() is given arguments",
+    ),
     "a counted schedule": (
         ("    total", "    sched.step()\nsteps = 3 * len(loader)\nif 1:\n    total"),
         "counts",
@@ -334,22 +337,22 @@ REFUSED = {
     "closure": (("loss.backward()", "loss.backward(gradient)"), "arguments"),
     "counts up to an end": (
         ("    total", "    done += 1\n    if done == 10_000:\n        finish()\n    total"),
-        "counts its batches in done",
+        "counts in done",
     ),
     "counts for a rate": (
         (
             "    total",
             "    self.done = self.done + 1\n    set_rate(0.1 ** (self.done // 20))\n    total",
         ),
-        "counts its batches in self.done",
+        "counts in self.done",
     ),
     "counts for a share": (
         ("    total", "    done += 1\n    beta = min(1.0, done / 20_000)\n    total"),
-        "counts its batches in done",
+        "counts in done",
     ),
     "counts for a function": (
         ("    total", "    done += 1\n    beta = annealed(done)\n    total"),
-        "counts its batches in done",
+        "counts in done",
     ),
 }
 
@@ -357,15 +360,15 @@ REFUSED = {
 REFUSED |= {
     "counts for a named argument": (
         ("    total", "    done += 1\n    sched.step_update(num_updates=done)\n    total"),
-        "counts its batches in done",
+        "counts in done",
     ),
     "counts for a table": (
         ("    total", "    done += 1\n    beta = betas[done]\n    total"),
-        "counts its batches in done",
+        "counts in done",
     ),
     "counts in a table": (
         ("    total", "    s['n'] += 1\n    end = s['n'] > 100\n    total"),
-        "counts its batches in s['n']",
+        "counts in s['n']",
     ),
     "a model of an object's": (
         (
@@ -377,11 +380,11 @@ REFUSED |= {
     "another net that follows": (("    total", "    self.update_target()\n    total"), "average"),
     "a bar by the loader's name": (
         ("for x, y in loader", "def train(bar):\n  bar = tqdm(bar)\n  for x, y in bar"),
-        "a progress bar that is called bar",
+        "goes over bar, which is given a wrapped loader",
     ),
     "another loader later": (
         ("for x, y", "if late:\n    loader = DataLoader(more, batch_size=8)\nfor x, y"),
-        "several loaders go by the name",
+        "several values go by the name",
     ),
     "a loop that is given several loaders": (
         (
@@ -397,11 +400,11 @@ REFUSED |= {
             "    total",
             "    for p, q in zip(net.parameters(), own):\n        q.mul_(0.9).add_(p)\n    total",
         ),
-        "changes weights itself",
+        "goes over weights and changes something in place",
     ),
     "decay by hand": (
         ("    total", "    for p in model.parameters():\n        p.data *= 0.99\n    total"),
-        "changes weights itself",
+        "goes over weights and changes something in place",
     ),
     "a loss that goes by the batch": (
         (

@@ -372,7 +372,7 @@ REFUSED = {
     ),
     "the loss in one expression with backward": (
         "for x in loader:\n    out = model(x)\n    criterion(out, y).backward()\n",
-        "computed in the statement of backward",
+        "which may compute the loss",
     ),
     "backward as a value": ("out = model(x)\nresult = out.backward()\n", "larger expression"),
     "a helper by torch's name": (

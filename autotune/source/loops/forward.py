@@ -235,8 +235,10 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
             raise backward.refusal("the loss is computed on in the block of backward", hand_step)
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)
-    if any(last_name(call.func) not in _REDUCING for call in calls_in(receiver_of(backward))):
-        raise backward.refusal("the loss is computed in the statement of backward", hand_step)
+    for call in calls_in(receiver_of(backward)):
+        if (name := last_name(call.func)) not in _REDUCING:
+            reason = f"the statement of backward calls {name}(), which may compute the loss"
+            raise backward.refusal(reason, hand_step)
 
 
 def _parts_of_loss(backward: Call) -> Iterator[str]:

@@ -113,7 +113,7 @@ def unusual_calls(functions: Iterable[Called], *, after: bool) -> Iterator[str]:
     for function in functions:
         node = function.node
         for does in _does(function.script, node, after=after):
-            yield f"{node.name}(), which the loop comes to call, {does}"
+            yield f"{node.name}(), which the loop may come to call, {does}"
 
 
 def _does(script: Script, function: Function, *, after: bool) -> Iterator[str]:
@@ -127,13 +127,13 @@ def _does(script: Script, function: Function, *, after: bool) -> Iterator[str]:
     if "grad" in attributes:
         yield "touches gradients"
     if touches_groups(script, ast.walk(function)):
-        yield "touches learning rates"
+        yield "touches an optimizer's groups"
     if any(map(_is_of_step, calls)):
-        yield "clips or clears gradients, or steps something"
+        yield "runs backward, clips or clears gradients, or steps something"
     if any(moves_weights(at, function.body) for at in function.body):
-        yield "changes weights itself"
+        yield "goes over weights and changes something in place"
     if any(averages(call, after=after) for call in calls):
-        yield "keeps an average of the weights"
+        yield "calls what by its name keeps an average of the weights, or moves some"
 
 
 def _is_of_step(call: ast.Call) -> bool:

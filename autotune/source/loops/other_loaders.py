@@ -82,10 +82,10 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     name, function = last_name(loop.loader), loop.script.function(loop.node)
     within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
     if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
-        return f"the loop goes over a progress bar that is called {name}, as its loader was"
+        return f"the loop goes over {name}, which is given a wrapped loader (a progress bar, say)"
     beside = (_bound_beside(call, own) for own in names_of(call))
     if any(len(each) > 1 for each in (within, *beside)):
-        return "several loaders go by the name of the one that the loop goes over"
+        return "several values go by the name of the loader that the loop goes over"
     parameters = (
         [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
     )

@@ -86,7 +86,7 @@ def _unusual(program: Program, loop: TrainingLoop, saying: frozenset[str]) -> li
     body = loop.node.body
     found = []
     if len(backwards_in_loop(loop.backward)) > 1:
-        found.append("the loop runs more than one backward pass")
+        found.append("the loop has more than one backward pass")
     if body.index(step.statement) < body.index(loop.backward.statement):
         found.append("the optimizer steps before backward")
     if loop.node.orelse or any(may_leave(loop, at) for at in nodes):
@@ -109,7 +109,7 @@ def _done_in_functions(
     """What the loop does by `functions` that it calls, or they by what it counts."""
     script, nodes = loop.script, own_nodes(loop.node)
     if counter := deciding_counter(program, script, nodes, functions):
-        yield f"the loop counts its batches in {counter}, by which the program goes"
+        yield f"the loop counts in {counter}, by which the program may go"
     late = loop.node.body.index(loop.backward.statement)
     behind = [at for at in loop.others if loop.node.body.index(at) > late]
     later = called_in(program, script, loop.node, behind)
@@ -123,7 +123,7 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
     clears = [call for call in calls if is_method(call, "zero_grad")]
     steps = [call for call in calls if is_method(call, "step")]
     if not clears:
-        yield "the loop does not clear its gradients itself"
+        yield "the loop calls no zero_grad() itself"
     known = (*guarded, *(at for clear in loop.clears for at in ast.walk(clear)))
     if any(call not in known for call in (*clears, *steps)):
         yield "gradients are cleared, or something steps, elsewhere in the loop"
@@ -136,14 +136,15 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
                 yield f"the norm of the gradients is used in the loop ({loop.script.at(call)})"
             case _:
                 yield "gradients are clipped in another way than by a statement before the step"
-    if any(call.args or call.keywords for call in steps if call is not loop.step.node):
-        yield "a scheduler is told where in the epoch it is"
+    for call in (at for at in steps if at is not loop.step.node and (at.args or at.keywords)):
+        told = ast.unparse(call.func)
+        yield f"{told}() is given arguments, which go by the batch perhaps ({loop.script.at(call)})"
 
 
 def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     attributes = [at.attr for at in nodes if isinstance(at, ast.Attribute)]
     if "grad" in attributes or touches_groups(loop.script, nodes):
-        yield "the loop touches gradients or learning rates itself"
+        yield "the loop touches gradients, or the optimizer's groups, itself"
     models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
     }
@@ -151,14 +152,17 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
         if moves_weights(statement, loop.node.body):
-            yield "the loop changes weights itself"
+            at = loop.script.at(statement)
+            yield f"the loop goes over weights and changes something in place ({at})"
         for call in (at for at in ast.walk(statement) if isinstance(at, ast.Call)):
             values = (*call.args, *(each.value for each in call.keywords))
             given = {ast.unparse(at) for at in values if isinstance(at, ast.Name | ast.Attribute)}
             if after and given & models:
-                yield "the model is used again after backward"
+                used = min(given & models)
+                yield f"{used} is used again after backward ({loop.script.at(call)})"
             if averages(call, after=after):
-                yield "an average of the weights is kept in the loop"
+                told = f"{ast.unparse(call.func)}() ({loop.script.at(call)})"
+                yield f"by its name, {told} keeps an average of the weights, or moves some"
             handed = [at for at in values if ast.dump(at) == _optimizer(loop)]
             if handed and not only_reads_groups(program, call, handed):
                 yield "the optimizer is handed to other code in the loop"
