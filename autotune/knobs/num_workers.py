@@ -24,7 +24,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_loading, loader_waits, most_workers
+from autotune.knobs.evidence import NO_LOADER, little_from_loading, loader_waits, most_workers
 from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
 from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import FILLING, Profile
@@ -46,15 +46,12 @@ class NumWorkers(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         loader, own = profile.seen.loader, self.read(profile.seen)
         if loader is None:
-            return Skip(
-                reason="the program has no DataLoader of torch's whose workers could be set",
-                impossible=True,
-            )
+            return Skip(reason=NO_LOADER, impossible=True)
         if profile.doubt(FILLING):
             return Skip(
-                reason="the dataset keeps what it has read, and no more than its first epoch was "
-                "timed: workers would each fill a cache of their own, in every epoch anew unless "
-                "they persist",
+                reason="the dataset kept more and more while it was timed, as a cache does that is "
+                "being filled: workers would each fill one of their own, in every epoch anew "
+                "unless they persist",
             )
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:

@@ -815,13 +815,13 @@ def test_another_functions_optimizer_may_have_its_name(function: str, status: st
 SCALER_REFUSED = {
     "another scaler": (
         SCALED_LOOP.replace("def main", "amp = torch.amp.GradScaler()\n\ndef main"),
-        "of its own",
+        "names a GradScaler elsewhere",
     ),
     "a scaler that is off": (
         SCALED_LOOP.replace("(loss / 2).backward(", "amp.scale(loss).backward(")
         .replace("optimizer.step()", "amp.step(optimizer)")
         .replace("def main", "amp = torch.amp.GradScaler(enabled=args.amp)\n\ndef main"),
-        "switches its own GradScaler off",
+        "may switch its own GradScaler off",
     ),
     "a closure": (SCALED_LOOP.replace("step()", "step(closure)"), "is given arguments (closure)"),
     "a norm that ends the program": (
@@ -829,46 +829,46 @@ SCALER_REFUSED = {
             "        if args.clip:\n            torch",
             "        if not torch.isfinite(norm := torch",
         ).replace("1.0)\n", "1.0)):\n            raise ValueError('diverged')\n"),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "an assertion on the gradients": (
         SCALED_LOOP.replace("if args.clip:", "assert is_finite(model)\n        if args.clip:"),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "an exit by a norm": (
         SCALED_LOOP.replace(
             "if args.clip:",
             "norm = norm_of(model)\n        if norm > 9: sys.exit(1)\n        if 1:",
         ),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "a norm that ends the loop": (
         SCALED_LOOP.replace(
             "if args.clip:",
             "norm = norm_of(model)\n        if isinf(norm):\n            break\n        if 1:",
         ),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "a norm that ends the program after the step": (
         SCALED_LOOP.replace("if args.clip:", "norm = norm_of(model)\n        if 1:").replace(
             "step()  # at last\n",
             "step()\n        if torch.isinf(norm):\n            raise ValueError\n",
         ),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "an assertion in a function of its own": (
         SCALED_LOOP.replace("if args.clip:", "check(model)\n        if 1:")
         + "\ndef check(net):\n    for p in net.parameters():\n"
         "        assert torch.isfinite(p.grad).all()\n",
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "a hook on gradients": (
         SCALED_LOOP.replace("    for x", "    weight.register_hook(clipped)\n    for x"),
-        "a hook is handed gradients",
+        "a hook may be handed gradients",
     ),
     "a clip that raises": (
         SCALED_LOOP.replace("1.0)\n", "1.0, error_if_nonfinite=True)\n"),
-        "not finite ends the program",
+        "not finite may end the run",
     ),
     "a look at gradients of a part": (
         SCALED_LOOP.replace(

@@ -153,7 +153,7 @@ def test_what_a_batch_is_unpacked_into_is_copied_too(unpacked: str, used: str, k
         ("while True:\n    x = x.to(device)\n    loss.backward()\n", "for loop"),
         (
             LOOP.format(copy="x.to(device) if args.cuda else x"),
-            "copies its batches only if args.cuda",
+            "whether the loop copies its batches goes by args.cuda",
         ),
         (LOOP.format(copy="x.to(device)") + "CopiedAhead = 1\n", "something else"),
     ],

@@ -21,7 +21,9 @@ def test_what_counts_by_threads_forbids_others(line: str) -> None:
     outcome = rewritten(f"import torch\n\n{line}\n", THREADS)
     assert outcome.statuses == ["refused"]
     assert outcome.outcomes[0].forbidden
-    assert outcome.reason == "the program computes with the number of its threads at train.py:3"
+    assert outcome.reason == (
+        "the program asks for the number of its threads at train.py:3, and may go by it"
+    )
 
 
 MORE = ProcessStatement(code="torch.set_num_threads(2)", threads=True)
@@ -33,7 +35,7 @@ def test_a_program_that_forks_processes_keeps_its_one_thread(fork: str) -> None:
     outcome = rewritten(text, MORE)
     assert outcome.outcomes[0].forbidden
     assert outcome.reason.startswith(
-        "the program sets one thread and forks processes at train.py:4"
+        "the program sets one thread, and may fork processes at train.py:4"
     )
     for other in ("psutil.Process()", "class Pool: pass\n\nPool()"):
         harmless = text.replace(fork, other).replace("import torch", "import torch, psutil")

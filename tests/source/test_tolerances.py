@@ -100,4 +100,4 @@ def test_autocast_is_refused_there() -> None:
     edit = Autocast(device_type="cpu", dtype="bfloat16", scaled=False)
     (outcome,) = rewritten(text, edit).outcomes
     assert outcome.forbidden
-    assert "ends at train.py:17 once what it computes" in outcome.reason
+    assert "may end at train.py:17 once what it computes" in outcome.reason

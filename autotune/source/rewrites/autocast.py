@@ -50,8 +50,8 @@ def autocast(program: Program, edit: Autocast) -> Program:
         )
     if at := small_error(program):
         raise Forbidden(
-            f"the training ends at {at} once what it computes (an error, say) is below a bound: in "
-            f"{edit.dtype} it may come to that later, or never",
+            f"the training may end at {at} once what it computes (an error, say) is below a bound: "
+            f"in {edit.dtype} it may come to that later, or never",
             f"a number of steps instead of the condition at {at}; {hand_step}",
         )
     _check_bfloat16(program, edit, hand_step)

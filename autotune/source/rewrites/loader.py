@@ -39,8 +39,10 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     if edit.name == "num_workers" and edit.code != "0":
         _refuse_workers(program, at, edit, hand_step)
     if edit.others > MOST_OTHERS and not edit.had_workers and edit.code not in ("0", "False"):
-        reason = f"this line builds other loaders as well, and each of {edit.others} would keep "
-        raise at.call.refusal(f"{reason}workers of its own", hand_step)
+        reason = (
+            "this line builds other loaders as well, which would each have workers of their own"
+        )
+        raise at.call.refusal(f"{reason} ({edit.others} beside the training's)", hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
@@ -54,7 +56,7 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
 def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> None:
     """Raises Refusal where workers that live on would deliver other samples."""
     if draws_again(program):
-        reason = "the loop draws from its loader a second time meanwhile, from the same workers"
+        reason = "the loop may draw from its loader a second time meanwhile, from the same workers"
         by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
         raise at.call.refusal(reason, by_hand, Forbidden)
     if changed := changed_later(program, at):
@@ -71,12 +73,14 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
         reason = f"workers, which make samples ahead, would see {what} too late or not at all"
         raise at.call.refusal(reason, hand_step, Forbidden)
     if asked := counted_by_workers(program):
-        reason = f"the program computes with the number of its loader's workers at {asked}"
+        reason = (
+            f"the program asks for the number of a loader's workers at {asked}, and may go by it"
+        )
         raise at.call.refusal(reason, hand_step, Forbidden)
     if run_anew(program, at):
         reason = (
             "each worker would import the main script, and run the whole program: processes are "
-            'spawned, and the training is not under `if __name__ == "__main__":`'
+            'not forked, and the training is not under `if __name__ == "__main__":`'
         )
         by_hand = f'the training under `if __name__ == "__main__":`, and {hand_step}'
         raise at.call.refusal(reason, by_hand, Forbidden)

@@ -17,7 +17,7 @@ from autotune.source.script import covers, last_name
 _COPY_BY_HAND = "x.to(device, non_blocking=True)"
 _COPY = Signature(defaults={})
 _LEFT_OUT = "parts of the model or of its loss may be left out in later steps"
-_MOVED = "gradients of zeros move their weights by momentum and weight decay, and none do not"
+_MOVED = "gradients of zeros may move their weights (momentum, weight decay), and none do not"
 _CLEARED = "which may be zeros by then, and would be none"
 _ZERO_GRAD = Signature(positions=("set_to_none",), defaults={"set_to_none": "True"})
 

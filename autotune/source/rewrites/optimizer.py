@@ -71,8 +71,8 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
         )
     if is_fused and (place := joined(program, calls)):
         raise Forbidden(
-            f"weights join the optimizer at {place}, and the program has complex or sparse ones, "
-            "which none that is fused takes"
+            f"weights join the optimizer at {place}, and may be complex or have sparse gradients, "
+            "which the source names: none that is fused takes those"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
     if not (is_fused and by_sgd):
@@ -99,7 +99,8 @@ def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
     if writing is not None and (place := gradients_read(program)):
         raise Forbidden(
             f"the program reads gradients at {place}: torch's implementation of "
-            f"{last_name(writing.node.func)} for many weights at once (foreach) writes into them"
+            f"{last_name(writing.node.func) or 'SGD'} for many weights at once (foreach) may write "
+            "into them"
         )
 
 

@@ -83,18 +83,18 @@ def _all_thrown(program: Program, code: str) -> list[Change]:
 def _why_not(program: Program, edit: ProcessStatement) -> str:
     """What of the program's forbids the statement; "" where nothing does."""
     if edit.threads and (at := counted_by_threads(program)):
-        return f"the program computes with the number of its threads at {at}"
+        return f"the program asks for the number of its threads at {at}, and may go by it"
     if edit.threads and (at := forked_with_one(program)):
         return (
-            f"the program sets one thread and forks processes at {at}: with more, such a process "
-            "would wait for ever for threads that it does not have"
+            f"the program sets one thread, and may fork processes at {at}: with more, such a "
+            "process may wait for ever for threads that it does not have"
         )
     if edit.flushes and (at := denormal_constant(program)):
-        return f"the number at {at} is denormal itself, and would be zero"
+        return f"the number at {at} is denormal itself in float32, and would be zero there"
     if edit.flushes and (at := asked_whether_zero(program)):
         return (
             f"the program asks at {at} whether numbers are zero that it makes smaller again and "
-            "again, and would be told so too soon"
+            "again, and may be told so too soon"
         )
     if edit.keeps_memory and (at := memory_asked(program)):
         return (

@@ -51,10 +51,10 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
     scripts = program.scripts.values()
     if is_scaled(backward) and step.node.args:
         if any(_may_be_off(script.tree) for script in scripts):
-            raise backward.refusal("the program switches its own GradScaler off", hand_step)
+            raise backward.refusal("the program may switch its own GradScaler off", hand_step)
         return program
     if any("GradScaler" in script.text for script in scripts):
-        raise backward.refusal("the program has a GradScaler of its own elsewhere", hand_step)
+        raise backward.refusal("the source names a GradScaler elsewhere", hand_step)
     _check_step(program, backward, step, hand_step)
     name = backward.script.free_name("scaler", "grad_scaler")
     return program.changed(
@@ -74,7 +74,7 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
         codes = ", ".join(map(step.script.code, given))
         raise step.refusal(f"the optimizer's step is given arguments ({codes})", hand_step)
     if _steps_elsewhere(program, step):
-        raise step.refusal("the optimizer steps in another place too", hand_step)
+        raise step.refusal("an optimizer of this name steps in another place too", hand_step)
     if other := _other_optimizer(program, backward, step):
         raise step.refusal(f"{other} may step on the scaled gradients as well", hand_step)
     script = backward.script
@@ -84,10 +84,10 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
         reason = "backward and the optimizer's step are in different functions"
         raise backward.refusal(reason, hand_step)
     if hook := _hook(program):
-        reason = "a hook is handed gradients in backward, where they are scaled"
+        reason = "a hook may be handed gradients in backward, where they are scaled"
         raise hook.refusal(reason, f"{hand_step}; divide by scaler.get_scale() in this hook")
     if fatal := fatal_check(program, backward, step):
-        reason = "a gradient that is not finite ends the program, and scaled ones overflow at times"
+        reason = "a gradient that is not finite may end the run, and scaled ones overflow at times"
         raise refusal(script, fatal.lineno, reason, f"{hand_step}; {_NOT_FATAL}")
 
 
