@@ -32,7 +32,7 @@ from autotune.knobs.evidence import (
     on_cuda,
 )
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.memory_model import SCARCE_MEMORY, MemoryLine, line_beyond
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
@@ -153,4 +153,4 @@ def _by_epoch(profile: Profile) -> tuple[float, str]:
 def _by_queue(profile: Profile) -> tuple[float, str]:
     workers = profile.seen.loader.num_workers if profile.seen.loader else 0
     times = most_queued_batches(profile) / max(1, workers) / queued_by_a_worker(profile.seen)
-    return times, "larger batches would not fit in shared memory, where workers put them"
+    return times, f"larger batches that workers have ready would take {TOO_MUCH}"

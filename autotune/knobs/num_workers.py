@@ -26,7 +26,7 @@ What it changes
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import NO_LOADER, little_from_loading, loader_waits, most_workers
 from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
-from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import FILLING, Profile
 from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
@@ -56,7 +56,8 @@ class NumWorkers(Knob):
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:
             return Skip(
-                reason="the batches of one worker would not fit in shared memory", impossible=True
+                reason=f"the batches that one worker has ready would take {TOO_MUCH}",
+                impossible=True,
             )
         if reason := little_from_loading(profile):
             return Skip(reason=reason)

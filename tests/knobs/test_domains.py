@@ -87,7 +87,7 @@ class TestNumWorkers:
         assert offered("num_workers", small) == (0, 1, 2, 4, 6)
 
     def test_without_shared_memory_there_are_no_workers(self) -> None:
-        assert "would not fit" in reason(
+        assert "would take more than half of the shared memory" in reason(
             "num_workers", with_machine(waiting(), shared_memory_bytes=0)
         )
 
