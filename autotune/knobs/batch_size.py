@@ -25,13 +25,14 @@ import math
 from autotune.diagnosis import Bottleneck
 from autotune.diagnosis.validation import steps_of_an_epoch
 from autotune.knobs.evidence import (
+    NO_LOADER,
     compute_seconds,
     little_from_computing,
     little_from_stepping,
     on_cuda,
 )
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.memory_model import SCARCE_MEMORY, MemoryLine, line_beyond
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
@@ -102,12 +103,9 @@ def growth(config: Config, seen: Seen) -> float:
 def _cannot_grow(seen: Seen) -> str:
     """Why the loader's batches could not be larger; "" where they could."""
     if seen.loader is None:
-        return "the program has no DataLoader that could be given another batch size"
+        return NO_LOADER
     if seen.loader.batch_size is None or seen.loader.custom_batches:
-        return (
-            "the program puts its batches together itself, by a batch_sampler or without a "
-            "batch_size"
-        )
+        return "its batches are made by a batch_sampler of its own, or without a batch_size"
     if seen.loader.beside:
         return "a step draws from several loaders: larger batches would not meet the others'"
     return ""
@@ -130,7 +128,7 @@ def _by_memory(profile: Profile) -> tuple[float, str]:
         return 0.0, "how much memory the program needs was not measured"
     line = line_beyond(profile)
     if line is None and profile.seen.shapes > 1 and on_cuda(profile):
-        return 0.0, "batches differ in size, and what the largest takes is not known"
+        return 0.0, "batches differ in size, and what a larger one takes is not known"
     # Where it is not known what grows, all of it may.
     reason = f"a batch of {_TIMES[0] * size} would need too much memory"
     if line is None:
@@ -155,4 +153,4 @@ def _by_epoch(profile: Profile) -> tuple[float, str]:
 def _by_queue(profile: Profile) -> tuple[float, str]:
     workers = profile.seen.loader.num_workers if profile.seen.loader else 0
     times = most_queued_batches(profile) / max(1, workers) / queued_by_a_worker(profile.seen)
-    return times, "larger batches of its workers would not fit in shared memory"
+    return times, f"larger batches that workers have ready would take {TOO_MUCH}"

@@ -62,16 +62,16 @@ class ChannelsLast(Knob):
             return Skip(reason=reason, impossible=True)
         if any(model.weights_elsewhere for model in profile.seen.models):
             reason = (
-                "weights of convolutions have their memory with other tensors or processes (parts "
-                "of a larger one, a kept `weight.data`, one parameter's `.data` set to another's, "
-                "shared memory): another order would cut them loose from those"
+                "weights of four dimensions have their memory with other tensors or processes "
+                "(parts of a larger one, a kept `weight.data`, one parameter's `.data` set to "
+                "another's, shared memory): another order would cut them loose from those"
             )
             return Skip(reason=reason, impossible=True)
         saves_itself = all(model.pretrained for model in profile.seen.models)
         if framework_of(profile.seen.places) == TRANSFORMERS and not saves_itself:
             reason = (
-                "Hugging Face's Trainer saves the model with safetensors, which refuses weights in "
-                "another order"
+                "Hugging Face's Trainer saves a model, unless it is told otherwise, with "
+                "safetensors, which refuses weights in another order"
             )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
@@ -87,7 +87,7 @@ class ChannelsLast(Knob):
     def contradicted(self, value: Value, profile: Profile) -> str:
         found = profile.again.channels_last if profile.again and value else None
         reason = gives_another(found)
-        return reason and f"{reason}: code of its own goes by the order in memory"
+        return reason and f"{reason}: code of its own may go by the order in memory"
 
     def is_to_blame(self, reason: str) -> bool:
         return _NOT_TO_BE_VIEWED in reason or _OF_FOUR_DIMENSIONS in reason

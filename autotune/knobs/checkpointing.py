@@ -63,19 +63,20 @@ class Checkpointing(Knob):
 
     def domain(self, profile: Profile) -> Choices | Skip:
         if self.read(profile.seen):
-            return Skip(reason="the model recomputes its activations already")
+            return Skip(reason="the model recomputes activations already")
         if not _blocks(profile.seen):
             return Skip(
                 reason="the model has no list of repeated blocks (an nn.Sequential or "
-                "nn.ModuleList of one class) that could be recomputed",
+                "nn.ModuleList of one class whose modules have parts of their own) that could be "
+                "recomputed",
                 impossible=True,
             )
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if any(model.moving_blocks for model in profile.seen.models):
             reason = (
-                "some of its blocks keep statistics that a second forward pass would move once "
-                "more (batch norm, spectral norm)"
+                "some of its blocks keep statistics (batch norm, spectral norm) that a second "
+                "forward pass would move once more, unless they are kept in evaluation"
             )
             return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):

@@ -65,7 +65,9 @@ class Compile(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         seen = profile.seen
         if not seen.models:
-            return Skip(reason="no module was called in training", impossible=True)
+            return Skip(
+                reason="no module was seen to be called as model(x) in training", impossible=True
+            )
         if reason := models_pass(profile):
             return Skip(reason=reason, impossible=True)
         if self.read(seen) != "off":
@@ -77,7 +79,7 @@ class Compile(Knob):
         if not profile.machine.compiler:
             language = "C" if on_cuda(profile) else "C++"
             return Skip(
-                reason=f"it needs a {language} compiler, and there is none", impossible=True
+                reason=f"it needs a {language} compiler, and none was found", impossible=True
             )
         if seen.shapes > _MOST_SHAPES:
             return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")

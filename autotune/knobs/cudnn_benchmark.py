@@ -45,7 +45,7 @@ class CudnnBenchmark(Knob):
         if not on_cuda(profile):
             return Skip(reason="cuDNN runs on NVIDIA GPUs only", impossible=True)
         if not _convolves(profile):
-            return Skip(reason="the model has no convolutions")
+            return Skip(reason="no convolutions were seen")
         if seen.deterministic:
             return Skip(reason="the program asks for deterministic algorithms", impossible=True)
         if seen.shapes > _MOST_SHAPES and not seen.cudnn_benchmark:

@@ -23,6 +23,10 @@ MOST_APART, TIMES_CHANCE = 0.25, 5.0
 # And by how much it may call more or fewer functions for it.
 MOST_CALLS = 0.1
 
+NO_LOADER = "no DataLoader of torch's was seen to give the training its batches"
+NO_OPTIMIZER = "no optimizer of torch's was seen to step"
+NO_COPIES = "few steps, or none, were seen to copy a batch to the GPU"
+
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 
 # A loader that delivers less than twice as fast as training takes does not keep up once computing
@@ -50,7 +54,7 @@ def gives_another(found: Apart | None) -> str:
         which = "more" if found.more_calls > 0 else "fewer"
         return (
             f"the model then calls {percent(abs(found.more_calls))} {which} of torch's functions "
-            "for the same batch (a loop of its own ends by its numbers)"
+            "for the same batch (as where a loop of its own ends by its numbers)"
         )
     if not found.is_another(most=MOST_APART, times_chance=TIMES_CHANCE):
         return ""

@@ -60,7 +60,7 @@ class ExpandableSegments(Knob):
         if unused < _MUCH_UNUSED:
             return Skip(
                 reason=f"the program uses all but {percent(unused)} of the memory that the "
-                "allocator keeps: there are no gaps to close"
+                "allocator keeps: closing its gaps would give back no more than that"
             )
         return Choices(own=False, values=(False, True))
 

@@ -59,8 +59,8 @@ class KeepFreedMemory(Knob):
             return Skip(reason="how often memory is taken from the system was not measured")
         if faults < FEW_FAULTS:
             return Skip(
-                reason=f"the program takes {faults:,.0f} pages of memory a second from the system: "
-                "they cost next to nothing"
+                reason=f"the program takes {faults:,.0f} pages of memory a second from the "
+                f"system{_left_out(profile)}: they cost next to nothing"
             )
         return Choices(own=False, values=(False, True))
 
@@ -94,6 +94,12 @@ class KeepFreedMemory(Knob):
                 keeps_memory=True,
             ),
         )
+
+
+def _left_out(profile: Profile) -> str:
+    """What `_curable_faults` does not count, in words."""
+    loader = profile.seen.loader
+    return ", beside those of batches from workers" if loader and loader.num_workers else ""
 
 
 def _curable_faults(profile: Profile) -> float | None:

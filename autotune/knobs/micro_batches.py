@@ -20,6 +20,8 @@ import math
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import (
+    NO_LOADER,
+    NO_OPTIMIZER,
     compute_seconds,
     little_from_computing,
     on_cuda,
@@ -57,8 +59,8 @@ class MicroBatches(Knob):
             return Skip(reason=f"{plenty}, and smaller batches only keep the GPU less busy")
         if plenty and seconds < _SHORT_SECONDS:
             return Skip(
-                reason=f"forward and backward take {1000 * seconds:.1f} ms: smaller batches would "
-                "cost more to launch than they could gain"
+                reason=f"{_what_was_timed(profile)} {1000 * seconds:.1f} ms: smaller batches would "
+                "hardly gain what launching them costs"
             )
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
@@ -66,8 +68,8 @@ class MicroBatches(Knob):
         values = _worth_trying(profile, size or 0)
         if not values:
             return Skip(
-                reason=f"a batch of {size} cannot be split into equal parts of at least "
-                f"{_FEWEST_SAMPLES} samples"
+                reason=f"a batch of {size} cannot be split into two or four equal parts of at "
+                f"least {_FEWEST_SAMPLES} samples"
             )
         return Choices(own=1, values=(1, *values))
 
@@ -100,6 +102,12 @@ def _worth_trying(profile: Profile, size: int) -> tuple[int, ...]:
     return tuple(k for k in equal if size // k <= largest)[:2] or tuple(equal[-1:])
 
 
+def _what_was_timed(profile: Profile) -> str:
+    """Whose time `compute_seconds` gives, with the verb."""
+    told_apart = {"forward", "backward"} <= profile.phases.keys()
+    return "forward and backward take" if told_apart else "a step takes"
+
+
 def _another_training(seen: Seen) -> str:
     """Why micro-batches would be another training here, or could not be had; "" where they can."""
     return _batches_kept_whole(seen) or _steps_kept_whole(seen)
@@ -108,18 +116,18 @@ def _another_training(seen: Seen) -> str:
 def _batches_kept_whole(seen: Seen) -> str:
     """Why the loader's batches could not be split."""
     if seen.loader is None:
-        return "the program has no DataLoader whose batches could be split"
+        return NO_LOADER
     if seen.loader.batch_size == 1:
-        return "its batches have one sample each"
+        return "its loader has a batch_size of 1: there is nothing to split"
     if seen.loader.iterable:
         return (
             "the dataset is an IterableDataset: how many batches it gives, and how large the last "
-            "one is, cannot be known"
+            "one is, is not known for certain"
         )
     if seen.loader.batch_size is None or seen.loader.custom_batches:
         return (
-            "the program puts its batches together itself, by a batch_sampler or without a "
-            "batch_size: they cannot be split safely"
+            "its batches are made by a batch_sampler of its own, or without a batch_size: they "
+            "cannot be split safely"
         )
     if seen.loader.beside:
         return "a step draws from several loaders: parts would not meet those that belong to them"
@@ -137,16 +145,13 @@ def _batches_kept_whole(seen: Seen) -> str:
 def _steps_kept_whole(seen: Seen) -> str:
     """Why a step could not be split."""
     if not seen.optimizers:
-        return (
-            "the program updates its weights by hand: which backward pass ends a step cannot be "
-            "told"
-        )
+        return f"{NO_OPTIMIZER}: which backward pass ends a step cannot be told"
     if seen.optimizers != 1:
-        return f"the program has {seen.optimizers} optimizers: which loss is whose cannot be told"
+        return f"{seen.optimizers} optimizers have stepped: which loss is whose cannot be told"
     if seen.optimizer is not None and seen.optimizer.closure:
         return "the optimizer calls the program's closure, which computes a whole batch"
     if seen.micro_batches != 1 or seen.backwards_per_step > 1:
-        return "a step has several backward passes already"
+        return "some steps, or all, have several backward passes already"
     if seen.backwards_per_step != 1:
         return (
             f"a step had {seen.backwards_per_step:.2f} backward passes on average, instead of one"

@@ -15,7 +15,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
+from autotune.knobs.evidence import NO_COPIES, ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, NonBlockingCopies
@@ -33,9 +33,12 @@ class NonBlocking(Knob):
         if not on_cuda(profile):
             return Skip(reason=ON_THE_CPU, impossible=True)
         if profile.seen.copies_to_device == 0:
-            return Skip(reason="no batch was seen to be copied to the GPU", impossible=True)
+            return Skip(reason=NO_COPIES, impossible=True)
         if profile.seen.own_buffers:
-            reason = "the program copies from a buffer that it fills again, which must not be early"
+            reason = (
+                "the program copies the same memory in several steps, which may be a buffer that "
+                "it fills again: that must not come before its copy"
+            )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):
             return Skip(reason="copies to the GPU are non-blocking already")

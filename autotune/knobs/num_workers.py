@@ -24,9 +24,9 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_loading, loader_waits, most_workers
+from autotune.knobs.evidence import NO_LOADER, little_from_loading, loader_waits, most_workers
 from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
-from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import FILLING, Profile
 from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
@@ -46,20 +46,18 @@ class NumWorkers(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         loader, own = profile.seen.loader, self.read(profile.seen)
         if loader is None:
-            return Skip(
-                reason="the program has no DataLoader of torch's whose workers could be set",
-                impossible=True,
-            )
+            return Skip(reason=NO_LOADER, impossible=True)
         if profile.doubt(FILLING):
             return Skip(
-                reason="the dataset keeps what it has read, and no more than its first epoch was "
-                "timed: workers would each fill a cache of their own, in every epoch anew unless "
-                "they persist",
+                reason="the dataset kept more and more while it was timed, as a cache does that is "
+                "being filled: workers would each fill one of their own, in every epoch anew "
+                "unless they persist",
             )
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:
             return Skip(
-                reason="the batches of one worker would not fit in shared memory", impossible=True
+                reason=f"the batches that one worker has ready would take {TOO_MUCH}",
+                impossible=True,
             )
         if reason := little_from_loading(profile):
             return Skip(reason=reason)

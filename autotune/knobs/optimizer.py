@@ -18,7 +18,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_stepping
+from autotune.knobs.evidence import NO_OPTIMIZER, little_from_stepping
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import THAWS, Profile
 from autotune.source.edits import Edit, OptimizerArgument
@@ -35,8 +35,8 @@ _REFUSED = (
 
 # On a CPU torch 2.13 goes through both as they lie, without a word.
 _OTHERWISE = (
-    "some gradients lie in memory otherwise than their weights (set by the program itself, or "
-    "weights that were transposed): a fused optimizer mixes up which is whose"
+    "some gradients lie in memory otherwise than their weights (as those that a program "
+    "sets itself, or of weights that were transposed): a fused optimizer mixes up which is whose"
 )
 _COMPLEX = "some of its weights are complex numbers, which none that is fused takes"
 _SPARSE = "some of its weights have sparse gradients, which none that is fused takes"
@@ -44,7 +44,7 @@ _FAILS = (
     "torch's fused SGD fails in a step in which some weights have a momentum and others have none "
     "yet"
 )
-_THAWED_LATER = f"weights are thawed later: {_FAILS}"
+_THAWED_LATER = f"by its source weights are thawed later: {_FAILS}"
 
 
 def _strides_differ(seen: Seen) -> bool:
@@ -64,7 +64,7 @@ def _fails_later(optimizer: SeenOptimizer, profile: Profile) -> str:
         return _THAWED_LATER
     if number := optimizer.without_state:
         weights = "1 weight has" if number == 1 else f"{number} weights have"
-        return f"{weights} had no gradient so far: {_FAILS}"
+        return f"{weights} no momentum so far: {_FAILS}"
     return ""
 
 
@@ -77,12 +77,9 @@ class Optimizer(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         optimizer, own = profile.seen.optimizer, self.read(profile.seen)
         if optimizer is None:
-            return Skip(
-                reason="the program updates its weights by hand, without an optimizer",
-                impossible=True,
-            )
+            return Skip(reason=NO_OPTIMIZER, impossible=True)
         if not optimizer.takes_fused and not optimizer.takes_foreach:
-            reason = f"{optimizer.name} has one implementation only"
+            reason = f"{optimizer.name} takes neither fused nor foreach as it is built"
             return Skip(reason=f"{reason}{_left_alone(profile.seen)}", impossible=True)
         if own == "fused":
             return Skip(reason=f"{optimizer.name} is fused already{_left_alone(profile.seen)}")

@@ -20,7 +20,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.diagnosis.validation import steps_of_an_epoch
-from autotune.knobs.evidence import SMALLEST_GAIN, percent
+from autotune.knobs.evidence import NO_LOADER, SMALLEST_GAIN, percent
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.profiling.starting import starting
@@ -47,10 +47,7 @@ class PersistentWorkers(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         loader = profile.seen.loader
         if loader is None:
-            return Skip(
-                reason="the program has no DataLoader, so there are no workers to keep",
-                impossible=True,
-            )
+            return Skip(reason=NO_LOADER, impossible=True)
         if loader.persistent_workers:
             return Skip(reason="the workers live on from epoch to epoch already")
         if reason := _would_differ(loader):
@@ -70,7 +67,7 @@ class PersistentWorkers(Knob):
         if share < SMALLEST_GAIN:
             return Skip(
                 reason=f"an epoch takes {epoch_seconds:.0f} s or more: starting the workers anew "
-                f"costs at most {percent(share)} of it"
+                f"{'costs' if begins else 'is taken to cost'} at most {percent(share)} of it"
             )
         return Choices(own=False, values=(False, True))
 
@@ -110,13 +107,13 @@ def _would_differ(loader: SeenLoader) -> str:
     """Why workers that live on would deliver other samples; "" where they would not."""
     if loader.changing:
         return (
-            "the dataset is changed between epochs (told which one it is, say): workers that live "
-            "on would not see it"
+            "what the dataset keeps changes from one epoch to the next (as where it is told which "
+            "one it is): workers that live on may not see that"
         )
     if loader.reseeded:
         return (
-            "its worker_init_fn seeds the workers alike in every epoch: those that live on would "
-            "go on to other samples"
+            "by its code its worker_init_fn seeds the workers alike in every epoch: those that "
+            "live on would go on to other random numbers"
         )
     if loader.nested:
         return (

@@ -16,7 +16,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
+from autotune.knobs.evidence import NO_COPIES, NO_LOADER, ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
@@ -34,11 +34,9 @@ class PinMemory(Knob):
         if not on_cuda(profile):
             return Skip(reason=ON_THE_CPU, impossible=True)
         if profile.seen.loader is None:
-            return Skip(
-                reason="the program has no DataLoader that could pin its batches", impossible=True
-            )
+            return Skip(reason=NO_LOADER, impossible=True)
         if profile.seen.copies_to_device == 0:
-            return Skip(reason="no batch was seen to be copied to the GPU")
+            return Skip(reason=NO_COPIES)
         if reason := little_from_copying(profile):
             return Skip(reason=reason)
         return Choices(own=self.read(profile.seen), values=(False, True))

@@ -23,7 +23,7 @@ What it changes
 import math
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import gives_another, little_from_computing, on_cuda
+from autotune.knobs.evidence import NO_OPTIMIZER, gives_another, little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
@@ -59,7 +59,10 @@ def _is_called_in_parts(profile: Profile) -> str:
     beside = sum(line.share for line in profile.lines if line.phase == "forward")
     if beside <= MOSTLY * profile.phases.get("forward", 0.0):
         return ""
-    return "the model computes in methods that are called by themselves, outside of its forward"
+    return (
+        "most of the forward pass is computed in methods that are called by themselves, outside of "
+        "a module's forward"
+    )
 
 
 class Precision(Knob):
@@ -97,7 +100,8 @@ class Precision(Knob):
         values = [own, *(each for each in _offered_by_the_gpu(profile) if each != own)]
         if len(values) == 1:
             return Skip(
-                reason=_why_no_fp16(profile) or "the GPU has no units for a shorter number format"
+                reason=_why_no_fp16(profile)
+                or "the GPU has no tensor cores for a shorter number format"
             )
         return Choices(own=own, values=tuple(values))
 
@@ -126,7 +130,7 @@ class Precision(Knob):
     def contradicted(self, value: Value, profile: Profile) -> str:
         formats = profile.again.formats if profile.again else {}
         reason = gives_another(formats.get(_DTYPES.get(str(value), "")))
-        return reason and f"in {value} {reason}: part of it needs float32"
+        return reason and f"in {value} {reason}: part of it may need float32"
 
     def is_to_blame(self, reason: str) -> bool:
         return any(name in reason for name in _SHORT)
@@ -173,11 +177,11 @@ def _why_no_fp16(profile: Profile) -> str:
     if capability < _VOLTA:
         return ""
     if any(model.gradient_hooks for model in seen.models):
-        return "fp16 scales the loss, and hooks of the program's would be given scaled gradients"
+        return "fp16 scales the loss, and hooks on gradients would be given scaled ones"
     if seen.optimizer is not None and seen.optimizer.closure:
         return "fp16 leaves out steps, which its GradScaler cannot where one takes a closure"
     if not seen.optimizers:
-        return "fp16 needs a GradScaler and an optimizer, and the program updates weights by hand"
+        return f"fp16 needs a GradScaler and an optimizer, and {NO_OPTIMIZER}"
     if seen.optimizers != 1:
         return f"fp16 needs a GradScaler, which serves one optimizer here and not {seen.optimizers}"
     return ""

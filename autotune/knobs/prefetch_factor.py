@@ -15,9 +15,9 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import little_from_loading, loader_waits
+from autotune.knobs.evidence import NO_LOADER, little_from_loading, loader_waits
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.queue import most_queued_batches, queued_by_a_worker
+from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, LoaderArgument
 from autotune.workload.seen import Seen
@@ -35,13 +35,13 @@ class PrefetchFactor(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         loader, own = profile.seen.loader, int(self.read(profile.seen))
         if loader is None:
-            return Skip(
-                reason="the program has no DataLoader: nothing is fetched ahead", impossible=True
-            )
+            return Skip(reason=NO_LOADER, impossible=True)
         if loader.num_workers == 0:
             return Skip(reason="the program's loader has no workers, and so no queue")
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
+        if profile.data_processor_share is None:
+            return Skip(reason="whether loading waits or computes was not measured")
         if not loader_waits(profile):
             return Skip(
                 reason="loading computes rather than waits: a longer queue would stay as empty"
@@ -49,7 +49,7 @@ class PrefetchFactor(Knob):
         if own >= _LONGER:
             return Skip(reason=f"the queue is long already: {own} batches for each worker")
         if most_queued_batches(profile) < _LONGER * loader.num_workers:
-            return Skip(reason="a longer queue of batches would not fit in shared memory")
+            return Skip(reason=f"a longer queue of batches would take {TOO_MUCH}")
         return Choices(own=own, values=(own, _LONGER))
 
     def active(self, chosen: Config) -> bool:

@@ -17,7 +17,7 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import ON_THE_CPU, little_from_copying, on_cuda
+from autotune.knobs.evidence import NO_COPIES, NO_LOADER, ON_THE_CPU, little_from_copying, on_cuda
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, PrefetchToDevice
@@ -37,8 +37,10 @@ class PrefetchesToDevice(Knob):
             return Skip(reason=ON_THE_CPU, impossible=True)
         if self.read(seen):
             return Skip(reason="batches are copied beside the training already")
-        if seen.copies_to_device == 0 or seen.loader is None:
-            return Skip(reason="no batch of a DataLoader was seen to be copied to the GPU")
+        if seen.loader is None:
+            return Skip(reason=NO_LOADER)
+        if seen.copies_to_device == 0:
+            return Skip(reason=NO_COPIES)
         if seen.loader.threaded or seen.loader.ahead:
             return Skip(reason="the program, or its framework, draws its batches ahead itself")
         if reason := little_from_copying(profile):

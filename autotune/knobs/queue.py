@@ -11,6 +11,7 @@ TORCH_PREFETCH = 2
 # other programs'.
 _FILLED = 0.5
 _UNBOUNDED = 1_000_000
+TOO_MUCH = "more than half of the shared memory that is free, or of main memory"
 
 
 def most_queued_batches(profile: Profile) -> int:

@@ -42,7 +42,7 @@ class Threads(Knob):
         if on_cuda(profile) and profile.processors_used < _ONE_THREAD:
             return Skip(
                 reason=f"training keeps {profile.processors_used:.1f} processors busy beside the "
-                "GPU: more or fewer threads would change nothing"
+                "GPU: more or fewer threads would change little"
             )
         values = {int(own), 1, max(1, cores // 2), cores}
         if len(values) == 1:

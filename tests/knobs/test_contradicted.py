@@ -23,8 +23,8 @@ SAME = [
 def test_channels_last_in_which_the_model_gives_something_else() -> None:
     knob, given = by_name("channels_last"), replace(on_a_cpu(), again=Again(channels_last=FAR))
     assert knob.contradicted(True, given) == (
-        "the model then gives something else of the same batch (by 90 %): code of its own goes by "
-        "the order in memory"
+        "the model then gives something else of the same batch (by 90 %): code of its own may go "
+        "by the order in memory"
     )
     assert knob.contradicted(False, given) == ""
 
@@ -33,8 +33,8 @@ def test_a_format_in_which_the_model_gives_something_else() -> None:
     knob = by_name("precision")
     given = replace(on_a_cpu(), again=Again(formats={"bfloat16": FAR}))
     assert knob.contradicted("bf16", given) == (
-        "in bf16 the model then gives something else of the same batch (by 90 %): part of it needs "
-        "float32"
+        "in bf16 the model then gives something else of the same batch (by 90 %): part of it may "
+        "need float32"
     )
     assert knob.contradicted("fp16", given) == knob.contradicted("fp32", given) == ""
 
@@ -85,8 +85,8 @@ def test_fused_sgd_is_none_where_weights_without_a_momentum_come_later(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"name": "SGD", "state_bytes": 400, "without_state": 1}, "1 weight has had no gradient"),
-        ({"name": "SGD", "state_bytes": 400, "without_state": 2}, "2 weights have had no gradient"),
+        ({"name": "SGD", "state_bytes": 400, "without_state": 1}, "1 weight has no momentum"),
+        ({"name": "SGD", "state_bytes": 400, "without_state": 2}, "2 weights have no momentum"),
         ({"name": "SGD", "state_bytes": 0, "without_state": 2}, ""),
         ({"name": "AdamW", "state_bytes": 800, "without_state": 2}, ""),
     ],

@@ -71,7 +71,7 @@ class TestNumWorkers:
     def test_a_cache_that_was_not_seen_full_is_not_filled_by_each_worker(self) -> None:
         (doubt,) = doubts_of_memory(None, ["Scans._cache"])
         filling = replace(on_a_cpu(), doubts=(doubt,))
-        assert "a cache of their own" in reason("num_workers", filling)
+        assert "one of their own" in reason("num_workers", filling)
 
     def test_the_programs_own_number_is_kept(self) -> None:
         own = with_loader(on_a_cpu(data_processor_share=1.9), num_workers=12)
@@ -87,7 +87,7 @@ class TestNumWorkers:
         assert offered("num_workers", small) == (0, 1, 2, 4, 6)
 
     def test_without_shared_memory_there_are_no_workers(self) -> None:
-        assert "would not fit" in reason(
+        assert "would take more than half of the shared memory" in reason(
             "num_workers", with_machine(waiting(), shared_memory_bytes=0)
         )
 
@@ -175,8 +175,14 @@ class TestBatchSize:
         ("profile", "why"),
         [
             (without_a_loader(), "no DataLoader"),
-            (with_loader(on_a_cpu(), batch_size=None), "puts its batches together itself"),
-            (with_loader(on_a_cpu(), custom_batches=True), "puts its batches together itself"),
+            (
+                with_loader(on_a_cpu(), batch_size=None),
+                "its batches are made by a batch_sampler of its own",
+            ),
+            (
+                with_loader(on_a_cpu(), custom_batches=True),
+                "its batches are made by a batch_sampler of its own",
+            ),
             (with_loader(on_a_cpu(), beside=1), "several loaders"),
         ],
     )
@@ -220,6 +226,8 @@ class TestPrefetchFactor:
     def test_is_left_out_where_loading_computes(self) -> None:
         decoding = with_loader(on_a_cpu(), num_workers=1, prefetch_factor=2)
         assert "computes rather than waits" in reason("prefetch_factor", decoding)
+        unknown = replace(decoding, data_processor_share=None)
+        assert "was not measured" in reason("prefetch_factor", unknown)
 
     def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
         assert "no workers, and so no queue" in reason("prefetch_factor", waiting())
@@ -248,7 +256,8 @@ class TestPersistentWorkers:
     def test_is_left_out_for_long_ones(self) -> None:
         long = with_loader(on_a_cpu(step_seconds=0.34), length=1000)
         assert reason("persistent_workers", long) == (
-            "an epoch takes 100 s or more: starting the workers anew costs at most 0.3 % of it"
+            "an epoch takes 100 s or more: starting the workers anew is taken to cost at most "
+            "0.3 % of it"
         )
 
     def test_an_epoch_is_as_short_as_its_steps_are_few(self) -> None:
@@ -275,7 +284,7 @@ class TestPersistentWorkers:
 
     def test_is_refused_where_the_dataset_changes_between_epochs(self) -> None:
         skipped = skip("persistent_workers", with_loader(on_a_cpu(), changing=True))
-        assert "changed between epochs" in skipped.reason
+        assert "changes from one epoch to the next" in skipped.reason
         assert skipped.impossible
 
     def test_is_refused_where_each_epoch_seeds_the_workers_alike(self) -> None:
@@ -307,7 +316,7 @@ class TestCopies:
 
     @pytest.mark.parametrize("name", ["pin_memory", "non_blocking"])
     def test_are_left_out_where_there_are_none(self, name: str) -> None:
-        assert "no batch was seen" in reason(name, with_seen(on_a_gpu(), copies_to_device=0))
+        assert "few steps, or none" in reason(name, with_seen(on_a_gpu(), copies_to_device=0))
 
     def test_a_buffer_that_is_filled_again_is_copied_in_time(self) -> None:
         assert "a buffer that it fills again" in reason(
@@ -332,7 +341,7 @@ class TestPrecision:
         volta = with_machine(on_a_gpu(), capability=(7, 0))
         assert offered("precision", volta) == ("fp32", "fp16")
         pascal = with_machine(on_a_gpu(), capability=(6, 1))
-        assert "no units" in reason("precision", pascal)
+        assert "no tensor cores" in reason("precision", pascal)
 
     def test_fp32_is_not_offered_to_a_program_that_has_tf32(self) -> None:
         own = with_seen(on_a_gpu(), matmul_precision="high")
@@ -362,7 +371,7 @@ class TestPrecision:
     def test_weights_that_are_updated_by_hand_have_no_scaler(self) -> None:
         volta = with_machine(on_a_gpu(), capability=(7, 0))
         by_hand = with_seen(volta, optimizers=0, matmul_precision="highest")
-        assert "updates weights by hand" in reason("precision", by_hand)
+        assert "no optimizer of torch's was seen to step" in reason("precision", by_hand)
 
     @pytest.mark.parametrize("given", [on_a_gpu(), on_a_cpu(probes={"bf16_speedup": 3.0})])
     def test_precision_is_not_tried_for_float64(self, given: Profile) -> None:
@@ -523,11 +532,14 @@ class TestModel:
         given = short_of_memory(on_a_gpu())
         loader = replace(given.seen.loader, batch_size=1)
         alone = replace(given, seen=replace(given.seen, loader=loader))
-        assert reason("micro_batches", alone) == "its batches have one sample each"
+        assert (
+            reason("micro_batches", alone)
+            == "its loader has a batch_size of 1: there is nothing to split"
+        )
 
     def test_blocks_that_keep_statistics_are_not_computed_again(self) -> None:
         given = with_model(short_of_memory(on_a_gpu()), moving_blocks=True)
-        assert "a second forward pass would move once more (batch" in reason("checkpointing", given)
+        assert "keep statistics (batch norm" in reason("checkpointing", given)
 
     def test_blocks_are_taken_from_a_container_without_making_another(self) -> None:
         seen = with_model(on_a_gpu(), blocks=("stage.0", "stage.1", "stage.2")).seen
@@ -566,7 +578,9 @@ class TestExpandableSegments:
 
     def test_are_for_gaps_in_full_memory(self) -> None:
         assert offered("expandable_segments", self.keeping(0.98, 0.7)) == (False, True)
-        assert "no gaps to close" in reason("expandable_segments", self.keeping(0.98, 0.95))
+        assert "closing its gaps would give back no more" in reason(
+            "expandable_segments", self.keeping(0.98, 0.95)
+        )
 
     def test_are_for_an_allocator_that_had_to_ask_again(self) -> None:
         assert offered("expandable_segments", self.keeping(0.5, 0.5, retries=3)) == (False, True)
@@ -634,7 +648,8 @@ class TestKeepFreedMemory:
         given = taking_memory_anew(6_000, step_seconds=0.1)
         given = with_seen(given, batch_bytes=300 * 4096)
         assert offered("keep_freed_memory", with_loader(given, num_workers=0)) == (False, True)
-        assert "3,000 pages" in reason("keep_freed_memory", with_loader(given, num_workers=2))
+        said = reason("keep_freed_memory", with_loader(given, num_workers=2))
+        assert "3,000 pages of memory a second from the system, beside those of batches" in said
 
     def test_is_left_out_where_there_is_nothing_to_turn(
         self, monkeypatch: pytest.MonkeyPatch
@@ -755,15 +770,26 @@ class TestMicroBatches:
         assert why in skipped.reason
         assert skipped.impossible
 
+    def test_a_batch_of_three_parts_is_said_to_have_neither_halves_nor_quarters(self) -> None:
+        said = reason("micro_batches", with_loader(self.same, batch_size=27))
+        assert "a batch of 27 cannot be split into two or four equal parts" in said
+
+    def test_a_short_step_that_was_not_told_apart_is_said_to_be_one(self) -> None:
+        short = replace(self.same, step_seconds=0.004, phases={"other": 1.0})
+        assert "a step takes 4.0 ms" in reason("micro_batches", short)
+
     def test_are_refused_for_batch_norm(self) -> None:
         normed = with_model(self.same, batch_norms=1)
         assert "unless that is kept in evaluation" in reason("micro_batches", normed)
 
     def test_are_refused_where_weights_are_updated_by_hand(self) -> None:
         by_hand = with_seen(self.same, optimizers=0, optimizer=None)
-        assert "updates its weights by hand" in reason("micro_batches", by_hand)
+        assert "no optimizer of torch's was seen to step" in reason("micro_batches", by_hand)
         several = with_seen(self.same, backwards_per_step=2.0)
-        assert reason("micro_batches", several) == "a step has several backward passes already"
+        assert (
+            reason("micro_batches", several)
+            == "some steps, or all, have several backward passes already"
+        )
 
     def test_are_refused_for_a_closure(self) -> None:
         assert "closure" in reason("micro_batches", with_optimizer(self.same, closure=True))
@@ -773,7 +799,7 @@ class TestMicroBatches:
 
     @pytest.mark.parametrize("changes", [{"batch_size": None}, {"custom_batches": True}])
     def test_are_refused_for_batches_of_the_programs_own(self, changes: dict[str, Any]) -> None:
-        assert "puts its batches together itself" in reason(
+        assert "its batches are made by a batch_sampler of its own" in reason(
             "micro_batches", with_loader(self.same, **changes)
         )
 
@@ -830,19 +856,19 @@ class TestOptimizer:
 
     def test_is_left_out_where_there_is_one_implementation(self) -> None:
         own = with_optimizer(self.busy, name="LBFGS", takes_fused=False, takes_foreach=False)
-        assert reason("optimizer", own) == "LBFGS has one implementation only"
+        assert reason("optimizer", own) == "LBFGS takes neither fused nor foreach as it is built"
 
     def test_one_that_could_be_fused_beside_the_leading_one_is_named(self) -> None:
         own = with_optimizer(self.busy, name="SparseAdam", takes_fused=False, takes_foreach=False)
         adam = with_optimizer(self.busy, name="Adam").seen.optimizer
         assert adam is not None
         assert reason("optimizer", with_seen(own, beside=(adam, adam))) == (
-            "SparseAdam has one implementation only (Adam, which steps beside it, is not set by "
-            "itself)"
+            "SparseAdam takes neither fused nor foreach as it is built (Adam, which steps beside "
+            "it, is not set by itself)"
         )
         fused = with_optimizer(self.busy, name="Adam", fused=True).seen.optimizer
         assert reason("optimizer", with_seen(own, beside=(fused,))) == (
-            "SparseAdam has one implementation only"
+            "SparseAdam takes neither fused nor foreach as it is built"
         )
 
     def test_is_left_out_where_it_is_fused(self) -> None:

@@ -202,7 +202,7 @@ def test_a_loop_over_a_bar_made_before_counts_the_loader() -> None:
 REFUSED = {
     "it accumulates itself": (
         ("    optimizer.step()", "    if i % args.every == 0:\n        optimizer.step()"),
-        "its own way",
+        "whether the optimizer steps goes by",
     ),
     "an odd batch size": (("batch_size=8", "batch_size=9"), "not a multiple"),
     "no batch size": (("batch_size=8, ", ""), "which batch size"),
@@ -296,7 +296,7 @@ REFUSED = {
     ),
     "a counted schedule": (
         ("    total", "    sched.step()\nsteps = 3 * len(loader)\nif 1:\n    total"),
-        "counts",
+        "something else steps with every batch",
     ),
     "another kind of loop": (("for x, y in loader", "while go"), "for loop"),
     "a wrapped loader": (("in loader", "in prefetched(loader)"), "over prefetched(loader)"),
@@ -668,7 +668,7 @@ def test_a_schedule_may_count_the_batches_under_another_name() -> None:
     )
     text = text.replace("in loader:", "in samples:")
     assert rewritten(text.replace("len(loader)", "len(dataset)"), TWO).statuses == ["done"]
-    assert "counts the loader's batches" in rewritten(text, TWO).reason
+    assert "number of the loader's batches" in rewritten(text, TWO).reason
 
 
 @pytest.mark.parametrize("loader", ['loaders["train"]', "dm.train_dataloader()", "get_loader()"])
@@ -677,7 +677,7 @@ def test_a_schedule_counts_the_batches_of_a_loader_without_a_name(loader: str) -
         "for x, y", f"sched = OneCycle(opt, steps_per_epoch=len({loader}))\nfor x, y"
     )
     text = text.replace("    total", "    sched.step()\n    total")
-    assert "counts the loader's batches" in rewritten(source(text), TWO).reason
+    assert "number of the loader's batches" in rewritten(source(text), TWO).reason
 
 
 @pytest.mark.parametrize(

@@ -498,7 +498,7 @@ def test_workers_are_not_given_to_many_other_loaders_as_well(
     text = source("loader = DataLoader(data, 8, num_workers=2)")
     done = rewritten(text, LoaderArgument(name=name, code=code, others=others))
     assert done.statuses == ["refused" if refused else "done"]
-    assert not refused or "each of 30 would keep workers of its own" in done.reason
+    assert not refused or "workers of their own (30 beside" in done.reason
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class TestTables:
         )
         vetted = workers(table(item, prepare), (0, 2))
         assert vetted.values == (0,)
-        assert "an open connection (`dataset.database`)" in vetted.reason
+        assert "a connection (`dataset.database`)" in vetted.reason
 
     def test_a_connection_of_a_graph_is_none(self, workers: Vet) -> None:
         text = table("return X[index], Y[index]", "self.edges = [RoadConnection()]")
@@ -171,7 +171,7 @@ class TestTables:
         vetted = workers(table(item, prepare), (0, 1))
         assert vetted.values == (0,)
         assert "no sign of its first training step" in vetted.reason
-        assert "threads of its own (`dataset.pool`)" in vetted.reason
+        assert "threads or processes of its own (`dataset.pool`)" in vetted.reason
 
     @pytest.mark.slow
     def test_threads_that_are_needed_by_luck_only_stay_behind_too(self, workers: Vet) -> None:
@@ -183,7 +183,7 @@ class TestTables:
         )
         vetted = workers(table(item, prepare), (0, 1))
         assert vetted.values == (0,)
-        assert "threads of its own (`dataset.pool`) would stay behind" in vetted.reason
+        assert "threads or processes of its own (`dataset.pool`) would stay behind" in vetted.reason
         unused = prepare.replace("\nself.pool.submit(int).result()", "")
         assert workers(table(item, unused), (0, 1)).values == (0, 1)
 

@@ -80,12 +80,14 @@ def _by_hand(edit: Accumulate) -> str:
 def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
     step = step_call(program, hand_step)
     for holder in step.script.statements_to(step.node):
-        tests = ast.walk(holder.test) if isinstance(holder, ast.If) else ()
-        for node in tests:
+        if not isinstance(holder, ast.If):
+            continue
+        for node in ast.walk(holder.test):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
                 if isinstance(node.right, ast.Constant) and node.right.value == steps:
                     return True
-                raise step.refusal("the program accumulates gradients in its own way", hand_step)
+                reason = f"whether the optimizer steps goes by {ast.unparse(holder.test)}"
+                raise step.refusal(reason, hand_step)
     return False
 
 
@@ -112,9 +114,7 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
     if counted := counts_batches(program, loop, call):
         reason = f"the program reckons with the number of the loader's batches at {counted}"
         if loop.schedulers:
-            reason = (
-                "a scheduler steps with every batch, and its length counts the loader's batches"
-            )
+            reason += ", and something else steps with every batch, as a scheduler does"
         raise loop.backward.refusal(reason, hand_step)
 
 

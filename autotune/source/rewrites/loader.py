@@ -39,8 +39,10 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
     if edit.name == "num_workers" and edit.code != "0":
         _refuse_workers(program, at, edit, hand_step)
     if edit.others > MOST_OTHERS and not edit.had_workers and edit.code not in ("0", "False"):
-        reason = f"this line builds other loaders as well, and each of {edit.others} would keep "
-        raise at.call.refusal(f"{reason}workers of its own", hand_step)
+        reason = (
+            "this line builds other loaders as well, which would each have workers of their own"
+        )
+        raise at.call.refusal(f"{reason} ({edit.others} beside the training's)", hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)

@@ -8,12 +8,12 @@ from autotune.source.calls.called import called_models
 from autotune.source.calls.keywords import operand
 from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
-from autotune.source.loops.kinds import classes_built, classes_of
+from autotune.source.loops.kinds import classes_built, classes_of, with_bases
 from autotune.source.loops.parameters import model_of, named_models
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
-from autotune.source.script import Script, last_name, meaning, parse
+from autotune.source.script import Script, meaning, parse
 
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 
@@ -125,7 +125,8 @@ def _why_another(
         made = " or ".join(sorted(others))
         return f"the loop calls an object of {edit.of}, and {name} is one of {made}"
     if edit.shared:
-        return f"the loop calls the {edit.of} itself, which is only a part of {name}"
+        called_too = f"the training calls the {edit.of} and other modules by themselves"
+        return f"{called_too}: {name} may be more than the {edit.of}"
     return ""
 
 
@@ -188,17 +189,13 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
 
 def _is_self(program: Program, call: Call, name: str) -> bool:
     """Whether the class that `call` stands in is called `name`, or one of that name derives from
-    it.
+    it, over others or not.
     """
-    classes = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
-    inside = classes[0].name if classes else ""
-    heirs = (
-        at
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.ClassDef) and at.name == name
-    )
-    return inside == name or any(last_name(base) == inside for at in heirs for base in at.bases)
+    around = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
+    inside = around[0].name if around else ""
+    classes = classes_of(program)
+    heirs = (with_bases(classes, at) for at in classes if at.name == name)
+    return inside == name or any(at.name == inside for bases in heirs for at in bases)
 
 
 def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:

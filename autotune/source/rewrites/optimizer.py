@@ -99,7 +99,8 @@ def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
     if writing is not None and (place := gradients_read(program)):
         raise Forbidden(
             f"the program reads gradients at {place}: torch's implementation of "
-            f"{last_name(writing.node.func)} for many weights at once (foreach) may write into them"
+            f"{last_name(writing.node.func) or 'SGD'} for many weights at once (foreach) may write "
+            "into them"
         )
 
 

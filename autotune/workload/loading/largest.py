@@ -25,7 +25,7 @@ def survey(live: Live, command: Survey) -> Sizes | Unsupported:
     """
     loader = live.fed.loader()
     if loader is None or live.leading_loader is None:
-        return Unsupported(reason="the program has no DataLoader")
+        return Unsupported(reason="no DataLoader gives the training its batches")
     if live.drawn_in_thread:
         return Unsupported(reason="a thread of the program's own draws its batches")
     found = _Largest(loader.batch_size)

@@ -13,11 +13,11 @@ Digests = tuple[tuple[int, ...], ...]
 CONNECTION, PIPES, FILE, LOCK = "connection", "pipes", "file", "lock"
 THREADS, GPU = "threads", "gpu"
 _SAID = {
-    CONNECTION: "an open connection",
+    CONNECTION: "a connection",
     PIPES: "the pipes of a process that it talks to",
     FILE: "an open file",
     LOCK: "a lock",
-    THREADS: "threads of its own",
+    THREADS: "threads or processes of its own",
     GPU: "a tensor on the GPU",
 }
 

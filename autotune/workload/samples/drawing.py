@@ -42,7 +42,7 @@ def deliver(live: Live, command: Draw) -> Delivery | Unsupported:
     """
     loader, iterator = live.fed.loader(), live.fed.iterator()
     if loader is None:
-        return Unsupported(reason="the program has no DataLoader")
+        return Unsupported(reason="no DataLoader gives the training its batches")
     if command.only_lengths:
         lengths = {} if loader.num_workers else remembered(loader.dataset)
         return Delivery(batches=(), ended=False, remembered=lengths)
