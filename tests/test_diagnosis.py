@@ -128,7 +128,7 @@ def test_two_validations_tell_how_often_they_come():
     ("busy", "count", "words"),
     [
         (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it decodes, transforms or "),
-        (0.02, 0, "uses 0.02 of a core: it waits itself, as for slow reads"),
+        (0.02, 0, "uses 0.02 of a core: it waits itself, for slow reads, say"),
         (0.45, 1, "with 1 worker, uses 0.45 of a core: it works and waits by turns"),
         (1.95, 4, "with 4 workers, keeps all 2 cores busy"),
         (None, 0, "was not measured"),

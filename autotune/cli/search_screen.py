@@ -108,9 +108,9 @@ def _kept_since(result: Result) -> str:
     age = datetime.fromisoformat(search.answered_at) - datetime.fromisoformat(result.started_at)
     return (
         f"Searched {wording.duration(age.total_seconds())} ago ({wording.moment(result.started_at)}"
-        "), and no change was seen since in the program, its files of settings, the shape and "
-        "number of its data, the machine or the versions: the answer stands. --fresh searches "
-        "again."
+        "), and no change was seen since in the program, its configuration files, the number and "
+        "shape of its samples, the machine or the installed versions: the answer stands. --fresh "
+        "searches again."
     )
 
 

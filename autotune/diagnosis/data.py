@@ -97,7 +97,7 @@ def beside_the_wait(profile: Profile) -> str:
         return ""
     return (
         f" With batches always at hand it ran {times(ceiling.max_gain)} as fast: the loader's "
-        "workers slow the rest, as where they take processors from it."
+        "workers slow the rest (they may take processors from it)."
     )
 
 
@@ -122,7 +122,7 @@ def _loader_at_work(profile: Profile) -> str:
     if busy >= WORKING_SHARE:
         return f"{who} keeps {busy:.1f} of {cores} cores busy: {_making(profile)}."
     if busy < WAITING_SHARE:
-        return f"{who} uses {busy:.2f} of a core: it waits itself, as for slow reads."
+        return f"{who} uses {busy:.2f} of a core: it waits itself, for slow reads, say."
     return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
 
 

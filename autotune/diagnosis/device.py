@@ -166,8 +166,8 @@ def small_parts_of_device(profile: Profile) -> Finding | None:
         "would probably fit.",
         max_gain=None,
         headline=f"Trains {parts} small batches a step: {left} of {larger * size} would be the "
-        "same training with the device busier, where a step goes by the mean of its samples' "
-        "losses, each of that sample alone.",
+        "same training with the device busier, where the loss is a mean over samples, each of "
+        "which has its part from itself alone.",
     )
 
 
@@ -195,8 +195,8 @@ def allocator_of_device(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.MEMORY,
         severity="info",
         evidence=f"torch's allocator holds {reserved / _GIB:.1f} GiB of the device for a peak of "
-        f"{peak / _GIB:.1f} GiB: its free blocks may not fit what is asked for, or are left of "
-        f"what took more before.{_between(profile)}",
+        f"{peak / _GIB:.1f} GiB: its free blocks may not fit what is asked for, or are left "
+        f"over from what took more before.{_between(profile)}",
         max_gain=None,
         headline=f"Takes {times(reserved / peak)} the memory that it uses at most.",
     )

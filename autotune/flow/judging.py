@@ -85,7 +85,8 @@ def judge(
     if other and fits and (in_time or _STARTS * profiled.startup_seconds < seconds):
         again, its_emission = _judged(context.with_left(seconds), profiled, _shown(other))
         if again.outcome == "faster":
-            said = f"{settings(best.config)}: {verdict.reason}"
+            named = "" if verdict.breaks else f"{settings(best.config)}: "  # it names them itself
+            said = f"{named}{verdict.reason}"
             return replace(again, passed_over=said, suspect=name), its_emission
         other = other if again.is_open else None
     return replace(verdict, suspect=name if other else ""), emission

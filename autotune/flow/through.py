@@ -189,25 +189,28 @@ class _Through:
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
         """`verdict` on `config`, with which the program has a `failure` later on."""
         assert verdict.speedup is not None
-        name = self._guilty(config, failure)
-        without_it = f", and without {name}," if name else ""
+        suspects = [name for name in in_order(config) if failure is not NO_END or name in WITH_WORKERS]
+        name = self._guilty(config, suspects, failure)
         return replace(
             verdict,
             outcome="no_gain",
             reason=f"The best settings ({settings(config)}) came out "
-            f"{verdict.speedup.estimate:.2f}×, but with them the program fails later, where as it "
-            f"is{without_it} it does not: {failure.reason}",
+            f"{verdict.speedup.estimate:.2f}×, but the program fails later with them: "
+            f"{failure.reason.rstrip('.')}. As it is it was not seen to fail"
+            f"{f', nor without {name}' if name else ''}.",
             config={},
-            suspect=name or in_order(config)[0],
+            suspect=name or suspects[0],
             breaks=True,
         )
 
-    def _guilty(self, config: Config, failure: Failure) -> str:
-        """The one setting without which the program has no such `failure`; "" where none is."""
+    def _guilty(self, config: Config, suspects: Sequence[str], failure: Failure) -> str:
+        """The one of several settings without which the program has no such `failure`; "" where
+        none is.
+        """
         endless = failure is NO_END
-        names = [name for name in in_order(config) if not endless or name in WITH_WORKERS]
-        for name in names if len(config) > 1 else ():
-            rest = without(config, name, self._seen)
+        for name in suspects:
+            if not (rest := without(config, name, self._seen)):
+                continue  # that is the program as it is
             found = self.awaited({"config": rest}, rest) if endless else self.of(config=rest)
             if found.failure is None and (found.ended or not endless):
                 return name
@@ -259,7 +262,7 @@ class _Through:
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (
-                f"; over {same.steps} steps {'of longer ones' if self._are_longer else 'of that'} "
+                f"; over {same.steps} steps {'of longer epochs' if self._are_longer else 'of that'} "
                 "its losses are the program's own, within noise"
             )
         return said

@@ -35,7 +35,7 @@ def why_untried(context: Context, profiled: Profile, space: Space, found: Found)
     budget = math.ceil(needed / BUDGET_STEP_SECONDS) * BUDGET_STEP_SECONDS
     return (
         f"The budget of {context.options.budget_seconds:g} s was used up before any setting was "
-        f"tried: starting and profiling the program, and what was looked at before trials, took "
+        "tried: starting the program, profiling it and looking at what may be tried took "
         f"{context.spent_seconds:.0f} s. A budget of {budget} s should do."
     )
 
@@ -55,14 +55,15 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
     if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
         return (
-            f"Of {len(tried)} settings tried none could be held to the memory limit: how much "
-            "memory those need that could be measured is not known."
+            f"Of {len(tried)} settings tried none could be held to the memory limit: of those that "
+            "could be measured it is not known how much memory they need."
         )
     spoilt = len(disturbed) + sum(failure.kind == "busy" for failure in failures)
     sound = len(tried) - len(failures) - len(disturbed)
     reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if tried and (spoilt >= MOST_SPOILT * len(tried) if sound else disturbed):
-        return _why_disturbed(len(tried), sound, spoilt, reasons)
+        others = (failure.reason for failure in failures if failure.kind != "busy")
+        return _why_disturbed(len(tried), sound, spoilt, "; ".join(dict.fromkeys(others)))
     if not tried or sound:
         return ""
     if len(tried) == 1:

@@ -81,17 +81,17 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         return space
     program = whole_program(context.target, profiled.seen)
     if place := caught_of_samples(program):
-        reason = "exceptions round what draws batches are told apart, or looked at (caught at "
-        reason += f"{place}): what a sample raises comes out of workers with a traceback for what "
-        reason += "it holds, or as another kind"
+        reason = "code around the drawing of batches catches exceptions and may go by their kind or "
+        reason += f"their text (caught at {place}): out of a worker an exception comes with a "
+        reason += "traceback as its text, or as another kind"
     elif place := kept_for_good(program):
         reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
         reason += "each that a worker has sent holds an open file meanwhile, and these may run out "
         reason += "(`ulimit -n`); copies (`y.clone()`) hold none"
     elif (rewrites := rewritten(program))[0]:
         name, written, read = rewrites
-        reason = f"the training writes {name} ({written}), and samples go by what has that name "
-        reason += f"({read}): workers would read it ahead of that"
+        reason = f"the training writes {name} ({written}), and what makes or chooses samples reads "
+        reason += f"something of that name ({read}): workers would read it before it is written"
     else:
         return space
     return space.narrowed_by_text("num_workers", (0,), reason)
@@ -143,7 +143,7 @@ def _without_late(context: Context, profiled: Profile, space: Space, vetted: Vet
             continue  # the first stays where the training is
         if place := meanwhile or training.sets_later(at):
             why = f"the training may set `{at.path}` ({place}), by which samples are made: workers "
-            reason = f"{why}that live on would go on reading from copies of before"
+            reason = f"{why}that live on would go on with the copies that they have"
             space = space.narrowed_by_text("persistent_workers", (False,), reason)
     return space
 

@@ -25,7 +25,7 @@ MOST_CALLS = 0.1
 
 NO_LOADER = "no DataLoader of torch's was seen to give the training its batches"
 NO_OPTIMIZER = "no optimizer of torch's was seen to step"
-NO_COPIES = "few steps, or none, were seen to copy a batch to the GPU"
+NO_COPIES = "at most half of the steps were seen to copy a batch to the GPU, or none"
 
 ON_THE_CPU = "the program trains on the CPU: no batch is copied to another device"
 

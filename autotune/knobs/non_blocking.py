@@ -37,7 +37,7 @@ class NonBlocking(Knob):
         if profile.seen.own_buffers:
             reason = (
                 "the program copies the same memory in several steps, which may be a buffer that "
-                "it fills again: that must not come before its copy"
+                "it fills again, and must not before its copy has ended"
             )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):

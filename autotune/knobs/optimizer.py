@@ -64,7 +64,7 @@ def _fails_later(optimizer: SeenOptimizer, profile: Profile) -> str:
         return _THAWED_LATER
     if number := optimizer.without_state:
         weights = "1 weight has" if number == 1 else f"{number} weights have"
-        return f"{weights} no momentum so far: {_FAILS}"
+        return f"{weights} no momentum so far, and may come to have one: {_FAILS}"
     return ""
 
 

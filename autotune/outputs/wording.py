@@ -32,7 +32,7 @@ _NOISY = 0.25  # of the loss: a band as wide as this hides differences that peop
 # Doubts that say what of the run is in none of the figures.
 OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
 _CAUTIONS = {
-    PROCESSORS_TAKEN: "Measured without all the processors that it was ready for: measure again "
+    PROCESSORS_TAKEN: "Measured without all the processors that it could have used: measure again "
     "when the machine is quiet.",
     NOT_FINITE: "The training diverges: mend it first.",
     NOT_ALL_FINITE: "Some losses are no numbers: look whether those steps are to count.",

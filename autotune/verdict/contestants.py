@@ -139,10 +139,10 @@ def _unsettled(turns: Turns, name: str, steps: int) -> str:
     if whole <= MOST_SKIPPED and late <= MOST_SKIPPED_LATE:
         return ""
     at_last = _skipped(turns, name, since)
-    lasts = f", {at_last} of them in the last third of {steps}" if late > MOST_SKIPPED_LATE else ""
+    lasts = f" ({at_last} in the last third of {steps} steps)" if late > MOST_SKIPPED_LATE else ""
     return (
-        f"Its GradScaler left out {_skipped(turns, name, 0.0)} steps{lasts}, whose gradients were "
-        "infinite or not a number at the scale that it had: such steps move no weights."
+        f"Its GradScaler left out {_skipped(turns, name, 0.0)} steps{lasts}, as their gradients "
+        "were infinite or not a number at its scale: such steps move no weights."
     )
 
 

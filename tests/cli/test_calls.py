@@ -31,7 +31,7 @@ def test_a_profile_is_shown_with_its_headline(capsys: pytest.CaptureFixture[str]
     run_shown(lambda _: result, progress=True, listener=None)
 
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("Measured without all the processors that it was ready for")
+    assert lines[0].startswith("Measured without all the processors that it could have used")
     assert lines[-1] == builders.findings()[0].headline
 
 

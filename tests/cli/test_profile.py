@@ -105,7 +105,7 @@ def test_other_programs_on_the_processors_are_said_first(run: Run, made_up: Made
     brief = run("profile", "photos.py", "--quiet").stdout
 
     caution = (
-        "Measured without all the processors that it was ready for: measure again when the machine"
+        "Measured without all the processors that it could have used: measure again when the machine"
     )
     assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
     assert brief.startswith(caution)

@@ -181,7 +181,7 @@ def test_one_that_ends_with_few_losses_is_compared_over_longer_epochs(
     verdict, _, runs = judged(monkeypatch, lambda which: False, ends=[PATCHED], losses=losses)
     again = [(PATCHED, batches, 12.0)] if batches > 5 else []
     assert runs == [(PATCHED, 5, 12.0), *again, (None, batches, 12.0)]
-    assert ("over 60 steps of longer ones its losses" in verdict.through) is (batches > 5)
+    assert ("over 60 steps of longer epochs its losses" in verdict.through) is (batches > 5)
 
 
 def test_where_longer_epochs_fail_the_short_ones_are_compared(
@@ -215,8 +215,8 @@ def test_what_fails_is_not_and_the_setting_is_named(monkeypatch: pytest.MonkeyPa
     assert verdict.outcome == "no_gain" and verdict.breaks and verdict.is_withheld
     assert not verdict.trains_otherwise and not verdict.config
     assert verdict.suspect == "channels_last" and emission == Emission()
-    assert "channels_last on, optimizer fused) came out 1.50×, but with them" in verdict.reason
-    assert "where as it is, and without channels_last, it does not" in verdict.reason
+    assert "channels_last on, optimizer fused) came out 1.50×, but the program" in verdict.reason
+    assert "As it is it was not seen to fail, nor without channels_last." in verdict.reason
     assert FAILURE.reason in verdict.reason
     assert (None, 5, through.OWN_SECONDS) in runs, "as it is it has to come further"
 
@@ -225,7 +225,7 @@ def test_where_no_one_setting_is_to_blame_all_are_named(monkeypatch: pytest.Monk
     verdict, _, _ = judged(monkeypatch, lambda which: which is not None)
     assert verdict.breaks and verdict.suspect == "precision"
     assert (
-        "(precision bf16, channels_last on, optimizer fused) came out 1.50×, but with them"
+        "(precision bf16, channels_last on, optimizer fused) came out 1.50×, but the program"
         in verdict.reason
     )
 
@@ -298,7 +298,7 @@ def test_workers_that_keep_it_from_its_end_are_found(monkeypatch: pytest.MonkeyP
     assert runs == [(PATCHED, 12.0), (None, 12.0), (PATCHED, longer)]
     assert verdict.breaks and verdict.suspect == "persistent_workers"
     assert "the program fails later" in verdict.reason and "come to its end" in verdict.reason
-    assert "and without persistent_workers, it does not" in verdict.reason
+    assert "nor without persistent_workers." in verdict.reason
     verdict, _ = answer([None])
     assert verdict.breaks and verdict.suspect == "num_workers"
     assert "without" not in verdict.reason, "it came to no end without one of them either"

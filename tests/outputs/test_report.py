@@ -139,7 +139,7 @@ def test_other_programs_on_the_processors_are_said_before_the_headline():
     profiled = text_of(render(builders.profile_result(profile=doubted)))
     searched = text_of(render(builders.search_result(profile=doubted)))
 
-    caution = "Measured without all the processors that it was ready for"
+    caution = "Measured without all the processors that it could have used"
     assert profiled.index(caution) < profiled.index("Waits for data")
     assert searched.index("2.12×") < searched.index(caution) < searched.index("Waits for data")
 

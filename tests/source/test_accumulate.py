@@ -337,22 +337,22 @@ REFUSED = {
     "closure": (("loss.backward()", "loss.backward(gradient)"), "arguments"),
     "counts up to an end": (
         ("    total", "    done += 1\n    if done == 10_000:\n        finish()\n    total"),
-        "counts in done",
+        "a count in done",
     ),
     "counts for a rate": (
         (
             "    total",
             "    self.done = self.done + 1\n    set_rate(0.1 ** (self.done // 20))\n    total",
         ),
-        "counts in self.done",
+        "a count in self.done",
     ),
     "counts for a share": (
         ("    total", "    done += 1\n    beta = min(1.0, done / 20_000)\n    total"),
-        "counts in done",
+        "a count in done",
     ),
     "counts for a function": (
         ("    total", "    done += 1\n    beta = annealed(done)\n    total"),
-        "counts in done",
+        "a count in done",
     ),
 }
 
@@ -360,15 +360,15 @@ REFUSED = {
 REFUSED |= {
     "counts for a named argument": (
         ("    total", "    done += 1\n    sched.step_update(num_updates=done)\n    total"),
-        "counts in done",
+        "a count in done",
     ),
     "counts for a table": (
         ("    total", "    done += 1\n    beta = betas[done]\n    total"),
-        "counts in done",
+        "a count in done",
     ),
-    "counts in a table": (
+    "a count in a table": (
         ("    total", "    s['n'] += 1\n    end = s['n'] > 100\n    total"),
-        "counts in s['n']",
+        "a count in s['n']",
     ),
     "a model of an object's": (
         (

@@ -815,7 +815,7 @@ def test_another_functions_optimizer_may_have_its_name(function: str, status: st
 SCALER_REFUSED = {
     "another scaler": (
         SCALED_LOOP.replace("def main", "amp = torch.amp.GradScaler()\n\ndef main"),
-        "names a GradScaler of its own elsewhere",
+        "names a GradScaler elsewhere",
     ),
     "a scaler that is off": (
         SCALED_LOOP.replace("(loss / 2).backward(", "amp.scale(loss).backward(")

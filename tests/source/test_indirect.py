@@ -65,38 +65,38 @@ REFUSED = {
             "before": COUNT + "lr = min(1, self.it / 100)\n"
             "        for g in self.optimizer.param_groups: g['lr'] = lr"
         },
-        "counts in self.it",
+        "a count in self.it",
     ),
     "a learning rate": (
         {"before": "for g in self.optimizer.param_groups: g['lr'] *= 0.99"},
-        "before(), which the loop may come to call, touches an optimizer's groups",
+        "before(), which the loop may come to call, touches an optimizer's param_groups",
     ),
     "an evaluation now and then": (
         {"after": COUNT + "if self.it % 500 == 0: self.evaluate()"},
-        "counts in self.it",
+        "a count in self.it",
     ),
     "a count that others decide by": (
         {"after": COUNT + "print(self.it)", "end": "if trainer.it > 9: finish()"},
-        "counts in self.it",
+        "a count in self.it",
     ),
     "a count in a table": (
         {"after": "self.state['n'] += 1\n        loss = 1 / 2 ** self.state['n']"},
-        "counts in self.state['n']",
+        "a count in self.state['n']",
     ),
     "a count of all": (
         {"after": "global done\n        done += 1\n        if done == 9: finish()"},
-        "counts in done",
+        "a count in done",
     ),
     "a count further in": (
         {"after": "self.tick()\n    def tick(self):\n        " + COUNT + "rate(self.it)"},
-        "counts in self.it",
+        "a count in self.it",
     ),
     "a count of the model's": (
         {
             "after": "pass\n    def forward(self, x):\n        self.n += 1\n"
             "        return x * min(1.0, self.n / 1000)"
         },
-        "counts in self.n",
+        "a count in self.n",
     ),
     "a count of a criterion's": (
         {
@@ -104,7 +104,7 @@ REFUSED = {
             "        return x / 2 ** self.n\nclass Own(Trainer):\n    def build(self):\n"
             "        self.criterion = Loss()"
         },
-        "counts in self.n",
+        "a count in self.n",
     ),
     "an end that a function sets": (
         {"after": "self.stop = loss < 0.1", "end": "if self.stop: break"},
@@ -138,18 +138,18 @@ REFUSED = {
     "a library's average": ({"after": "self.ema.update(self.model)"}, "an average of the weights"),
     "a rate that is set by a method of its group": (
         {"before": "for g in self.optimizer.param_groups: g.update(lr=0.1)"},
-        "touches an optimizer's groups",
+        "touches an optimizer's param_groups",
     ),
     "groups that are handed on": (
         {"before": "adjust(self.optimizer.param_groups)"},
-        "touches an optimizer's groups",
+        "touches an optimizer's param_groups",
     ),
     "a count that is said with an answer": (
         {
             "after": COUNT + "stop = self.tell(self.it)\n    def tell(self, n):\n"
             "        print(n)\n        return n > 9"
         },
-        "counts in self.it",
+        "a count in self.it",
     ),
     "an average of the loop's": (
         {"after": "self.avg.update(1)\n    def make(self):\n        self.avg = Average()"},
@@ -234,7 +234,7 @@ def test_a_method_of_another_file_is_seen_too() -> None:
     base = "class Base:\n    def tick(self):\n        self.it += 1\n        self.rate(self.it)\n"
     other = PATH.replace("train", "base")
     done = rewrite({PATH: text, other: base}, [("micro_batches", TWO)], places_of(text))
-    assert "counts in self.it" in done.outcomes[0].reason
+    assert "a count in self.it" in done.outcomes[0].reason
     base = base.replace("self.rate", "print")
     done = rewrite({PATH: text, other: base}, [("micro_batches", TWO)], places_of(text))
     assert done.outcomes[0].status == "done"

@@ -106,7 +106,7 @@ REFUSED = {
     "what may be an average": (
         'top1 = AverageMeter("Acc@1")',
         "top1 = make()",
-        "the loop counts in self.updates, by which the program may go",
+        "the loop keeps a count in self.updates, and the program may go by it",
     ),
     "a rate": ('print(optimizer.param_groups[0]["lr"])', "optimizer.param_groups[0].clear()", ""),
 }

@@ -276,7 +276,7 @@ def test_a_training_that_stays_where_it_is_explains_its_losses_by_no_steps_left_
     found = judged(taken, {"precision": "fp16"})
     assert found.outcome == "no_gain" and found.trains_otherwise
     assert found.parity.reason.startswith(
-        "Its GradScaler left out 39 steps, 12 of them in the last"
+        "Its GradScaler left out 39 steps (12 in the last"
     )
 
 

@@ -236,8 +236,9 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
     if any(isinstance(at, ast.For | ast.While) for at in inner[: inner.index(holder) + 1]):
         raise backward.refusal("backward runs in a loop of its own, after forward", hand_step)
     for call in calls_in(receiver_of(backward)):
-        if (name := last_name(call.func)) not in _REDUCING:
-            reason = f"the statement of backward calls {name}(), which may compute the loss"
+        if last_name(call.func) not in _REDUCING:
+            called = f"{script.code(call.func)}()"
+            reason = f"the statement of backward calls {called}, which may compute the loss"
             raise backward.refusal(reason, hand_step)
 
 

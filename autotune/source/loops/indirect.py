@@ -127,7 +127,7 @@ def _does(script: Script, function: Function, *, after: bool) -> Iterator[str]:
     if "grad" in attributes:
         yield "touches gradients"
     if touches_groups(script, ast.walk(function)):
-        yield "touches an optimizer's groups"
+        yield "touches an optimizer's param_groups"
     if any(map(_is_of_step, calls)):
         yield "runs backward, clips or clears gradients, or steps something"
     if any(moves_weights(at, function.body) for at in function.body):

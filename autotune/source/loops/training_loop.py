@@ -109,7 +109,7 @@ def _done_in_functions(
     """What the loop does by `functions` that it calls, or they by what it counts."""
     script, nodes = loop.script, own_nodes(loop.node)
     if counter := deciding_counter(program, script, nodes, functions):
-        yield f"the loop counts in {counter}, by which the program may go"
+        yield f"the loop keeps a count in {counter}, and the program may go by it"
     late = loop.node.body.index(loop.backward.statement)
     behind = [at for at in loop.others if loop.node.body.index(at) > late]
     later = called_in(program, script, loop.node, behind)
@@ -138,13 +138,13 @@ def _unusual_steps(loop: TrainingLoop, calls: list[ast.Call]) -> Iterator[str]:
                 yield "gradients are clipped in another way than by a statement before the step"
     for call in (at for at in steps if at is not loop.step.node and (at.args or at.keywords)):
         told = ast.unparse(call.func)
-        yield f"{told}() is given arguments, which go by the batch perhaps ({loop.script.at(call)})"
+        yield f"{told}() is given arguments, which may depend on the batch ({loop.script.at(call)})"
 
 
 def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) -> Iterator[str]:
     attributes = [at.attr for at in nodes if isinstance(at, ast.Attribute)]
     if "grad" in attributes or touches_groups(loop.script, nodes):
-        yield "the loop touches gradients, or the optimizer's groups, itself"
+        yield "the loop touches gradients, or the optimizer's param_groups, itself"
     models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
     }

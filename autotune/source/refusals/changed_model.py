@@ -24,8 +24,8 @@ def check_program(program: Program, edit: ModelStatement) -> None:
     """
     if edit.reordered and (at := viewed_later(program)):
         raise Forbidden(
-            f"what stands at {at} may merge dimensions of a tensor by a view, and the steps that "
-            "are tried need not come to it: torch may refuse that of one in another order",
+            f"a view at {at} may merge dimensions of a tensor, which torch refuses of some that "
+            "are channels last; the steps that are tried need not come to it",
             f"at {at}: .reshape(...) instead of .view(...)",
         )
     if edit.reordered and (at := saved_in_order(program)):
@@ -36,14 +36,15 @@ def check_program(program: Program, edit: ModelStatement) -> None:
         )
     if edit.reordered and (at := read_as_it_lies(program)):
         raise Forbidden(
-            f"a tensor's memory may be read as it lies at {at}: of one in another order that would "
-            "be other numbers",
+            f"a tensor's memory may be read at {at} as it lies: of one that is channels last the "
+            "numbers come in another order",
             f"at {at}: .contiguous() before it",
         )
     if edit.reordered and (at := written_flat(program)):
         raise Forbidden(
-            f"a tensor may be written into at {at} by what flattens it, or puts it in order: "
-            "where it lies in another order that may be a copy, and the tensor stays as it was",
+            f"a tensor may be written into at {at} through what flattens it (reshape, flatten, "
+            "contiguous): of one that is channels last that may be a copy, and the tensor itself "
+            "stays as it was",
             f"at {at}: .view(...) instead, which fails there",
         )
     if edit.compiled and (reason := why_not_compiled(program)):
@@ -62,10 +63,10 @@ def check_uses(
     if hindered := handed_on(program, call, model, edit.hinders):
         at = hindered.script.at(hindered.node)
         undone = edit.undone.replace("{model}", name)
-        reason = f"the program may hand a model to {hindered.what} at {at}, which this hinders"
+        reason = f"the program may hand a model to {hindered.what} at {at}, which may not work with this"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
     if edit.reordered and (at := merged(program)):
-        reason = f"what a model gives is viewed at {at}, which torch may refuse in another order"
+        reason = f"what a model gives is viewed at {at}, which torch may refuse of channels last"
         raise call.refusal(reason, f"{hand_step}\nat {at}: .reshape(...) instead of .view(...)")
     if edit.reordered and (at := gradients_given(program)):
         reason = (

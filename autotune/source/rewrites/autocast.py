@@ -88,8 +88,8 @@ def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
         )
     if at := rare_chance(program):
         raise Forbidden(
-            f"a model compares random numbers at {at} that are in a tensor's format, or takes "
-            "their logarithm: where that is bfloat16 there are 256 of them, and what is rare may "
+            f"a model compares random numbers at {at} that are drawn in the format of a tensor, "
+            "or takes their logarithm: in bfloat16 there are 256 of them, and what is rare may "
             "come otherwise",
             f"{at}: torch.rand(h.shape, device=h.device) instead; {hand_step}",
         )

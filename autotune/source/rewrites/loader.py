@@ -40,9 +40,10 @@ def loader_argument(program: Program, edit: LoaderArgument) -> Program:
         _refuse_workers(program, at, edit, hand_step)
     if edit.others > MOST_OTHERS and not edit.had_workers and edit.code not in ("0", "False"):
         reason = (
-            "this line builds other loaders as well, which would each have workers of their own"
+            f"this line builds other loaders as well (the program has {edit.others} beside the "
+            "training's), and each would have, or keep, workers of its own"
         )
-        raise at.call.refusal(f"{reason} ({edit.others} beside the training's)", hand_step)
+        raise at.call.refusal(reason, hand_step)
     if edit.name == "batch_size" and (edit.shared or builds_several(program, at.call)):
         raise at.call.refusal("this line builds other loaders as well", hand_step)
     code = _beside_workers(at, edit)
@@ -77,8 +78,8 @@ def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_s
         raise at.call.refusal(reason, hand_step, Forbidden)
     if run_anew(program, at):
         reason = (
-            "each worker may import the main script, and run the whole program: workers need not "
-            'be forked here, and the training is not under `if __name__ == "__main__":`'
+            "each worker may import the main script, and run the whole program: workers may be "
+            'spawned here, and the training is not under `if __name__ == "__main__":`'
         )
         by_hand = f'the training under `if __name__ == "__main__":`, and {hand_step}'
         raise at.call.refusal(reason, by_hand, Forbidden)

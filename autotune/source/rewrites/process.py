@@ -94,12 +94,12 @@ def _why_not(program: Program, edit: ProcessStatement) -> str:
     if edit.flushes and (at := asked_whether_zero(program)):
         return (
             f"the program asks at {at} whether numbers are zero, takes their logarithm or divides "
-            "by them, and may make them smaller again and again: denormal ones would be zero"
+            "by them, and may make them smaller again and again: what is denormal would be zero"
         )
     if edit.keeps_memory and (at := memory_asked(program)):
         return (
-            f"the program may ask at {at} how much memory there is or it has, and do something "
-            "else where what it frees stays with it"
+            f"the program may ask at {at} how much memory is free, or how much it has itself, and "
+            "do something else where what it frees stays with it"
         )
     return ""
 

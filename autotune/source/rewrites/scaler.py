@@ -54,7 +54,7 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
             raise backward.refusal("the program may switch its own GradScaler off", hand_step)
         return program
     if any("GradScaler" in ast.unparse(script.tree) for script in scripts):  # no comments
-        raise backward.refusal("the source names a GradScaler of its own elsewhere", hand_step)
+        raise backward.refusal("the source names a GradScaler elsewhere", hand_step)
     _check_step(program, backward, step, hand_step)
     name = backward.script.free_name("scaler", "grad_scaler")
     return program.changed(
