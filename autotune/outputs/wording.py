@@ -34,7 +34,7 @@ OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
 _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured without all the processors that it was ready for: measure again "
     "when the machine is quiet.",
-    NOT_FINITE: "Its losses are no numbers: mend the training first.",
+    NOT_FINITE: "Losses are no numbers: mend the training first.",
     NOT_ALL_FINITE: "Some losses are no numbers: look whether those steps are to count.",
     FILLING: "Measured while a cache may fill: later epochs may be faster by themselves.",
     FIRST_EPOCH: "Measured while a cache may fill: later epochs may be faster by themselves.",

@@ -115,7 +115,7 @@ def test_a_training_that_diverges_is_said_first(run: Run, made_up: MadeUpFlow) -
     wrong = Doubt(name=NOT_FINITE, evidence="The loss was infinite.", advice="")
     made_up.result = builders.profile_result(profile=builders.profile(doubts=(wrong,)))
 
-    said = "Its losses are no numbers: mend the training first."
+    said = "Losses are no numbers: mend the training first."
     assert said in run("profile", "photos.py").stdout
 
 

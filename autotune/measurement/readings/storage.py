@@ -51,8 +51,8 @@ def doubts_of_storage(
             name=FROM_STORAGE,
             evidence=f"It read {_speed(windows)} from storage as it was profiled: where its data "
             "fit in memory, it does so in the first epoch alone.",
-            advice="Measure again: what was read is in memory then, as in later epochs of data "
-            "that fit there.",
+            advice="Measure again: what was read is in memory then where it fits there, as in "
+            "later epochs.",
         ),
     )
 
