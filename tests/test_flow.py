@@ -141,7 +141,7 @@ def test_a_program_whose_knobs_are_all_set_has_nothing_to_gain(tmp_path: Path) -
     ("text", "error", "words"),
     [
         ("raise KeyError('no such column')", ProgramError, "no such column"),
-        ("print('no training here')", MeasurementError, "without training"),
+        ("print('no training here')", MeasurementError, "without a training step"),
         ("def build_model(): pass\n", MeasurementError, "no build_dataset() is here"),
         ("import sys; sys.exit('usage: give me data')", ProgramError, "give me data"),
     ],

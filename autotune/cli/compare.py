@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 SLOWER = 3  # the exit code of a regression
 _CAVEAT = "Measured apart, not in turns: what else the machine did then and now counts too."
-_NOT_HELD = "Not held to --fail-slower: other programs had the processors."
-_MACHINES = "Measured on different machines: the ratio is of program and machine together."
+_NOT_HELD = "Not held to --fail-slower: one of them lacked processors."
+_MACHINES = "Measured on different machines or cores: the ratio is of program and machine together."
 
 Before = Annotated[
     Path,
@@ -30,7 +30,7 @@ FailSlower = Annotated[
         metavar="PCT",
         min=0,
         max=100,
-        help="Exit with 3 where B is slower by more than PCT %, beyond doubt.",
+        help="Exit with 3 where B is slower by more than PCT %, by its whole interval.",
         show_default=False,
     ),
 ]
@@ -52,7 +52,7 @@ def compare(
     else:
         _show(Console(), comparison)
         if slower:
-            Console().say((f"Slower by more than {fail_slower:g} %, beyond doubt.", "bad"))
+            Console().say((f"Slower by more than {fail_slower:g} %, by the whole interval.", "bad"))
         elif fail_slower is not None and comparison.disturbed:
             Console().say((_NOT_HELD, "warn"))
     if slower:

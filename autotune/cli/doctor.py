@@ -101,7 +101,11 @@ def _show_noise(console: "Console", noise: "Calibration") -> None:
     )
     if noise.left_out:
         console.say(
-            (f"{noise.left_out} turns were left out: the processors were taken away.", "warn"),
+            (
+                f"{noise.left_out} {'turn was' if noise.left_out == 1 else 'turns were'} left out: "
+                "the processors were taken away.",
+                "warn",
+            ),
             indent=2,
         )
     console.heading("Gains", "told in 80 of 100 searches, after so much judging")

@@ -92,11 +92,11 @@ class Progress(Listener):
             self._say([(diagnosis[0].headline, "strong")])
 
     def unwritable(self, settings: Mapping[str, Sequence[str]]) -> None:
-        """Say what only `autotune run` can give."""
+        """Say what no patch can give, but `autotune run`."""
         for reason, several in settings.items():
             self._say(
-                f"{', '.join(several)} cannot be written into the source ({reason}): only "
-                "`autotune run` can give it."
+                f"{', '.join(several)} cannot be written into the source ({reason}): "
+                f"`autotune run` can give {'it' if len(several) == 1 else 'them'} all the same."
             )
 
     def space(self, space: Space) -> None:

@@ -96,7 +96,7 @@ def syncs_of_device(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.SYNC,
         severity=grade,
         evidence=f"The program waits for the device {gpu.trace.syncs_per_step:.3g} times a "
-        f"step{where}. Each time the device runs out of work.",
+        f"step{where}. After such waits the device is out of work.",
         max_gain=most_gain(share),
         headline=f"Lets the device run dry {percent(share)} of each step by waiting for it; "
         f"waiting less {can_gain(most_gain(share))}.",

@@ -229,7 +229,7 @@ def _not_finite(losses: Sequence[float]) -> Doubt:
     elif math.isfinite(losses[-1]) and wrong <= MOST_NOT_FINITE * len(losses):
         name, advice = NOT_ALL_FINITE, "Look whether those steps are to count."
     else:
-        advice = "Mend the training first: its speed says nothing as long as it diverges."
+        advice = "Mend the training first: its speed says little as long as losses are no numbers."
     evidence = f"The loss was infinite or not a number in {wrong} of {len(losses)} steps."
     return Doubt(name=name, evidence=evidence, advice=advice)
 

@@ -159,7 +159,8 @@ def _try_all(
 ) -> Ending:
     ending, told = None, ""
     if diverges(baseline):
-        reason = "The training as it is diverges: until that is mended nothing compares with it."
+        wrong = "takes no step" if baseline.moves_no_weights else "has losses that are no numbers"
+        reason = f"The training as it is {wrong}: until that is mended nothing compares with it."
         ending = Ending(why=DIVERGES, reason=reason)
     while study.space.choices and ending is None:
         with context.device.held():  # asked once it is free: by then others may have found more

@@ -2,6 +2,7 @@
 
 import functools
 import time
+from collections.abc import Mapping
 
 from autotune.flow.context import Context
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, texts_sooner
@@ -17,6 +18,7 @@ from autotune.flow.vetting_workers import (
     vet_workers,
 )
 from autotune.knobs import by_name
+from autotune.knobs.knob import Value
 from autotune.measurement.untimed.divided import vet_micro_batches
 from autotune.measurement.untimed.flushing import vet_flushing
 from autotune.measurement.untimed.gradients import vet_freed_gradients
@@ -96,13 +98,21 @@ def _vet_profiled(profiled: Profile, space: Space, name: str) -> Vetted:
 
 def _vetted_by_text(context: Context, profiled: Profile, space: Space, name: str) -> Space:
     """`space` without the values of a knob that the source forbids."""
-    values, found = list(space.choices[name]), list[str]()
+    values, found = list(space.choices[name]), dict[Value, str]()
     for value in (each for each in space.choices[name] if each != space.own[name]):
         refused = emit(context.target, {name: value}, profiled.seen).refused
         if reasons := [edit.reason for edit in refused if edit.forbidden]:
             values.remove(value)
-            found += reasons
-    return space.narrowed_by_text(name, values, next(iter(found), ""))
+            found[value] = reasons[0]
+    return space.narrowed_by_text(name, values, _each(found))
+
+
+def _each(found: Mapping[Value, str]) -> str:
+    """The reason of these values, or each one's where they are several."""
+    several = dict.fromkeys(found.values())
+    if len(several) < 2:
+        return next(iter(several), "")
+    return "; ".join(f"{value}: {reason}" for value, reason in found.items())
 
 
 def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:

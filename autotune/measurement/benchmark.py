@@ -163,7 +163,7 @@ def _measurement(
         warm, timed = [*warm, *timed[:late]], timed[late:]
     sound = [window for window in timed if not starved(window, cores=cores)]
     if len(sound) * 2 <= len(timed):
-        reason = "other work, here or on its host, took the processors away whenever it ran"
+        reason = "other work, here or on its host, had the processors for half of its time or more"
         return Failure(kind="busy", reason=reason)
     estimate, interval = throughput(sound)
     return Measurement(

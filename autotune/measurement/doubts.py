@@ -136,8 +136,8 @@ def doubts_of_device(telemetry: Telemetry | None) -> tuple[Doubt, ...]:
                 name="device slowed",
                 evidence=f"In {100 * share:.0f} % of the readings the device kept its clocks down: "
                 f"{name}.",
-                advice="See to its cooling and power, and measure again: what ran later ran slower "
-                "for no reason of its own.",
+                advice="See to its cooling and power, and measure again: what ran later may have "
+                "been slower for no reason of its own.",
             )
         )
     return tuple(found)
@@ -163,12 +163,15 @@ def _who_took_them(taken: Sequence[Window]) -> tuple[str, str]:
     waited = sum(window.delayed_seconds for window in taken)
     if sum(window.stolen_seconds for window in taken) > waited:
         advice = "Measure again at another hour, or on a machine of its own."
-        return "the host of this virtual machine had the rest", advice
+        return "the host of this virtual machine had most of the rest", advice
     others = [window.others_seconds for window in taken]
     if None not in others and 2 * sum(filter(None, others)) < waited:
-        return "its own threads lay on one core while another was idle", "Measure again."
+        why = "most likely its own threads lay on one core while another was idle"
+        return why, "Measure again."
     advice = "Stop other programs on this machine and measure again."
-    return "other programs had the rest", advice
+    if None in others:
+        return "who had the rest, other programs or threads of its own, is not known", advice
+    return "other programs had most of the rest", advice
 
 
 def _too_few_steps(windows: Sequence[Window]) -> Doubt | None:

@@ -137,23 +137,23 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
         folder = os.path.dirname(folder)
     near = os.path.relpath(folder, directory)
     where = folder if near.startswith("..") else near
-    validates, cache = (", or validates", "a cache, and ") if filled.validated else ("", "")
-    files = f"It makes files as it first reads its samples{validates} ({len(filled.files)} so far, "
+    validates = ", or as it validates" if filled.validated else ""
+    files = f"It makes files in its first steps{validates} ({len(filled.files)} so far, "
     files += f"such as *{kind} in {where})"
     if filled.full:
         doubt = Doubt(
             name="cache filled",
             evidence=f"{files}: after {filled.seconds:.0f} s it made no more, and what is measured "
-            f"is what comes then. Where they are {cache}not there yet, the first epoch takes "
-            "longer.",
+            "is what comes then. Where they are a cache of its samples, and not there yet, the "
+            "first epoch may take longer.",
             advice="Nothing is to be done: every run here finds them.",
         )
     else:
         doubt = Doubt(
             name=FIRST_EPOCH,
             evidence=f"{files}, and went on after {filled.seconds:.0f} s: where later epochs read "
-            "them, all figures are of the first epoch alone.",
-            advice="Train for one epoch yourself, so that they are there, or give it a larger "
-            "budget.",
+            "them, none of the figures are of those.",
+            advice="Where they are a cache, train for one epoch yourself, so that they are there, "
+            "or give it a larger budget.",
         )
     return (doubt,)

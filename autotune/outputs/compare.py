@@ -190,8 +190,8 @@ def _differences(before: Result, after: Result) -> tuple[str, ...]:
             if first != second
         ),
         *(
-            f"other programs, which had the processors {when}: measure it again when the machine "
-            "is quiet"
+            f"processors that it was ready for and did not have {when}: measure it again when the "
+            "machine is quiet"
             for when, result in (("before", before), ("after", after))
             if result.profile.doubt(PROCESSORS_TAKEN)
         ),

@@ -37,7 +37,7 @@ def _header(result: Result, path: Path) -> str:
         _gain(result),
         "",
         f"autotune apply {_writable(str(path.parent))}",
-        "    writes these settings into the program's source, where there is a patch",
+        "    writes those that the patch has, if there is one, into the program's source",
         f"autotune run {_writable(str(path.parent))}",
         "    runs the program with them, its source untouched",
         f'Trainer.from_config("{_writable(path.name)}", ...)',

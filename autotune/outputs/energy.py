@@ -35,7 +35,10 @@ def least_in_words(result: Result) -> str:
     assert isinstance(trial.outcome, Measurement)
     joules = wording.energy(trial.outcome.joules_per_sample)
     if not trial.config:
-        return f"the program as it is ({joules}): nothing that is as fast took less"
+        return (
+            f"the program as it is ({joules}): of the trials that may be chosen none that is as "
+            "fast took less"
+        )
     own = next(each.outcome for each in result.trials if not each.config)
     before = getattr(own, "joules_per_sample", None)
     handed_back = result.verdict is not None and trial.config == result.verdict.config

@@ -34,7 +34,8 @@ def refuse_others(out: Path, program: str) -> None:
     for name, ours in own.items():
         if (out / name).exists() and not ours:
             raise UsageError(
-                f"{out / name} is there already, and is none of autotune's: it would be lost.",
+                f"{out / name} is there already, and does not look like one of autotune's: it "
+                "would be lost.",
                 "Name another folder with --out.",
             )
 

@@ -95,10 +95,11 @@ def _why_rough(verdict: Verdict, profile: Profile) -> str:
         return ""
     if profile.doubt(TAKEN_AGAIN):
         why = (
-            "how much memory it takes anew, and its speed with it, differs from process to process"
+            "how much memory it takes anew, and its speed with it, may differ from process to "
+            "process"
         )
     elif len(verdict.rounds) == 1:
-        why = "there was time for one pair only, and processes of one program differ"
+        why = "it was one pair only, and processes of one program differ"
     else:
         why = "its turns, or its processes, differ among themselves"
     return f"the interval is wide since {why}"

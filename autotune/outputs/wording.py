@@ -34,10 +34,10 @@ OUTSIDE = (TRACKER_OFF, NO_VALIDATION, FIRST_READ, FROM_MEMORY)
 _CAUTIONS = {
     PROCESSORS_TAKEN: "Measured without all the processors that it could have used: measure again "
     "when the machine is quiet.",
-    NOT_FINITE: "The training diverges: mend it first.",
+    NOT_FINITE: "Losses are no numbers: mend the training first.",
     NOT_ALL_FINITE: "Some losses are no numbers: look whether those steps are to count.",
-    FILLING: "Measured in the first epoch: later ones may be faster by themselves.",
-    FIRST_EPOCH: "Measured in the first epoch: later ones may be faster by themselves.",
+    FILLING: "Measured while a cache may fill: later epochs may be faster by themselves.",
+    FIRST_EPOCH: "Measured while a cache may fill: later epochs may be faster by themselves.",
     SHORT_RUN: "The program, or its training loop, ended while it was measured: let it train "
     "longer.",
 }

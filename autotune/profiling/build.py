@@ -189,11 +189,11 @@ def _with_waits(shares: Mapping[str, float], ceilings: Sequence[Ceiling]) -> dic
 
 
 _WHY_MISSING = {
-    "data": "the program draws no batches from a DataLoader",
+    "data": "no batch was seen to be drawn from a DataLoader",
     "copy": "no copy of a batch to the device was seen",
-    "forward": "no module was called in training",
+    "forward": "no call of a module that trains was timed",
     "backward": "no backward pass was seen",
-    "optimizer": "no optimizer of torch's stepped",
+    "optimizer": "no step of an optimizer of torch's was seen",
 }
 
 

@@ -18,7 +18,9 @@ UNDISTURBED = 1.1
 LEAST_CEILING = 0.9
 _ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
 _MANY_SHAPES = "the model is given many shapes: one batch, replayed, may be unlike the others"
-_SLOWED = "it came out slower than the program as it is: the machine was slower just then"
+_SLOWED = (
+    "it came out slower than the program as it is: most likely the machine was slower just then"
+)
 
 
 def measured(

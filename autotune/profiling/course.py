@@ -44,8 +44,8 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         found.append(
             Doubt(
                 name="changing shapes",
-                evidence=f"The model was called with {seen.shapes} shapes of input: steps differ "
-                "in length, and the figures are means over those that came.",
+                evidence=f"The model was called with {seen.shapes} shapes of input: steps may "
+                "differ in length, and the figures are means over those that came.",
                 advice="Give it a larger budget, so that all shapes come in each window.",
             )
         )
@@ -68,8 +68,11 @@ def doubts_of_validation(
         return (_no_validation(does, "that"),)
     if not seen.other_loaders or epochs > 1:
         return ()
-    others = "another loader" if seen.other_loaders == 1 else f"{seen.other_loaders} other loaders"
-    return (_no_validation(f"The program has {others}", "the end of an epoch"),)
+    one = seen.other_loaders == 1
+    others = "another loader" if one else f"{seen.other_loaders} other loaders"
+    what = "what that is for" if one else "what those are for"
+    to = "the end of an epoch" if seen.loader else what  # without one nobody knows its epochs
+    return (_no_validation(f"The program has {others}", to),)
 
 
 def _no_validation(what: str, to: str) -> Doubt:
@@ -157,8 +160,9 @@ def doubts_of_trackers(seen: Seen) -> tuple[Doubt, ...]:
         Doubt(
             name=TRACKER_OFF,
             evidence=f"{names} {were} kept from sending while it was timed: what logging costs is "
-            "in none of these figures.",
-            advice="Where it logs in each step, gains are smaller with it on: log every n-th step.",
+            "in these figures in part at the most.",
+            advice="Where it logs in each step, gains may be smaller with it on: log every n-th "
+            "step.",
         ),
     )
 
@@ -179,7 +183,7 @@ def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name="thread beside",
-            evidence=f"Another thread of the program's own ({place}), or several, compute "
+            evidence=f"Another thread of the program's own ({place}), or several, computes "
             f"meanwhile, for {100 * min(1.0, beside.share):.0f} % of the time. Threads of one "
             "process run Python in turns: each of the phases above may be longer for it, by more "
             "than what waits for them.",
@@ -198,8 +202,8 @@ def doubts_of_processes(seen: Seen) -> tuple[Doubt, ...]:
         Doubt(
             name="process beside",
             evidence=f"It starts processes while it trains ({where}) and goes on beside them: they "
-            "have some of the processors, now and then, and few of the steps that are timed are "
-            "beside one. A whole run may gain less.",
+            "may have some of the processors, and the steps that are timed need not be beside one. "
+            "A whole run may gain less.",
             advice="Time whole runs of both, or have such processes run once the training is over.",
         ),
     )
@@ -218,7 +222,7 @@ def _more_passes(seen: Seen) -> Doubt:
     return Doubt(
         name=MORE_PASSES,
         evidence=f"Each step has {now} backward passes since step {step + 1:,}, and had {before} "
-        "until then (another task was added, or another loss, or gradients are added up over more "
+        "until then (as where another task or loss was added, or gradients are added up over more "
         "batches): the figures are of the steps that came, and where later ones have still more, "
         "what they take and gain is in none of them.",
         advice="Time whole runs of both, or let what comes last come soon (fewer epochs of each "
@@ -232,7 +236,7 @@ def _later_loop(passed: int) -> Doubt:
         name="later loop",
         evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
         "measured.",
-        advice="Nothing is to be done: the figures are of the loop that lasts.",
+        advice="Nothing is to be done where that one lasts: the figures are of it.",
     )
 
 
@@ -260,7 +264,7 @@ def _short_run() -> Doubt:
     return Doubt(
         name=SHORT_RUN,
         evidence="The program or its training loop ended while it was profiled: it may not have "
-        "run long enough for a steady speed, and was started again for what was missing.",
+        "run long enough for a steady speed, and was started again for what was missing then.",
         advice="Let it train longer, with more epochs or more data.",
     )
 
@@ -277,9 +281,9 @@ def _turns() -> Doubt:
 def _no_module() -> Doubt:
     return Doubt(
         name="no module",
-        evidence="The program calls no module that can be watched (a function that is compiled, or "
-        "weights of its own): the forward pass and its other Python cannot be told apart, and "
-        "without a DataLoader a step counts as one sample.",
+        evidence="No module that the program trains was seen to be called (as where a function is "
+        "compiled, or weights are its own): the forward pass and its other Python cannot be told "
+        "apart, and without a DataLoader a step counts as one sample.",
         advice="The time of a step holds all the same.",
     )
 

@@ -8,7 +8,7 @@ from autotune.workload.seen import Seen
 from autotune.workload.window import FLOPS
 
 _SPARSE = "of its embeddings a step moves the rows of its batch, and it is not known how many"
-_FASTER = "the program is faster: it does not move all of its weights in each step"
+_FASTER = "the program is faster: most likely it does not move all of its weights in each step"
 _ROUNDING = 1e-3
 
 

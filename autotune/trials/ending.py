@@ -25,12 +25,12 @@ def ending(
     if fed is not None and fed.config:
         return Ending(
             why=CEILING,
-            reason=f"With {_said(fed.config)} the program trains as fast as with batches always at "
-            "hand: faster loading gains nothing more.",
+            reason=f"With {_said(fed.config)} the program trains about as fast as with batches "
+            "always at hand: faster loading gains next to nothing more.",
         )
     dear = too_dear(planner, trials)
     if proposal is None:
-        return Ending(why=EXHAUSTED, reason=f"What promised anything was tried.{dear}")
+        return Ending(why=EXHAUSTED, reason=f"Nothing is left to try that promises enough.{dear}")
     return Ending(
         why=PATIENCE,
         reason=f"Of what is left, {_said(proposal.config)} promises most for its time: "

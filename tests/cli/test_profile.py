@@ -115,10 +115,11 @@ def test_a_training_that_diverges_is_said_first(run: Run, made_up: MadeUpFlow) -
     wrong = Doubt(name=NOT_FINITE, evidence="The loss was infinite.", advice="")
     made_up.result = builders.profile_result(profile=builders.profile(doubts=(wrong,)))
 
-    assert "The training diverges: mend it first." in run("profile", "photos.py").stdout
+    said = "Losses are no numbers: mend the training first."
+    assert said in run("profile", "photos.py").stdout
 
 
-def test_figures_of_the_first_epoch_alone_are_said_to_be_so_first(
+def test_figures_of_a_cache_that_fills_are_said_to_be_so_first(
     run: Run, made_up: MadeUpFlow
 ) -> None:
     (doubt,) = doubts_of_memory(None, ("Photos.cache",))
@@ -126,7 +127,7 @@ def test_figures_of_the_first_epoch_alone_are_said_to_be_so_first(
 
     shown = run("profile", "photos.py").stdout
 
-    caution = "Measured in the first epoch: later ones may be faster by themselves."
+    caution = "Measured while a cache may fill: later epochs may be faster by themselves."
     assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
 
 

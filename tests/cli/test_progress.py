@@ -128,8 +128,8 @@ def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) 
 
     said = " ".join(shown.getvalue().split())
     assert said == (
-        "precision bf16, compile cannot be written into the source (there are two): only "
-        "`autotune run` can give it."
+        "precision bf16, compile cannot be written into the source (there are two): "
+        "`autotune run` can give them all the same."
     )
 
 

@@ -107,6 +107,31 @@ def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     assert len(left) == len(values) or space.skipped[-1].reason.startswith(REFUSED.reason)
 
 
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ("It steps by hand.", f"foreach: {REFUSED.reason}; fused: It steps by hand. {BY_TEXT}"),
+        (REFUSED.reason, f"{REFUSED.reason} {BY_TEXT}"),
+    ],
+)
+def test_values_that_the_source_forbids_for_reasons_of_their_own_have_each_its_own(
+    monkeypatch: pytest.MonkeyPatch, device: Device, second: str, said: str
+) -> None:
+    reasons = {"foreach": REFUSED.reason, "fused": second}
+    ways = Space(
+        choices={"optimizer": ("default", *reasons)}, own={"optimizer": "default"}, skipped=()
+    )
+
+    def emitted(_: Any, config: dict[str, str], seen: Any) -> Emission:
+        reason = reasons[config["optimizer"]]
+        edit = replace(REFUSED, knob="optimizer", reason=reason, forbidden=True)
+        return Emission(edits=(edit,))
+
+    space = vetted(monkeypatch, device, SCRIPT, emitted, ways)
+    assert "optimizer" not in space.choices
+    assert space.skipped[-1].reason == said
+
+
 @pytest.mark.parametrize(("kind", "looked"), [(SCRIPT, True), (OBJECTS, False)])
 def test_formats_are_looked_at_unless_a_program_is_given_as_objects(
     monkeypatch: pytest.MonkeyPatch, device: Device, kind: str, looked: bool

@@ -30,7 +30,7 @@ class TestInOrder:
 
     def test_other_samples_are_counted(self) -> None:
         found = compare_in_order(OWN, OWN, delivery(batch(1, 2), batch(3, 5)))
-        assert found.difference == "1 of the first 4 samples are others"
+        assert found.difference == "1 of the first 4 samples (rows of a batch) are others"
 
     def test_another_order_is_a_difference(self) -> None:
         assert compare_in_order(OWN, OWN, delivery(batch(3, 4), batch(1, 2))).difference
@@ -66,13 +66,13 @@ class TestSharedOut:
     def test_a_few_more_batches_are_said_and_refused_where_a_schedule_counts_them(self) -> None:
         own = delivery(*(batch(each, each + 1) for each in range(0, 40, 2)))
         other = delivery(*own.batches[:-1], ((38,), (38,)), ((39,), (39,)))
-        longer = "an epoch has 21 batches instead of 20, since each worker ends with an incomplete"
+        longer = "an epoch has 21 batches instead of 20, as where each worker ends with an"
         found = compare_shared_out(own, own, other, workers=2, dropped=0)
         assert not found.difference
-        assert found.longer == f"{longer} one"
+        assert found.longer == f"{longer} incomplete one"
         counted = replace(own, lasts=60)
         assert self.difference(other, counted) == (
-            f"{longer} one; the program's OneCycleLR ends in an error after 60 steps"
+            f"{longer} incomplete one; the program's OneCycleLR ends in an error after 60 steps"
         )
         assert not self.difference(own, counted)
         assert "may have more batches" in self.difference(replace(own, ended=False), counted)
@@ -91,7 +91,7 @@ class TestSharedOut:
         assert "2 samples instead of 4" in self.difference(delivery(batch(1, 3)))
 
     def test_an_epoch_of_the_right_length_may_still_miss_some(self) -> None:
-        assert "1 of the 4 samples never came" in self.difference(
+        assert "1 of the 4 samples did not come" in self.difference(
             delivery(batch(1, 2), batch(3, 3))
         )
 

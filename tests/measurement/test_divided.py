@@ -1,5 +1,6 @@
 """Whether parts of a batch add up to its step, by how precisely the program computes it."""
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -42,3 +43,9 @@ def test_gradients_may_lie_apart_by_the_rounding_of_what_is_computed_in(
 ) -> None:
     start: Any = lambda _: Run(apart)  # noqa: E731
     assert vet_micro_batches(start, precision, (1, 2, 4)).values == values
+
+
+def test_gradients_that_are_no_numbers_are_not_given_a_share() -> None:
+    start: Any = lambda _: Run(math.inf)  # noqa: E731
+    vetted = vet_micro_batches(start, "fp32", (1, 2))
+    assert "its gradients lie infinitely far apart" in vetted.reason

@@ -86,7 +86,7 @@ def test_a_program_that_catches_everything_can_be_ended(start: Start, handler: s
     [
         ("name = input('name? ')", "crashed", "reads its standard input, which is empty in a run"),
         ("import os; os._exit(0)", "ended", "exit code 0"),
-        ("raise SystemExit", "ended", "ended without training"),
+        ("raise SystemExit", "ended", "ended without a training step"),
         ("import os, signal; os.killpg(0, signal.SIGTERM)", "crashed", "SIGTERM"),
         ("import torch; torch.zeros(1 << 50)", "out_of_memory", "allocate"),
     ],

@@ -144,7 +144,7 @@ def test_a_program_that_never_trains_says_so(start: Start) -> None:
     with pytest.raises(RunEnded) as ended:
         start("print('hello')").window(0.1)
     assert ended.value.failure.kind == "ended"
-    assert "without training" in ended.value.failure.reason
+    assert "without a training step" in ended.value.failure.reason
     assert "hello" in ended.value.failure.output
 
 

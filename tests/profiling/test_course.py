@@ -128,6 +128,12 @@ def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
     assert not doubts_of_validation(in_each_step, windows[:1], evaluated=evaluated)
 
 
+def test_of_a_program_without_a_loader_no_end_of_an_epoch_is_said_to_be_missing() -> None:
+    seen = replace(builders.seen(other_loaders=1), loader=None)
+    (doubt,) = doubts_of_validation(seen, [builders.window(180.0)])
+    assert "it did not come to what that is for while it was timed" in doubt.evidence
+
+
 def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict() -> None:
     assert doubts_of_trackers(builders.seen()) == ()
     own = (
@@ -138,7 +144,7 @@ def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict()
     assert doubt.name == "tracker off"
     assert doubt.evidence == (
         "W&B (1 call a step) and Neptune were kept from sending while it was timed: what logging "
-        "costs is in none of these figures."
+        "costs is in these figures in part at the most."
     )
     profile = builders.profile(doubts=(doubt,))
     assert doubt.evidence in wording.outside(profile)

@@ -30,7 +30,7 @@ class TestAnotherStep:
     def test_is_found_where_the_loss_is_a_sum(self, parts: Vet) -> None:
         vetted = parts(step("F.cross_entropy(model(x), y, reduction='sum')", LINEAR), (1, 2))
         assert vetted.values == (1,)
-        assert "the loss is a sum over its batch" in vetted.reason
+        assert "the loss adds up over its batch" in vetted.reason
 
     def test_is_found_where_the_loss_is_divided_by_a_count_over_the_batch(self, parts: Vet) -> None:
         loss = "(F.cross_entropy(model(x), y, reduction='none') * (y > 0)).sum() / (y > 0).sum()"

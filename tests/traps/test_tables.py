@@ -146,7 +146,7 @@ class TestTables:
         options = "batch_size=None, sampler=torch.arange(640).view(40, 16)"
         vetted = workers(table(item, prepare, options), (0, 1, 2))
         assert vetted.values == (0,)
-        assert "batches would be torn" in vetted.reason
+        assert "batches may be torn" in vetted.reason
         copied = item.replace("self.x, self.y", "self.x.clone(), self.y.clone()")
         assert workers(table(copied, prepare, options), (0, 1, 2)).values == (0, 1, 2)
 
@@ -157,7 +157,7 @@ class TestTables:
         item = f"held_out = (index + {asks}) % 640\nreturn X[held_out], Y[held_out]"
         vetted = workers(table(item), (0, 2))
         assert vetted.values == (0,)
-        assert "they are made by `torch.initial_seed()` (train.py:" in vetted.reason
+        assert "making them asks for `torch.initial_seed()` (train.py:" in vetted.reason
         begun = "self.seed = torch.initial_seed()"  # once, in the program's own process
         item = item.replace(asks, "self.seed")
         assert workers(table(item, begun), (0, 2)).values == (0, 2)

@@ -50,7 +50,8 @@ _DEVICE_ERROR = (
 _CAUSES = {
     "device_error": "a kernel of the program or of a setting on trial went wrong, possibly before "
     "the line where it was noticed",
-    "device_lost": "the device or its driver is to blame, or another program that holds the device",
+    "device_lost": "most likely the device or its driver is to blame, or another program that "
+    "holds the device",
 }
 # Of an output, and of a gradient.
 _OVERWRITTEN = "of CUDAGraphs that has been overwritten"

@@ -86,7 +86,7 @@ def ending_of(report: Ended, output: str) -> Failure:
     steps = f"{report.steps} training step{'s' * (report.steps != 1)}"
     reason = f"the program came to its end after {steps}"
     if not report.steps:
-        reason = "the program ended without training"
+        reason = "the program ended without a training step that was seen"
         if report.children_seconds > _TRAINING_CHILDREN_SECONDS:
             reason += f" in its own process; {NOT_WATCHED}"
     if report.loop_seconds is not None:
@@ -107,6 +107,6 @@ def cause_of(status: int, output: str) -> Failure:
         )
     return Failure(
         kind="crashed" if status else "ended",
-        reason=f"the run left with exit code {status} between two steps",
+        reason=f"the run left with exit code {status} and did not say why",
         output=output,
     )

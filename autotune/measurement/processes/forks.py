@@ -21,8 +21,8 @@ from autotune.workload.program.framework import OURS
 
 _WARM_UP_LIMIT_SECONDS = 180.0
 _KILLED = (
-    "Something has killed it: the system, where memory ran out, or somebody. Give the same command "
-    "again: a search goes on from the trials that it has made."
+    "Most likely it was killed: by the system, where memory ran out, or by somebody. Give the same "
+    "command again: a search goes on from the trials that it has made."
 )
 
 

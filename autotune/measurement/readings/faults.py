@@ -79,10 +79,11 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name=TAKEN_AGAIN,
-            evidence=f"It takes {faults:,.0f} pages of memory a second from the system and gives "
-            "them back. How many differs from process to process, and its speed with it."
-            f"{calm if left <= _MOST_LEFT else ''}",
-            advice="The setting `keep_freed_memory` ends most of that; a search tries it where its "
-            "own profile sees as much, unless the program goes by how much memory it has.",
+            evidence=f"It takes {faults:,.0f} pages of memory a second from the system, most "
+            "likely anew after it gave them back. How many may differ from process to process, and "
+            f"its speed with it.{calm if left <= _MOST_LEFT else ''}",
+            advice="Where it gives them back, the setting `keep_freed_memory` ends most of that; a "
+            "search tries it where its own profile sees as much, unless the program goes by how "
+            "much memory it has.",
         ),
     )

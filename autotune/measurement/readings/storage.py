@@ -51,8 +51,8 @@ def doubts_of_storage(
             name=FROM_STORAGE,
             evidence=f"It read {_speed(windows)} from storage as it was profiled: where its data "
             "fit in memory, it does so in the first epoch alone.",
-            advice="Measure again: what was read is in memory then, as in later epochs of data "
-            "that fit there.",
+            advice="Measure again: what was read is in memory then where it fits there, as in "
+            "later epochs.",
         ),
     )
 
@@ -82,10 +82,11 @@ def told_of_memory(profile: Profile, outcomes: Sequence[object]) -> Profile:
         return profile
     doubt = Doubt(
         name=FROM_MEMORY,
-        evidence=f"The profile read {_speed(windows)} from storage, and runs that were timed after "
-        "it found most of the same samples in memory. Where the data fit there, what was timed is "
-        "every epoch but the first; where they do not, training may wait for storage instead, and "
-        "what settings gain then was not measured.",
+        evidence=f"The profile read {_speed(windows)} from storage, and of the runs that were "
+        "timed after it some or all read less than half of that for a sample: the rest lay in "
+        "memory. Where the data fit there, what was timed is every epoch but the first; where they "
+        "do not, training may wait for storage instead, and what settings gain then was not "
+        "measured.",
         advice="With data that do not fit in memory, time the program as it is and with the "
         "settings over a whole epoch each.",
     )

@@ -183,7 +183,7 @@ def _describe(layer: Layer, refused: str) -> str:
             "them only where the program's text or arguments name it (a file right there: if it "
             "was there before), one in /dev/shm never."
         )
-    because = f" (overlays are not permitted on this machine: {refused})" if refused else ""
+    because = f" (overlays did not work here: {refused})" if refused else ""
     start = f"The program's files were protected by redirecting its writes in Python{because}. "
     if layer.kernel_guard:
         return start + (

@@ -24,8 +24,6 @@ from autotune.workload.samples.delivery import (
 from autotune.workload.samples.read_back import read_back
 from autotune.workload.window import RUNNING
 
-OTHER_DATA = "the program would be given other data"
-
 # Steps of a run with workers in which training may be seen to change what they read copies of.
 WATCHED_STEPS, WATCHED_SECONDS = 8, 2.0
 # Batches, each drawn by itself, after which it is looked at what making it has changed: what is
@@ -97,12 +95,13 @@ def why_read_back(target: Target, left: Left) -> str:
     made = tuple(each for each in left.attributes if not each.chooses)
     if read := read_back(target, replace(left, attributes=made)):
         return (
-            f"the program reads {read}, which making a batch sets: in a worker it is set in a copy"
+            f"by its source the program reads {read}, which making a batch sets: in a worker it is "
+            "set in a copy"
         )
     if read := read_back(target, replace(left, attributes=chosen, variables=())):
         return (
-            f"the program reads {read}, which choosing a batch sets: for workers, batches are "
-            "chosen ahead of the one that it trains on"
+            f"by its source the program reads {read}, which choosing a batch sets: for workers, "
+            "batches are chosen ahead of the one that it trains on"
         )
     return ""
 
@@ -128,7 +127,7 @@ def why_by_what_learns(learning: Sequence[str]) -> str:
     chosen = learning[0].startswith(SAMPLER)
     otherwise = "be chosen ahead of it" if chosen else "be made by copies of it"
     return (
-        f"samples are {'chosen' if chosen else 'made'} by a model or an optimizer "
+        f"samples may be {'chosen' if chosen else 'made'} by a model, an optimizer or a scheduler "
         f"(`{learning[0]}`): with workers they would {otherwise}, and whether the training ever "
         "changes it cannot be told"
     )
@@ -149,8 +148,8 @@ def changed_by_training(run: ProcessRun, read: Sequence[str]) -> str:
         if names and iteration == was_in and given > had_given:  # between epochs it reaches them
             copied = "" if names[0].startswith("sampler") else ", from copies"
             return (
-                f"{OTHER_DATA}: training changes {names_of(names)}, which the samples to come "
-                f"may depend on, and workers read ahead of it{copied}"
+                f"the program may be given other data: training changes {names_of(names)}, which "
+                f"the samples to come may depend on, and workers read ahead of it{copied}"
             )
         if time.monotonic() - began > WATCHED_SECONDS:
             break

@@ -12,7 +12,8 @@ from autotune.workload.samples.delivery import Delivery, Digests
 NOT_COMPARED = Doubt(
     name="data not compared",
     evidence="Whether workers deliver the same samples as the program is given as it is could not "
-    "be compared: they differ each time they are read.",
+    "be compared: they differ each time they are read, or none of those that were drawn of a "
+    "stream could be told to be the same.",
     advice="Compare the loss curves of a longer run.",
 )
 # Workers that share an iterable dataset out each end with an incomplete batch of their own. With
@@ -67,7 +68,8 @@ def compare_in_order(own: Delivery, again: Delivery, other: Delivery) -> Compari
         samples += max(map(len, mine), default=0)
         compared += sum(a == b for a, b in zip(mine, theirs, strict=True))
     if differing:
-        return Comparison(difference=f"{differing} of the first {samples} samples are others")
+        rows = f"{differing} of the first {samples} samples"
+        return Comparison(difference=f"{rows} (rows of a batch) are others")
     return Comparison(compared=compared > 0)
 
 
@@ -98,7 +100,7 @@ def compare_shared_out(
     if alike and other.ended:
         missing = (mine - theirs).total()
         if missing > slack:
-            return Comparison(difference=f"{missing} of the {counts[0]} samples never came")
+            return Comparison(difference=f"{missing} of the {counts[0]} samples did not come")
         return Comparison(longer=_longer(own, other))
     twice = theirs.total() - len(theirs)
     if twice and len(mine) == mine.total():
@@ -123,8 +125,8 @@ def _less_mixed(own: Delivery, again: Delivery, other: Delivery) -> str:
         if max(after) < min(before) and fmean(after) < LESS_MIXED * fmean(before):
             return (
                 f"a batch holds {fmean(after):.0f} different values of one of its parts (labels, "
-                f"say), where the program as it is has {fmean(before):.0f}: each worker mixes only "
-                "its own part of the stream"
+                f"say), where the program as it is has {fmean(before):.0f}, as where each worker "
+                "mixes only its own part of the stream"
             )
     return ""
 
@@ -133,7 +135,9 @@ def _outlasts(own: Delivery, other: Delivery) -> str:
     """Why training would end in an error: a scheduler counts its steps, and there may be more."""
     if own.lasts is None or (own.ended and other.ended and not _longer(own, other)):
         return ""
-    more = _longer(own, other) or "an epoch may have more batches: each worker's last is incomplete"
+    more = _longer(own, other) or (
+        "an epoch may have more batches: each worker's last may be incomplete"
+    )
     return f"{more}; the program's OneCycleLR ends in an error after {own.lasts:,} steps"
 
 
@@ -142,7 +146,7 @@ def _longer(own: Delivery, other: Delivery) -> str:
     if not (own.ended and other.ended) or len(other.batches) <= len(own.batches):
         return ""
     return (
-        f"an epoch has {len(other.batches)} batches instead of {len(own.batches)}, since each "
+        f"an epoch has {len(other.batches)} batches instead of {len(own.batches)}, as where each "
         "worker ends with an incomplete one"
     )
 

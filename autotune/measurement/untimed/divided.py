@@ -2,6 +2,7 @@
 the whole batch.
 """
 
+import math
 from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
@@ -52,13 +53,15 @@ def _apart(
         return ""
     ratios = [parts * added / whole for whole, added in losses if whole]
     if ratios and all(abs(ratio - 1) < 0.1 for ratio in ratios):
-        why = "the loss is a sum over its batch, not a mean"
+        why = "the loss adds up over its batch, as a sum does, and a mean does not"
     else:
         why = (
-            "something in it (the loss, a layer, what is done with the gradients) depends on the "
-            "batch as a whole, or draws its own random numbers"
+            "most likely something in it (the loss, a layer, what is done with the gradients) "
+            "depends on the batch as a whole, or draws its own random numbers"
         )
     gradients, loss = (f"{100 * each:.1f} %" for each in (apart, max(shares, default=0.0)))
+    if not math.isfinite(apart):
+        gradients = "infinitely far"  # a weight has none there, or they are no numbers
     return (
         f"a batch trained in {parts} parts is another step: its gradients lie {gradients} apart, "
         f"and its loss {loss}; {why}"

@@ -18,10 +18,10 @@ from autotune.workload.window import GRADIENTS
 MOST_STEPS, FEWEST_STEPS = 30, 8
 
 _IN_TURNS = (
-    "some weights have no gradient in some steps, or had none yet: a gradient of zeros still moves "
-    "them, by momentum or weight decay, and none does not"
+    "some weights have no gradient in some steps, or had none yet: a gradient of zeros may still "
+    "move them, by momentum or weight decay, and none does not"
 )
-_HELD = "the program holds on to its gradients itself: freed, it would go on with dead ones"
+_HELD = "the program, or a library, holds on to its gradients: freed, it may go on with dead ones"
 _NOT_SEEN = "whether every weight has a gradient in every step could not be seen"
 _FREED: Config = {"set_to_none": True}
 

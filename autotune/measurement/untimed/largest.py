@@ -32,7 +32,8 @@ def largest_batch(
     except RunEnded as end:
         return LargestBatch(reason=end.failure.reason) if seen.shapes > 1 else None
     if not sizes.varied:
-        few = f"{sizes.looked_at} were looked at in the time that there was, and are alike"
+        several = f"{sizes.looked_at} were looked at in the time that there was, and are alike"
+        few = several if sizes.looked_at > 1 else "there was time to look at one alone"
         whole = sizes.looked_at == sizes.of
         return LargestBatch(reason=few) if seen.shapes > 1 and not whole else None
     tried, fits, reason = _train(run, seen, sizes, last, beside_bytes or 0)

@@ -35,9 +35,9 @@ def why_files_run_out(run: ProcessRun, length: int | None) -> str:
     if kept < FEWEST_KEPT or counts[0] + kept * batches <= most:
         return ""
     return (
-        f"the training keeps tensors of its batches, each of which holds an open file while it "
-        f"lives (some {max(1.0, kept):.0f} for each step), and may have no more than {most:.0f} "
-        "open (`ulimit -n`): keep copies (`y.clone()`), which hold none"
+        f"each step leaves some {max(1.0, kept):.0f} more files open, as where the training keeps "
+        "tensors of its batches, each of which holds one while it lives, and no more than "
+        f"{most:.0f} may be (`ulimit -n`): keep copies (`y.clone()`), which hold none"
     )
 
 

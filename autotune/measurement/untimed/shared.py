@@ -14,8 +14,8 @@ from autotune.workload.samples.delivery import (
 )
 
 _TORN = (
-    "batches would be torn: the same memory is filled anew for each (give out a copy of it), and a "
-    "worker fills it while the batch before is on its way, or trained on"
+    "batches may be torn: the same memory is filled anew for each (give out a copy of it), and a "
+    "worker may fill it while the batch before is on its way, or trained on"
 )
 
 
@@ -28,13 +28,13 @@ def not_for_workers(own: Delivery, again: Delivery) -> str:
     alike = all(one == other for one, other in zip(own.batches, again.batches, strict=False))
     if INITIAL_SEED in own.asked and alike:
         return (
-            f"samples would be others: they are made by `torch.{INITIAL_SEED}()` "
+            f"samples may be others: making them asks for `torch.{INITIAL_SEED}()` "
             f"({own.asked[INITIAL_SEED]}), the same number in all of a run without workers, and "
             "another in each worker and epoch"
         )
     if NUM_THREADS in own.asked:
         return (
-            f"samples would be others: they are made by `torch.{NUM_THREADS}()` "
+            f"samples may be others: making them asks for `torch.{NUM_THREADS}()` "
             f"({own.asked[NUM_THREADS]}), which is 1 in each worker"
         )
     return _TORN if own.overwritten else ""
@@ -44,7 +44,7 @@ def unshareable(given: Delivery, workers: int) -> str:
     """Why processes would get in each other's way, even where they did not yet."""
     connections = [each for each in given.holdings if each.kind in (CONNECTION, PIPES)]
     if workers and connections:
-        return f"processes would share {say(connections)}: it is to be opened by each for itself"
+        return f"processes would share {say(connections)}: each is to open its own"
     threads = [each for each in given.holdings if each.kind == THREADS]
     if workers and threads:
         return (
@@ -54,7 +54,7 @@ def unshareable(given: Delivery, workers: int) -> str:
     if given.moved:
         return (
             f"processes share one open file (`{given.moved[0]}`), and each moves where the others "
-            "read on: it is to be opened by each for itself"
+            "read on: each is to open its own"
         )
     return ""
 

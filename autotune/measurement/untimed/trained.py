@@ -26,21 +26,21 @@ MOST_STEPS = 200
 MOST_ROUNDED = 1e-5
 
 _AHEAD = (
-    "what samples are made from, or chosen by, depends on the training, which workers run ahead "
+    "what samples are made from, or chosen by, may depend on the training, which workers run ahead "
     "of, on copies, or on something that they share"
 )
 _CHOSEN = (
-    "what they are chosen by depends on the training, or goes on from how many were chosen, and "
+    "what they are chosen by may depend on the training, or go on from how many were chosen, and "
     "for workers they are chosen ahead"
 )
 _LEFT = (
-    "the loop uses something that choosing or reading samples leaves behind in its own process, "
-    "and workers run ahead of it, on copies"
+    "the loop may use something that choosing or reading samples leaves behind in its own process, "
+    "and workers run ahead of it, on copies; or the step is rounded otherwise there"
 )
 _LIVES_ON = "workers that live on go on reading from the copies that they began with"
 # The loss of a step whose backward pass is none of autograd's (torch.func): the batches remain.
 UNSEEN = math.nan
-_SAME_CHANCE = "though all random numbers are the same"
+_SAME_CHANCE = "though random numbers are drawn alike"
 SOONER = ", where what it does later comes sooner,"
 
 # A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in

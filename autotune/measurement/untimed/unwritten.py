@@ -42,7 +42,7 @@ def vet_unwritten(
         return Vetted(values=tuple(values))
     said = (
         f"{reason} once new memory is not full of zeros, as memory that is kept is not: the "
-        f"program reads some that it never wrote ({place} takes such)"
+        f"program, or a library, reads some that it never wrote ({place} takes such)"
     )
     return Vetted(values=tuple(each for each in values if not each), reason=said)
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.copies import (
-    OTHER_DATA,
     changed_by_training,
     counted,
     functions_run,
@@ -50,6 +49,7 @@ PATIENCE_SECONDS, PATIENCE = 20.0, 5.0
 # Whatever the deadline, a run that was begun is waited for so long.
 LEAST_SECONDS = 5.0
 
+_OTHER_DATA = "the program would be given other data"
 _NOT_ASKED = (
     "whether other workers deliver the same could not be compared: what the program is given as it "
     "is could not be drawn once more"
@@ -252,7 +252,7 @@ class _Workers:
         self.compared = self.compared and found.compared
         if found.longer:
             self.longer = more_steps(f"With {_workers(workers)}, {found.longer}.")
-        return found.difference and f"{OTHER_DATA}: {found.difference}"
+        return found.difference and f"{_OTHER_DATA}: {found.difference}"
 
     def _differs_by_itself(self) -> bool:
         """Whether the program as it is has other data in each run."""
@@ -280,10 +280,10 @@ class _Workers:
         return begin_alike(self._own, self._again, first, second)
 
     def _copied(self) -> str:
-        what = names_of(self._own.read) or "something, in the dataset or a library,"
+        what = names_of(self._own.read) or "something, in the dataset or a library"
         return (
-            f"each reading changes {what} and with it the samples to come, and every worker "
-            "would begin each epoch with the same copy of it"
+            f"each reading changes {what}, and what is read again comes otherwise; every worker "
+            "would begin with the same copy of it, in each epoch anew unless it lives on"
         )
 
 

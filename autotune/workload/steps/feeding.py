@@ -43,7 +43,7 @@ def feed(live: Live, mode: str) -> str:
     if mode not in (REPLAY_DEVICE, REPLAY_HOST, ONE_THREAD):
         return ""
     if live.batch is None or live.fed.loader() is None:
-        no_batch = "the program has no DataLoader whose batch could be replayed"
+        no_batch = "no batch of a DataLoader was seen that could be replayed"
         return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
     device = None if mode == REPLAY_HOST else live.device()
     kept = live.batches.values()
@@ -90,7 +90,7 @@ def drain(live: Live, seconds: float) -> tuple[int, int] | str:
     nothing but start.
     """
     if live.leading_loader is None:
-        return "the program has no DataLoader"
+        return "no DataLoader was seen to give the training its batches"
     if live.drawn_in_thread:  # an iterator is for one thread
         return "a thread of the program's own draws its batches"
     loader = live.fed.loader()
