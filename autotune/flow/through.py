@@ -189,7 +189,8 @@ class _Through:
     def withheld(self, verdict: Verdict, failure: Failure, config: Config) -> Verdict:
         """`verdict` on `config`, with which the program has a `failure` later on."""
         assert verdict.speedup is not None
-        suspects = [name for name in in_order(config) if failure is not NO_END or name in WITH_WORKERS]
+        endless, names = failure is NO_END, in_order(config)
+        suspects = [each for each in names if not endless or each in WITH_WORKERS]
         name = self._guilty(config, suspects, failure)
         return replace(
             verdict,
@@ -262,8 +263,8 @@ class _Through:
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (
-                f"; over {same.steps} steps {'of longer epochs' if self._are_longer else 'of that'} "
-                "its losses are the program's own, within noise"
+                f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} its "
+                "losses are the program's own, within noise"
             )
         return said
 

@@ -81,9 +81,9 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         return space
     program = whole_program(context.target, profiled.seen)
     if place := caught_of_samples(program):
-        reason = "code around the drawing of batches catches exceptions and may go by their kind or "
-        reason += f"their text (caught at {place}): out of a worker an exception comes with a "
-        reason += "traceback as its text, or as another kind"
+        reason = "code around the drawing of batches catches exceptions and may go by their kind "
+        reason += f"or text (caught at {place}): out of a worker one comes with a traceback as its "
+        reason += "text, or as another kind"
     elif place := kept_for_good(program):
         reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
         reason += "each that a worker has sent holds an open file meanwhile, and these may run out "

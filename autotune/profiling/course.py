@@ -141,7 +141,7 @@ def doubts_of_the_clock(found: ByTheClock) -> tuple[Doubt, ...]:
             Doubt(
                 name="rate by the clock",
                 evidence=f"By its source the learning rate goes by the clock ({found.rate}): where "
-                "it does, a faster program has another one in the same step, which is another "
+                "it does, a faster program trains the same step with another one, which is another "
                 "training.",
                 advice="Compute it from the step, where the training is to be the same at any "
                 "speed.",

@@ -13,7 +13,7 @@ from autotune.profiling.profile import (
 from autotune.workload.seen import Seen
 
 _ANOTHER_TIME = (
-    "may take another time, and gain less or more. All figures are of the steps that came."
+    "may take longer or shorter, and gain more or less. All figures are of the steps that came."
 )
 # Evidence, with the place where the source shows it, and advice.
 _SAID = {
@@ -51,7 +51,7 @@ _SAID = {
     LATER_SAMPLES: (
         (
             "By its source the training may change what its samples are made by ({place}): later "
-            f"ones may take another time to make, and a step then {_ANOTHER_TIME}"
+            f"ones may take longer or shorter to make, and a step with them {_ANOTHER_TIME}"
         ),
         "Time whole runs of both, or begin with what it comes to and measure again.",
     ),

@@ -504,7 +504,7 @@ def test_a_model_that_is_exported_at_the_end_stays_as_it_is(line: str, called: s
     outcome = rewritten(text, UNDONE)
     assert outcome.text == text
     assert outcome.reason == (
-        f"the program may hand a model to {called} at train.py:4, which may not work with this"
+        f"the program may hand a model to {called} at train.py:4, which may not work so"
     )
     assert outcome.hand_step == (
         f"{PATH}:3: before this statement: net.compile()\n"

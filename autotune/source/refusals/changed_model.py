@@ -63,7 +63,7 @@ def check_uses(
     if hindered := handed_on(program, call, model, edit.hinders):
         at = hindered.script.at(hindered.node)
         undone = edit.undone.replace("{model}", name)
-        reason = f"the program may hand a model to {hindered.what} at {at}, which may not work with this"
+        reason = f"the program may hand a model to {hindered.what} at {at}, which may not work so"
         raise call.refusal(reason, f"{hand_step}\nbefore {at}: {undone}")
     if edit.reordered and (at := merged(program)):
         reason = f"what a model gives is viewed at {at}, which torch may refuse of channels last"
