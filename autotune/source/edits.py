@@ -142,12 +142,14 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlace(Place):
     """A line where a model is called, as `callee` ("self.model"); `tensors` says that what it gave
-    has some in float32, by themselves or in a dict, list or tuple, ordered or named too, and
-    `images` that some have four dimensions or more, whose order in memory may be another one.
+    has some in float32, by themselves or in a dict, list or tuple, ordered or named too, `single`
+    that it is a tensor by itself, and `images` that some have four dimensions or more, whose order
+    in memory may be another one.
     """
 
     callee: str
     tensors: bool
+    single: bool = False
     images: bool = True
 
 

@@ -1011,6 +1011,21 @@ def test_what_models_give_on_a_cpu_is_float32_for_the_loss() -> None:
     assert rewritten(done.text, BF16, places=again).statuses == ["already"]
 
 
+@pytest.mark.parametrize("others", [[], [{"single": False}], [{"tensors": False}]])
+def test_of_a_call_that_gives_one_tensor_each_time_that_is_widened_itself(
+    others: list[dict[str, bool]],
+) -> None:
+    text = source(OWN_LOSS)
+    one = replace(_given(5, "model"), single=True)
+    outputs = (one, *(replace(one, **other) for other in others))
+    done = rewritten(text, BF16, places=replace(places_of(text), outputs=outputs)).text
+    assert ("out = model(mean).float()\n" in done) is (not others)
+    assert ("def in_float32" in done) is bool(others)
+    line = 1 + done.splitlines().index("        out = model(mean).float()") if not others else 0
+    again = replace(places_of(done), outputs=(replace(one, line=line),))
+    assert others or rewritten(done, BF16, places=again).statuses == ["already"]
+
+
 def test_what_models_give_on_a_gpu_or_without_tensors_stays() -> None:
     text = source(OWN_LOSS)
     seen = replace(places_of(text), forward=Place(path=PATH, line=3), outputs=CALLS)

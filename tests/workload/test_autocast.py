@@ -177,9 +177,10 @@ def test_what_is_in_ordered_or_named_containers_is_seen_too(tmp_path: Path) -> N
 def test_each_call_of_a_model_is_seen_with_what_it_gave(tmp_path: Path) -> None:
     outputs = observe(TWO_MODELS, tmp_path).places.outputs
     lines = TWO_MODELS.splitlines()
-    found = {(lines[each.line - 1].strip(), each.callee, each.tensors) for each in outputs}
+    assert all(each.tensors for each in outputs)
+    found = {(lines[each.line - 1].strip(), each.callee, each.single) for each in outputs}
     assert found == {
-        ("mean, spread = coder(x)", "coder", True),
+        ("mean, spread = coder(x)", "coder", False),
         ("(criterion(classify(", "classify", True),
     }
 

@@ -2,6 +2,7 @@
 
 import ast
 
+from autotune.source.edits import OutputPlace
 from autotune.source.insertions import Snippet, defined_after_imports, imports_added, snippet
 from autotune.source.program import Change, Program
 from autotune.source.script import Script, covers, last_name
@@ -35,24 +36,33 @@ def outputs_in_float32(program: Program) -> Program:
 
 def model_calls(program: Program, script: Script) -> list[ast.Call]:
     """The calls of models in `script` that a step was seen to make, and that give tensors."""
-    seen = [each for each in program.places.outputs if each.path == script.path and each.tensors]
+    calls = [call for call in script.nodes if isinstance(call, ast.Call)]
+    return [call for call in calls if any(each.tensors for each in _given(program, script, call))]
+
+
+def _given(program: Program, script: Script, call: ast.Call) -> list[OutputPlace]:
+    """What `call` was seen to give, each kind of it."""
     return [
-        call
-        for call in script.nodes
-        if isinstance(call, ast.Call)
-        and any(
-            covers(call, place.line) and ast.unparse(call.func) == place.callee for place in seen
-        )
+        place
+        for place in program.places.outputs
+        if place.path == script.path
+        and covers(call, place.line)
+        and ast.unparse(call.func) == place.callee
     ]
 
 
 def _widened(program: Program, script: Script) -> list[Change]:
-    calls = model_calls(program, script)
-    found = [call for call in calls if not _is_float32(script, call)]
-    if not found:
-        return []
+    calls = [each for each in model_calls(program, script) if not _is_float32(script, each)]
+    plain = [
+        call
+        for call in calls
+        if all(each.tensors and each.single for each in _given(program, script, call))
+    ]
+    changes = [_as_method(script, call) for call in plain]
+    if not (found := [call for call in calls if call not in plain]):
+        return changes
     name, made = _function(script)
-    changes = [change for call in found for change in _inside(script, call, name)]
+    changes += [change for call in found for change in _inside(script, call, name)]
     if not _defines(script, made):
         first = min(call.lineno for call in found)
         changes += imports_added(script, made.imports, until=first)
@@ -81,6 +91,12 @@ def _function(script: Script) -> tuple[str, Snippet]:
 def _defines(script: Script, made: Snippet) -> bool:
     (own,) = ast.parse(made.code).body
     return any(ast.dump(own) == ast.dump(at) for at in script.tree.body)
+
+
+def _as_method(script: Script, call: ast.Call) -> Change:
+    """`call`, which gives one tensor: what is float32 stays what it is."""
+    end = script.end(call)
+    return Change(path=script.path, start=end, end=end, text=".float()")
 
 
 def _inside(script: Script, call: ast.Call, name: str) -> list[Change]:

@@ -48,6 +48,7 @@ def output_place(outcome: Any) -> OutputPlace | None:
         line=place.line,
         callee=callee,
         tensors=_has_wide(outcome),
+        single=isinstance(outcome, torch.Tensor),
         images=any(each.ndim >= _OF_IMAGES for each in batches.tensors(outcome)),
     )
 
