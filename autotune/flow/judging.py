@@ -250,7 +250,9 @@ def _take_turns(
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
     )
     turns.beside = thread_beside(context.target, profiled)
-    turns.calm_share = calm_share([each for each in profiled.windows if each.mode == AS_IS])
+    plain = [each for each in profiled.windows if each.mode == AS_IS]
+    timed = [each for taken in turns.windows.get(BASELINE, ()) for each in taken]
+    turns.calm_share = calm_share(plain, timed)
     if whole and TUNED in turns.seen:
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]

@@ -88,6 +88,24 @@ def test_a_step_is_told_as_it_is_while_little_memory_is_taken_anew() -> None:
     assert calm_share([]) == calm_share([builders.window(page_faults=None)]) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("timed", "left"),
+    [
+        (taking((0.2, 33_000)), 0.5),
+        (taking((0.2, 60_000)), 0.5),  # no more than was seen
+        (taking((0.15, 16_525), (0.15, 16_525)), 1 / 1.5),
+        (taking((0.1, 40)), 1.0),
+        (taking((0.2, 33_000), (0.1, 100)), 1 / 1.5),
+        ([builders.window(page_faults=None)], 0.5),
+    ],
+)
+def test_what_is_left_of_a_step_that_was_timed_goes_by_what_it_took(
+    timed: list[Window], left: float
+) -> None:
+    ended = taking((0.2, 36_000), (0.2, 30_000), (0.1, 0), (0.1, 100))
+    assert calm_share(ended, timed) == pytest.approx(left, rel=0.002)
+
+
 def test_what_both_take_anew_is_no_difference_and_what_one_takes_may_be_none_later() -> None:
     none, much = ([builders.window(seconds=2.0, page_faults=faults)] for faults in (0, 400_000))
     assert unknown_of(none, none) == unknown_of(much, much) == 0.0

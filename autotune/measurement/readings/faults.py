@@ -31,10 +31,11 @@ MUCH, LITTLE = 0.5, 0.25
 _MOST_LEFT = 0.98
 
 
-def calm_share(windows: Sequence[Window]) -> float:
+def calm_share(windows: Sequence[Window], timed: Sequence[Window] = ()) -> float:
     """What is left of a step's time while the program takes little memory anew, where it did so in
     some of `windows`, as once something larger has been freed; 1.0 where it did in none, or never
-    takes much.
+    takes much. Of the time of a step that takes much, or of one that takes what those of `timed`
+    took, by what the windows say between the two.
     """
     known = [each for each in windows if each.page_faults is not None and each.steps]
     a_step = [(each.page_faults or 0) / each.steps for each in known]
@@ -44,11 +45,17 @@ def calm_share(windows: Sequence[Window]) -> float:
     little = [each for each, pages in pairs if pages < LITTLE * most]
     if not little or (page_faults_per_second(much) or 0.0) < NOTABLE_FAULTS:
         return 1.0
-    calm, busy = (
-        sum(each.seconds for each in part) / sum(each.steps for each in part)
-        for part in (little, much)
-    )
-    return min(1.0, calm / busy)
+    (few, calm), (many, busy) = _of_a_step(little), _of_a_step(much)
+    told = [each for each in timed if each.page_faults is not None and each.steps]
+    part = min(max((_of_a_step(told)[0] - few) / (many - few), 0.0), 1.0) if told else 1.0
+    return min(1.0, calm / (calm + part * (busy - calm)))
+
+
+def _of_a_step(windows: Sequence[Window]) -> tuple[float, float]:
+    """Page faults and seconds of one step, in the mean."""
+    steps = sum(each.steps for each in windows)
+    faults = sum(each.page_faults or 0 for each in windows)
+    return faults / steps, sum(each.seconds for each in windows) / steps
 
 
 def scatter_of(*contestants: Sequence[Window]) -> float:
