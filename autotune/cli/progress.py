@@ -52,6 +52,7 @@ class Progress(Listener):
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
+        self._tried: set[str] = set()  # settings
         self._left_out: set[str] = set()  # those that the result's "Not counted" says
         self._live = ExitStack()
 
@@ -142,6 +143,7 @@ class Progress(Listener):
         if self._quiet:
             return
         outcome = trial.outcome
+        self._tried |= trial.config.keys()
         settings = wording.settings(trial.config)
         if isinstance(outcome, Failure):
             words = outcome.kind.replace("_", " ")
@@ -189,9 +191,9 @@ class Progress(Listener):
     def _explain_doubts(self) -> None:
         """What the words behind a trial's settings mean."""
         for doubt in self._doubts.values():
-            self._say(
-                [(f"({doubt.name}) ", "quiet"), doubt.evidence, (f" {doubt.advice}", "quiet")]
-            )
+            done = any(f"`{name}`" in doubt.advice for name in self._tried)
+            advice = "" if done else f" {doubt.advice}"
+            self._say([(f"({doubt.name}) ", "quiet"), doubt.evidence, (advice, "quiet")])
 
     def _ratio(self, samples_per_second: float) -> str:
         return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""

@@ -215,7 +215,7 @@ def _delivered(verdict: Verdict) -> str:
 
 def _as_timed(speedup: Ratio) -> str:
     """Nothing is called faster that may be slower."""
-    if speedup.low <= 1 < speedup.estimate:
+    if speedup.low <= 1 <= speedup.high:
         return f"{wording.ratio(speedup.estimate)} the speed, which may be chance"
     return wording.faster(speedup.estimate)
 

@@ -51,8 +51,8 @@ def own_python(profile: Profile) -> Finding | None:
     elif profile.seen.loader is None:
         what = f"Prepares batches or runs other code of its own {percent(share)} of each step"
         evidence = (
-            "No DataLoader of torch's was seen to give the training its batches; this is the time, "
-            f"{_AMONG_IT} among it, outside "
+            "No DataLoader of torch's was seen to give the training its batches; this is the time "
+            f"(with {_AMONG_IT}, where there are such) outside "
         )
     else:
         what = f"Runs other code of its own {percent(share)} of each step"

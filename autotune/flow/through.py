@@ -57,7 +57,7 @@ def seen_through(
     through = _Through(context, profiled.seen)
     if not through.is_worth_it:
         return verdict, emission
-    context.listener.stage("running the tuned program past its first evaluations and checkpoints")
+    context.listener.stage("running the tuned program on, to what comes after its first steps")
     patch: dict[str, Any] = {"sources": emission.sources, "compiles": emission.compiles}
     whole = bool(emission.sources) and not emission.refused
     given, why = patch if whole else {"config": config}, ""

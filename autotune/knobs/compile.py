@@ -82,7 +82,8 @@ class Compile(Knob):
                 reason=f"it needs a {language} compiler, and none was found", impossible=True
             )
         if seen.shapes > _MOST_SHAPES:
-            return Skip(reason=f"inputs came in {seen.shapes} shapes: each would be compiled anew")
+            reason = f"inputs came in {seen.shapes} shapes, and compile is tried for fixed ones only"
+            return Skip(reason=reason)
         if seen.calls > _MOST_SHAPES:
             return Skip(
                 reason="the numbers that the model is called with change, as a step's own does: "

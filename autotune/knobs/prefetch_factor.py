@@ -15,7 +15,12 @@ What it changes
 """
 
 from autotune.diagnosis import Bottleneck
-from autotune.knobs.evidence import NO_LOADER, little_from_loading, loader_waits
+from autotune.knobs.evidence import (
+    NO_LOADER,
+    SMALLEST_GAIN,
+    little_from_loading,
+    loader_waits,
+)
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.knobs.queue import TOO_MUCH, most_queued_batches, queued_by_a_worker
 from autotune.profiling.profile import Profile
@@ -37,8 +42,12 @@ class PrefetchFactor(Knob):
         if loader is None:
             return Skip(reason=NO_LOADER, impossible=True)
         if loader.num_workers == 0:
-            return Skip(reason="the program's loader has no workers, and so no queue")
+            reason = "the program's loader has no workers, and so no queue; workers that are tried "
+            return Skip(reason=f"{reason}have torch's own two batches each ready")
         if reason := little_from_loading(profile):
+            return Skip(reason=reason)
+        if profile.phases.get("data", 1.0) < SMALLEST_GAIN:
+            reason = "training hardly waits for data: a longer queue gains next to nothing"
             return Skip(reason=reason)
         if profile.data_processor_share is None:
             return Skip(reason="whether loading waits or computes was not measured")

@@ -196,7 +196,7 @@ def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
         return Doubt(
             name=SPED_UP,
             evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read "
-            "for the first time, or other programs end.",
+            "for the first time, its steps get shorter, or other programs end.",
             advice="Measure again, or with a larger budget.",
         )
     if last > 0 and first >= CHANGED_TIMES * last and min(early) > max(late):

@@ -78,8 +78,9 @@ def doubts_of_validation(
 def _no_validation(what: str, to: str) -> Doubt:
     return Doubt(
         name=NO_VALIDATION,
-        evidence=f"{what}, and it did not come to {to} while it was timed: what it then does (a "
-        "validation, say) is in none of the figures, and what its steps gain need not apply to it.",
+        evidence=f"{what}, and it was not seen to come to {to} while it was timed: what it then "
+        "does (a validation, say) is in none of the figures, or counts as part of a step, and what "
+        "its steps gain need not apply to it.",
         advice="Give it a larger budget, or shorter epochs, so that it comes to it meanwhile.",
     )
 

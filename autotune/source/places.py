@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from autotune.source.edits import Place
 from autotune.source.named import values_by_name
@@ -261,7 +262,8 @@ def _only(
     """The one call that is `found` on `line`; `missing` says that there is none."""
     if len(found) == 1:
         return Call(script=script, node=found[0], what=what)
-    reason = f"this line has more than one {what}"
+    at = f"{Path(script.path).name}:{line}"
+    reason = f"the source does not show which of several calls at {at} is the {what}"
     if not found:
         reason = missing or f"there is no {what} on this line"
     raise refusal(script, line, reason, hand_step)

@@ -33,7 +33,7 @@ def ending(
         return Ending(why=EXHAUSTED, reason=f"Nothing is left to try that promises enough.{dear}")
     return Ending(
         why=PATIENCE,
-        reason=f"Of what is left, {_said(proposal.config)} promises most for its time: "
+        reason=f"Of what is left, {_alone(proposal.config)} promises most for its time: "
         f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, where 1 % "
         f"may take {patience_seconds:.3g} s.{dear}",
     )
@@ -45,6 +45,10 @@ def too_dear(planner: Planner, trials: list[Trial]) -> str:
         f" {name} was not tried: a trial of it takes about {seconds:.0f} s."
         for name, seconds in planner.too_dear(trials).items()
     )
+
+
+def _alone(config: Config) -> str:
+    return f"{_said(config)}{' alone' if len(config) == 1 else ''}"
 
 
 def _said(config: Config) -> str:

@@ -173,7 +173,7 @@ def build_space(
             choices[knob.name], own[knob.name] = domain.values, domain.own
     for name in _idle(choices, read_all(profile.seen)):
         del choices[name], own[name]
-        skipped.append(SkippedKnob(knob=name, reason="it means nothing beside what is left to try"))
+        skipped.append(SkippedKnob(knob=name, reason="nothing that is left to try has a use for it"))
     fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
     return Space(
         choices=choices,
@@ -209,11 +209,11 @@ def _domain(
 ) -> Choices | Skip:
     if knob.name in given and given[knob.name] is None:
         return Skip(reason="switched off by the user")
-    if not _is_allowed(knob, allow):
+    domain = knob.domain(profile)
+    if not _is_allowed(knob, allow) and not isinstance(domain, Skip):
         if knob.semantics is Semantics.DIFFERENT:
             return Skip(reason="it gives another training: only --allow different has it tried")
         return Skip(reason=f"it is {knob.semantics}, and only {allow} changes were allowed")
-    domain = knob.domain(profile)
     wanted = given.get(knob.name)
     if wanted is None or (isinstance(domain, Skip) and domain.impossible):
         return domain

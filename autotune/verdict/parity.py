@@ -185,7 +185,7 @@ def _told_apart(
         return Difference.COURSE, said
     if (times := scatter_ratio(first, second)) is not None:
         said = f"The loss scatters {times:.2f} times as much from step to step"
-        return Difference.SCATTER, f"{said}, as with smaller batches or coarser rounding."
+        return Difference.SCATTER, f"{said}, as by smaller batches, coarser rounding or chance."
     return None, ""
 
 

@@ -131,7 +131,7 @@ def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
 def test_of_a_program_without_a_loader_no_end_of_an_epoch_is_said_to_be_missing() -> None:
     seen = replace(builders.seen(other_loaders=1), loader=None)
     (doubt,) = doubts_of_validation(seen, [builders.window(180.0)])
-    assert "it did not come to what that is for while it was timed" in doubt.evidence
+    assert "it was not seen to come to what that is for while it was timed" in doubt.evidence
 
 
 def test_a_tracker_that_was_off_is_named_on_the_profile_and_beside_the_verdict() -> None:

@@ -35,7 +35,7 @@ def test_a_knob_that_means_nothing_beside_the_others_is_left_out() -> None:
     space = build_space(builders.profile(), given=given)
     assert "persistent_workers" not in space.choices
     reasons = {each.knob: each.reason for each in space.skipped}
-    assert reasons["persistent_workers"] == "it means nothing beside what is left to try"
+    assert reasons["persistent_workers"] == "nothing that is left to try has a use for it"
 
 
 def test_a_config_is_what_differs_and_means_something() -> None:

@@ -33,8 +33,9 @@ def training_loop(program: Program, hand_step: str) -> TrainingLoop:
     if not isinstance(node, ast.For):
         raise backward.refusal("backward is not written in a for loop over a loader", hand_step)
     if backward.statement not in node.body or step.statement not in node.body:
-        reason = "backward and the optimizer's step are not both statements of the loop's own body"
-        raise backward.refusal(reason, hand_step)
+        at = step.script.at(step.node)
+        reason = f"backward and the optimizer's step ({at}) are not both statements of the loop's "
+        raise backward.refusal(f"{reason}own body", hand_step)
     loader = loader_of(script, node, node.iter, hand_step)
     index = _index(script, node, node.iter, hand_step)
     loop = TrainingLoop(

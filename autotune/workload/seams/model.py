@@ -177,7 +177,7 @@ def hook(live: Live, module: nn.Module) -> None:
     """
     if ready := _is_to_train(module):
         set_up(live, module)
-    trainable = _is_trainable(module)
+    trainable, weighs = _is_trainable(module), next(iter(module.parameters()), None) is not None
     known = weakref.ref(module)  # what hangs on it would keep it alive
     own, unbound = vars(module).get(_CALL), type(module)._call_impl
     timed, strays = live.clock.timed("forward"), live.pace.strays
@@ -200,7 +200,7 @@ def hook(live: Live, module: nn.Module) -> None:
             return vars(module)[_CALL](*args, **kwargs)
         elif not live.plain and trainable:
             note_training(live, module, args, kwargs)
-        elif live.plain and (not args or getattr(args[0], "shape", live) != last_shape):
+        elif live.plain and weighs and (not args or getattr(args[0], "shape", live) != last_shape):
             last_shape = note_for_good(live, module, args, kwargs)
         outcome = timed(call, *args, **kwargs)
         if live.discovering or live.setup.precision or strays.calls > strays.many:
