@@ -229,6 +229,11 @@ class TestPrefetchFactor:
         unknown = replace(decoding, data_processor_share=None)
         assert "was not measured" in reason("prefetch_factor", unknown)
 
+    def test_is_left_out_where_batches_are_there_in_time(self) -> None:
+        slow = with_loader(on_a_cpu(), num_workers=8, prefetch_factor=2)
+        phases = {**slow.phases, "data": 0.01}
+        assert "hardly waits" in reason("prefetch_factor", replace(slow, phases=phases))
+
     def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
         assert "no workers, and so no queue" in reason("prefetch_factor", waiting())
 

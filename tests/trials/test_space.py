@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Semantics
+from autotune.profiling.profile import Profile
 from autotune.trials.space import build_space
 from autotune.workload.found import Denormals
 from tests import builders
@@ -21,6 +22,17 @@ def test_only_identical_changes_where_no_more_is_allowed() -> None:
     space = build_space(builders.profile(), allow=Semantics.IDENTICAL)
     allowed = {knob.name for knob in KNOBS if knob.semantics is Semantics.IDENTICAL}
     assert set(space.choices) <= allowed
+
+
+def test_what_is_not_allowed_and_not_possible_either_is_told_so() -> None:
+    def of_batches(profile: Profile) -> str:
+        skipped = build_space(profile).skipped
+        return next(each.reason for each in skipped if each.knob == "batch_size")
+
+    profile = builders.profile()
+    assert "--allow different" in of_batches(profile)
+    without = replace(profile, seen=replace(profile.seen, loader=None))
+    assert "no DataLoader" in of_batches(without)
 
 
 def test_the_users_word_on_a_knob_is_the_last() -> None:
